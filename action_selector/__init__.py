@@ -1,0 +1,1 @@
+"""From a scene and candidate actions to the next action."""

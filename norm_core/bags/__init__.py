@@ -1,0 +1,1 @@
+"""rosbag2 folders (MCAP) written and read without ROS."""

@@ -1,0 +1,68 @@
+"""The message types a bag may hold: those of ROS 2 Jazzy and those of norm_interfaces."""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from norm_core.messages import to_message
+
+CHECKOUT = Path(__file__).resolve().parents[2] / "ros2_ws/src/norm_interfaces"
+
+_NUMBERS = {
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "byte",
+}  # fmt: skip
+
+
+class DefinitionsMissingError(RuntimeError):
+    """The definitions of norm_interfaces are nowhere to be found."""
+
+
+def interfaces_folder() -> Path:
+    """Where norm_interfaces' definitions lie: in the checkout, else in an installed workspace."""
+    prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
+    candidates = [CHECKOUT, *(Path(prefix, "share/norm_interfaces") for prefix in prefixes)]
+    for folder in candidates:
+        if (folder / "msg/SocialFlag.msg").is_file():
+            return folder
+    looked = ", ".join(map(str, candidates))
+    raise DefinitionsMissingError(
+        f"the message definitions of norm_interfaces are not in {looked}; build ros2_ws and source it"
+    )
+
+
+@cache
+def typestore() -> Typestore:
+    """The types of ROS 2 Jazzy with norm_interfaces added."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    types: dict[str, Any] = {}
+    for path in sorted(interfaces_folder().glob("msg/*.msg")):
+        types |= get_types_from_msg(path.read_text(encoding="utf-8"), f"norm_interfaces/msg/{path.stem}")
+    store.register(types)
+    return store
+
+
+def make(message_type: str, values: dict[str, Any]) -> Any:
+    """A message of the bag library; lists of numbers become the arrays it serialises."""
+    definition = {name: (kind, detail) for name, (kind, detail) in typestore().fielddefs[message_type][1]}
+    for name, value in values.items():
+        if isinstance(value, bytes):
+            values[name] = np.frombuffer(value, np.uint8)
+        elif isinstance(value, list) and (dtype := _element_type(definition[name])) in _NUMBERS:
+            values[name] = np.array(value, dtype)
+    return typestore().types[message_type](**values)
+
+
+def _element_type(field: Any) -> str | None:
+    _, ((_, element), _) = field
+    return str(element[0]) if isinstance(element, tuple) else None
+
+
+def serialize(record: object) -> bytes:
+    """The CDR bytes of a record's message."""
+    message = to_message(record, make)
+    return bytes(typestore().serialize_cdr(message, message.__msgtype__))

@@ -1,0 +1,74 @@
+"""Writes a rosbag2 folder (MCAP) that ROS 2 Jazzy plays."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rosbags.interfaces import Connection
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2.errors import WriterError
+
+from norm_core.bags.types import serialize, typestore
+from norm_core.messages import message_type
+
+
+class BagWriteError(OSError):
+    """A bag that could not be written; what was written before stays on disk."""
+
+
+class BagWriter:
+    """A new bag at path, complete once closed; a path that exists is refused."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connections: dict[tuple[str, str], Connection] = {}
+        self.message_count = 0
+        try:
+            self._writer = Writer(path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP)
+            self._writer.open()
+        except (WriterError, OSError) as error:
+            raise BagWriteError(f"{path}: cannot make a bag here: {error}") from error
+
+    def write(self, topic: str, record: object, stamp_ns: int) -> None:
+        """Writes a record's message as received at stamp_ns."""
+        self.write_serialized(topic, message_type(type(record)), serialize(record), stamp_ns)
+
+    def write_message(self, topic: str, message: Any, stamp_ns: int) -> None:
+        """Writes a message of the bag library, such as a sensor_msgs/msg/CompressedImage."""
+        data = bytes(typestore().serialize_cdr(message, message.__msgtype__))
+        self.write_serialized(topic, message.__msgtype__, data, stamp_ns)
+
+    def write_serialized(self, topic: str, type_name: str, data: bytes, stamp_ns: int) -> None:
+        """Writes a message that is already in CDR form."""
+        try:
+            connection = self._connections.get((topic, type_name)) or self._connect(topic, type_name)
+            self._writer.write(connection, stamp_ns, data)
+        except OSError as error:
+            raise BagWriteError(f"{self._path}: writing failed after {self.message_count} messages: {error}") from error
+        self.message_count += 1
+
+    def close(self) -> None:
+        """Completes the bag; a second call does nothing."""
+        if self._writer.storage is None:
+            return
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise BagWriteError(f"{self._path}: could not be completed: {error}") from error
+        finally:
+            self._writer.storage = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _connect(self, topic: str, type_name: str) -> Connection:
+        if type_name not in typestore().fielddefs:
+            raise BagWriteError(f"{self._path}: {topic} has the type {type_name}, which is not known here")
+        connection = self._writer.add_connection(topic, type_name, typestore=typestore())
+        self._connections[topic, type_name] = connection
+        return connection

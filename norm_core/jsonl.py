@@ -1,0 +1,52 @@
+"""Records to and from JSON, checked at the border, and the canonical form that digests are taken of."""
+
+import hashlib
+import json
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+T = TypeVar("T")
+
+
+class RecordError(ValueError):
+    """Text that is not the JSON of the record asked for; its message names the field."""
+
+
+@cache
+def _adapter(cls: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+def to_json(record: object) -> str:
+    """One line of JSON; not-a-number and infinities become strings, bytes base64."""
+    return _adapter(type(record)).dump_json(record).decode()
+
+
+def from_json(cls: type[T], text: str | bytes) -> T:
+    """The record that to_json wrote, or a RecordError that names what is wrong where."""
+    try:
+        return cast(T, _adapter(cls).validate_json(text))
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or cls.__name__}: {fault['msg']}" for fault in error.errors()
+        )
+        raise RecordError(f"not a {cls.__name__}: {faults}") from error
+
+
+def to_plain(record: object) -> Any:
+    """The JSON form as plain dicts, lists, strings and numbers."""
+    return _adapter(type(record)).dump_python(record, mode="json")
+
+
+def canonical(value: Any) -> bytes:
+    """The one byte form of a plain JSON value: sorted keys, no spaces, UTF-8."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def sha256_of(value: Any) -> str:
+    """Lower-case hex SHA-256 of the canonical form of a plain JSON value."""
+    return hashlib.sha256(canonical(value)).hexdigest()

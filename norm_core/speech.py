@@ -1,0 +1,64 @@
+"""Who said what, and when."""
+
+from enum import StrEnum
+
+from norm_core.record import record
+
+
+class Speaker(StrEnum):
+    UNKNOWN = "unknown"
+    ROBOT = "robot"
+    USER = "user"
+
+
+class Timing(StrEnum):
+    SOURCE = "source"  # stamped by the recording device
+    ARRIVAL = "arrival"  # degraded: stamped when it reached us
+    ABSENT = "absent"  # no usable times
+
+
+class SpeechEdge(StrEnum):
+    START = "start"
+    STOP = "stop"
+
+
+@record
+class Word:
+    text: str
+    start_ns: int
+    end_ns: int
+    probability: float | None = None
+
+
+@record
+class Utterance:
+    """One stretch of speech by one speaker; stamp_ns is its onset."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    utterance_id: str
+    speaker: Speaker
+    speaker_id: str = ""
+    text: str
+    locale: str = ""
+    start_ns: int
+    end_ns: int
+    words: tuple[Word, ...] = ()
+    confidence: float | None = None
+    no_speech_probability: float | None = None
+    overlap_ns: int = 0
+    final: bool = True
+    timing: Timing = Timing.SOURCE
+    source_topic: str = ""
+
+
+@record
+class RobotSpeech:
+    """The start or the stop of the robot's own speech."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    speech_id: str
+    state: SpeechEdge
+    text: str = ""
+    locale: str = ""

@@ -1,0 +1,1 @@
+"""From what a robot senses to social flags."""
