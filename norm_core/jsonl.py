@@ -19,15 +19,16 @@ def _adapter(cls: Any) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
 
 
-def to_json(record: object) -> str:
+def to_json(record: Any) -> str:
     """One line of JSON; not-a-number and infinities become strings, bytes base64."""
     return _adapter(type(record)).dump_json(record).decode()
 
 
 def from_json(cls: type[T], text: str | bytes) -> T:
     """The record that to_json wrote, or a RecordError that names what is wrong where."""
+    kind: Any = cls
     try:
-        return cast(T, _adapter(cls).validate_json(text))
+        return cast(T, _adapter(kind).validate_json(text))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or cls.__name__}: {fault['msg']}" for fault in error.errors()
@@ -35,7 +36,7 @@ def from_json(cls: type[T], text: str | bytes) -> T:
         raise RecordError(f"not a {cls.__name__}: {faults}") from error
 
 
-def to_plain(record: object) -> Any:
+def to_plain(record: Any) -> Any:
     """The JSON form as plain dicts, lists, strings and numbers."""
     return _adapter(type(record)).dump_python(record, mode="json")
 

@@ -49,7 +49,7 @@ def code(member: StrEnum) -> int:
     return list(type(member)).index(member)
 
 
-def to_message(record: object, make: Make) -> Any:
+def to_message(record: Any, make: Make) -> Any:
     """The message of a record."""
     values = {name: _encode(getattr(record, name), make) for name in _hints(type(record))}
     if "stamp_ns" in values:
@@ -63,7 +63,8 @@ def to_message(record: object, make: Make) -> Any:
 def from_message(cls: type[T], message: Any) -> T:
     """The record of a message, or a MessageError that says what is wrong with it."""
     values: dict[str, Any] = {}
-    for name, hint in _hints(cls).items():
+    kind: Any = cls
+    for name, hint in _hints(kind).items():
         if name == "stamp_ns":
             values[name] = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
         elif name == "frame_id":

@@ -48,6 +48,11 @@ class BoundedQueue(Generic[T]):
             self._changed.wait_for(lambda: self._entries or self._closed, timeout_s)
             return self._entries.popleft() if self._entries else None
 
+    def is_drained(self) -> bool:
+        """True once the queue was closed and everything in it taken out."""
+        with self._changed:
+            return self._closed and not self._entries
+
     def close(self) -> None:
         """Takes nothing more and wakes whoever waits."""
         with self._changed:

@@ -44,6 +44,7 @@ class MonitorStatus:
     reasons: tuple[str, ...] = ()
     software_version: str
     config_sha256: str
-    uptime_ns: int
+    instance_id: str
+    started_ns: int
     queues: tuple[QueueStatus, ...] = ()
     counters: tuple[Counter, ...] = ()

@@ -1,0 +1,110 @@
+"""Plays a bag onto its topics at the pace it was recorded, or at any multiple of it."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.config import Config, ConfigError
+from norm_core.status import Health
+from norm_core.time import NS_PER_S
+from pydantic import Field
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from norm_nodes.convert import TypeMissingError, message_class
+from norm_nodes.norm_node import NormNode
+
+PLAYED = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE)
+
+
+class PlayerConfig(Config):
+    bag: str = Field("", description="folder of the rosbag2 bag to play")
+    rate: float = Field(1.0, gt=0, le=1000, description="how many times faster than recorded")
+    wait_for_subscribers_s: float = Field(
+        5.0, ge=0, le=600, description="how long to wait for each topic to have a subscriber before the first message"
+    )
+
+
+class BagPlayer(NormNode[PlayerConfig]):
+    """Finished at the end of the bag; messages keep their bytes and with them their stamps."""
+
+    config_model = PlayerConfig
+
+    def __init__(self) -> None:
+        super().__init__("bag_player")
+        self._reader: BagReader | None = None
+        self._publishers_by_topic: dict[str, Publisher] = {}
+        self._halt = Event()
+        self._thread: Thread | None = None
+        self._finished = False
+
+    def is_finished(self) -> bool:
+        return self._finished
+
+    def open(self) -> None:
+        if not self.config.bag:
+            raise ConfigError("bag_player: bag: name the folder of the bag to play")
+        try:
+            self._reader = BagReader(Path(self.config.bag))
+        except BagError as error:
+            raise ConfigError(str(error)) from error
+        for summary in self._reader.topics:
+            try:
+                type_ = message_class(summary.type_name)
+            except TypeMissingError as error:
+                self.count("messages_of_missing_types", summary.message_count)
+                self.trouble(summary.topic, Health.DEGRADED, f"{summary.topic} is not played: {error}")
+                continue
+            publisher = self.offer(type_, summary.topic, PLAYED, "as recorded in the bag")
+            self._publishers_by_topic[summary.topic] = publisher
+
+    def start(self) -> None:
+        self._halt.clear()
+        self._finished = False
+        self._thread = Thread(target=self._play, name="bag_player", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._halt.set()
+        if self._thread:
+            self._thread.join()
+
+    def close(self) -> None:
+        self._publishers_by_topic.clear()
+        if self._reader:
+            self._reader.close()
+
+    def _play(self) -> None:
+        assert self._reader
+        try:
+            self._wait_until(self._all_have_subscribers, self.config.wait_for_subscribers_s)
+            self._publish_in_time(self._reader)
+            self._wait_until(self._all_are_acknowledged, 5.0)
+        except BagError as error:
+            self.trouble("bag", Health.FAILED, str(error))
+        self._finished = True
+
+    def _publish_in_time(self, reader: BagReader) -> None:
+        bounds = reader.bounds_ns
+        if bounds is None or not self._publishers_by_topic:
+            return
+        started_ns = time.monotonic_ns()
+        for message in reader.messages(self._publishers_by_topic):
+            due_ns = started_ns + (message.stamp_ns - bounds[0]) / self.config.rate
+            if self._halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
+                return
+            self._publishers_by_topic[message.topic].publish(message.data)
+            self.count("messages_played")
+
+    def _all_have_subscribers(self) -> bool:
+        return all(publisher.get_subscription_count() for publisher in self._publishers_by_topic.values())
+
+    def _all_are_acknowledged(self) -> bool:
+        return all(publisher.wait_for_all_acked() for publisher in self._publishers_by_topic.values())
+
+    def _wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        while not condition() and time.monotonic() < deadline_s and not self._halt.wait(0.02):
+            pass

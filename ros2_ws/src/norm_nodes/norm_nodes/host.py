@@ -1,0 +1,118 @@
+"""One process that hosts one or more nodes and ends clean on SIGINT and SIGTERM."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+import rclpy
+from norm_core.config import ConfigError
+from rclpy.executors import Executor, SingleThreadedExecutor
+from rclpy.experimental import EventsExecutor
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+
+from norm_nodes.catalogue import NODES
+from norm_nodes.norm_node import NormNode
+
+EXIT_CLEAN, EXIT_BAD_INPUT, EXIT_NOT_RUNNING, EXIT_SUPERSEDED = 0, 2, 3, 4
+SPIN_TIMEOUT_S = 0.2
+
+# The events executor is the faster by far; the single-threaded one is the fallback that rclpy calls stable.
+EXECUTORS: dict[str, type[Executor]] = {"events": EventsExecutor, "single": SingleThreadedExecutor}
+
+
+class HostError(RuntimeError):
+    """A host that cannot start or go on; exit_code says which kind of reason it was."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Hosts the nodes named on the command line until told to end; returns the exit code."""
+    argv = list(sys.argv if arguments is None else ["host", *arguments])
+    options = _parser().parse_args(remove_ros_args(argv)[1:])
+    stop = _StopSignal()
+    try:
+        _initialise(argv)
+        try:
+            _run(options, stop)
+        finally:
+            rclpy.try_shutdown()
+    except (HostError, ConfigError) as error:
+        print(f"tactful: {error}", file=sys.stderr)
+        return getattr(error, "exit_code", EXIT_BAD_INPUT)
+    return EXIT_CLEAN
+
+
+class _StopSignal:
+    """Becomes set on the first SIGINT or SIGTERM."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.is_set = True
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="host", description=__doc__)
+    parser.add_argument("nodes", nargs="+", choices=sorted(NODES), metavar="NODE", help=f"one of {', '.join(NODES)}")
+    parser.add_argument("--autostart", action="store_true", help="configure and activate the nodes at once")
+    parser.add_argument("--executor", choices=sorted(EXECUTORS), default="events", help="how callbacks are run")
+    return parser
+
+
+def _initialise(argv: list[str]) -> None:
+    try:
+        rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
+        rclpy.try_shutdown()
+        text = str(error)
+        if "log" in text:
+            raise HostError(
+                f"ROS cannot open its log folder; set ROS_LOG_DIR to a folder that can be written to ({text})",
+                EXIT_BAD_INPUT,
+            ) from error
+        raise HostError(f"ROS cannot start: {text}", EXIT_BAD_INPUT) from error
+
+
+def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
+    executor = EXECUTORS[options.executor]()
+    nodes: list[NormNode] = []
+    try:
+        for name in options.nodes:
+            node = NODES[name]()
+            nodes.append(node)
+            executor.add_node(node)
+        if options.autostart:
+            for node in nodes:
+                _start(node)
+        while rclpy.ok() and not stop.is_set:
+            executor.spin_once(timeout_sec=SPIN_TIMEOUT_S)
+            superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)
+            if superseded:
+                raise HostError(superseded, EXIT_SUPERSEDED)
+            if all(node.is_finished() for node in nodes):
+                break
+    finally:
+        for node in nodes:
+            node.wind_down()
+            executor.remove_node(node)
+            node.destroy_node()
+        executor.shutdown(timeout_sec=1.0)
+
+
+def _start(node: NormNode) -> None:
+    if "FAILURE" in str(node.trigger_configure()) or "FAILURE" in str(node.trigger_activate()):
+        reasons = "; ".join(node.status().reasons)
+        raise HostError(f"{node.get_fully_qualified_name()} did not start: {reasons}", EXIT_NOT_RUNNING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

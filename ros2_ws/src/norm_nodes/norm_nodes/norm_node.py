@@ -1,0 +1,253 @@
+"""The base of every node: lifecycle, checked parameters, bounded queues, a heartbeat and diagnostics."""
+
+import time
+import uuid
+from collections import Counter as Tally
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from norm_core import __version__
+from norm_core.config import Config, ConfigError
+from norm_core.queue import BoundedQueue, Policy
+from norm_core.status import Counter, Health, MonitorStatus, NodeState
+from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.publisher import Publisher
+from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
+from rcl_interfaces.msg import SetParametersResult
+
+from norm_nodes import parameters
+from norm_nodes.clock import RosClock
+from norm_nodes.convert import record_class, to_ros
+from norm_nodes.endpoint import Direction, Endpoint
+
+C = TypeVar("C", bound=Config)
+
+HEARTBEAT_S = 1.0
+STATUS_TOPIC = "status"
+STATUS_QOS = QoSProfile(
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    deadline=Duration(seconds=2 * HEARTBEAT_S),
+    liveliness=LivelinessPolicy.AUTOMATIC,
+    liveliness_lease_duration=Duration(seconds=3 * HEARTBEAT_S),
+)
+
+_LEVELS = {
+    Health.OK: DiagnosticStatus.OK,
+    Health.DEGRADED: DiagnosticStatus.WARN,
+    Health.STALE: DiagnosticStatus.STALE,
+    Health.FAILED: DiagnosticStatus.ERROR,
+}
+
+
+class NormNode(LifecycleNode, Generic[C]):
+    """Subclasses give a configuration model and fill in open, start, stop and close.
+
+    open and close make and destroy what the node holds while configured; start and stop bound the
+    time in which it works. Any of them may raise ConfigError: the transition fails and says why.
+    """
+
+    config_model: type[C]
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, namespace="tactful", automatically_declare_parameters_from_overrides=True)
+        self.endpoints: list[Endpoint] = []
+        self.clock = RosClock(self.get_clock())
+        self.instance_id = uuid.uuid4().hex
+        self.started_ns = time.time_ns()
+        self.superseded_by: str | None = None
+        self._tally: Tally[str] = Tally()
+        self._queues: list[BoundedQueue[Any]] = []
+        self._troubles: dict[str, tuple[Health, str]] = {}
+        self._held: list[Callable[[], object]] = []
+        self._state = NodeState.UNCONFIGURED
+        parameters.declare(self, self.config_model)
+        self.config: C = parameters.read(self, self.config_model)
+        self.add_on_set_parameters_callback(self._review_parameters)
+        self.add_post_set_parameters_callback(self._take_parameters)
+        status_type = record_class(MonitorStatus)
+        self._status = super().create_publisher(status_type, STATUS_TOPIC, STATUS_QOS)
+        self._note(Direction.PUBLISHES, self._status.topic_name, status_type, "heartbeat of each node, once a second")
+        self._diagnostics = super().create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._note(Direction.PUBLISHES, "/diagnostics", DiagnosticArray, "the same health for standard tools")
+        self.listen(MonitorStatus, STATUS_TOPIC, self._watch_namesake, STATUS_QOS, "to notice a second host")
+        # On the steady clock, so that the heartbeat goes on where simulated time stands still.
+        self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._held.clear()  # what was made so far lives as long as the node
+
+    def open(self) -> None: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def is_finished(self) -> bool:
+        """True once the node has nothing more to do, as a player at the end of its bag."""
+        return False
+
+    def offer(self, type_: Any, topic: str, qos: QoSProfile, description: str) -> Publisher:
+        """A publisher of a record type or a message class until close, listed in the API page."""
+        message_type = _as_message(type_)
+        publisher = super().create_publisher(message_type, topic, qos)
+        self._held.append(lambda: self.destroy_publisher(publisher))
+        self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
+        return publisher
+
+    def listen(
+        self, type_: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile, description: str
+    ) -> Any:
+        """A subscription to a record type or a message class until close, listed in the API page."""
+        message_type = _as_message(type_)
+        subscription = super().create_subscription(message_type, topic, callback, qos)
+        self._held.append(lambda: self.destroy_subscription(subscription))
+        self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
+        return subscription
+
+    def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
+        """A service with a quick, synchronous callback until close, listed in the API page."""
+        service = super().create_service(type_, name, callback)
+        self._held.append(lambda: self.destroy_service(service))
+        self._note(Direction.SERVES, service.service_name, type_, description)
+        return service
+
+    def bounded_queue(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> BoundedQueue[Any]:
+        """A queue whose depth and drops stand in the status until close."""
+        queue: BoundedQueue[Any] = BoundedQueue(name, capacity, policy)
+        self._queues.append(queue)
+        return queue
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Adds to a counter of the status."""
+        self._tally[name] += by
+
+    def trouble(self, topic: str, health: Health, reason: str) -> None:
+        """States in the status, until mended, that something is not well and what mends it."""
+        if self._troubles.get(topic) != (health, reason):
+            self.get_logger().warning(reason)
+        self._troubles[topic] = (health, reason)
+
+    def mended(self, topic: str) -> None:
+        self._troubles.pop(topic, None)
+
+    def status(self) -> MonitorStatus:
+        """The heartbeat as it would be sent now."""
+        healths = [health for health, _ in self._troubles.values()]
+        return MonitorStatus(
+            stamp_ns=self.clock.now_ns(),
+            node=self.get_fully_qualified_name(),
+            state=self._state,
+            health=max(healths, key=list(Health).index, default=Health.OK),
+            reasons=tuple(reason for _, reason in self._troubles.values()),
+            software_version=__version__,
+            config_sha256=self.config.sha256(),
+            instance_id=self.instance_id,
+            started_ns=self.started_ns,
+            queues=tuple(queue.status() for queue in self._queues),
+            counters=tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items())),
+        )
+
+    def beat(self) -> None:
+        """Publishes the heartbeat and the diagnostics once."""
+        if not rclpy.ok(context=self.context):
+            return
+        status = self.status()
+        self._status.publish(to_ros(status))
+        values = [KeyValue(key=counter.name, value=str(counter.count)) for counter in status.counters]
+        values += [KeyValue(key=f"{queue.name}_dropped", value=str(queue.dropped)) for queue in status.queues]
+        diagnosis = DiagnosticStatus(
+            level=_LEVELS[status.health],
+            name=status.node.removeprefix("/"),
+            message="; ".join(status.reasons) or status.state.value,
+            hardware_id=status.instance_id,
+            values=values,
+        )
+        array = DiagnosticArray(status=[diagnosis])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        return self._go(NodeState.INACTIVE, self._configure)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        super().on_activate(state)
+        return self._go(NodeState.ACTIVE, self.start)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        super().on_deactivate(state)
+        return self._go(NodeState.INACTIVE, self.stop)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        return self._go(NodeState.UNCONFIGURED, self._clean_up)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        return self._go(NodeState.FINALIZED, self.wind_down)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        return self._go(NodeState.UNCONFIGURED, self.wind_down)
+
+    def wind_down(self) -> None:
+        """Stops and closes from whichever state the node is in."""
+        if self._state is NodeState.ACTIVE:
+            self.stop()
+            self._state = NodeState.INACTIVE
+        if self._state is NodeState.INACTIVE:
+            self._clean_up()
+            self._state = NodeState.UNCONFIGURED
+
+    def _configure(self) -> None:
+        self.config = parameters.read(self, self.config_model)
+        self._tally.clear()
+        self.open()
+
+    def _clean_up(self) -> None:
+        self.close()
+        while self._held:
+            self._held.pop()()
+        self._queues.clear()
+        self._troubles.clear()
+
+    def _go(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
+        try:
+            step()
+        except (ConfigError, OSError) as error:
+            self.get_logger().error(str(error))
+            self.trouble("transition", Health.FAILED, str(error))
+            return TransitionCallbackReturn.FAILURE
+        self._state = target
+        self.mended("transition")
+        self.beat()
+        return TransitionCallbackReturn.SUCCESS
+
+    def _review_parameters(self, changes: list[Parameter]) -> SetParametersResult:
+        return parameters.review(self, self.config_model, changes, running=self._state is not NodeState.UNCONFIGURED)
+
+    def _take_parameters(self, _: list[Parameter]) -> None:
+        self.config = parameters.read(self, self.config_model)
+
+    def _watch_namesake(self, message: Any) -> None:
+        if message.node != self.get_fully_qualified_name() or message.instance_id == self.instance_id:
+            return
+        self.count("heartbeats_of_a_namesake")
+        advice = f"another {message.node} runs on this ROS domain: stop one of them, or set ROS_DOMAIN_ID"
+        if (message.started_ns, message.instance_id) < (self.started_ns, self.instance_id):
+            self.superseded_by = advice
+        else:
+            self.trouble("namesake", Health.DEGRADED, advice)
+
+    def _note(self, direction: Direction, name: str, message_type: Any, description: str) -> None:
+        kind = {Direction.SERVES: "srv", Direction.ACTS: "action"}.get(direction, "msg")
+        type_name = f"{message_type.__module__.split('.')[0]}/{kind}/{message_type.__name__}"
+        endpoint = Endpoint(direction, name, type_name, description)
+        if endpoint not in self.endpoints:
+            self.endpoints.append(endpoint)
+
+
+def _as_message(type_: Any) -> Any:
+    return type_ if hasattr(type_, "get_fields_and_field_types") else record_class(type_)
