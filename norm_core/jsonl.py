@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -15,8 +16,12 @@ class RecordError(ValueError):
 
 
 @cache
-def _adapter(cls: Any) -> TypeAdapter[Any]:
+def _adapter_of(cls: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
+
+
+def _adapter(cls: Any) -> TypeAdapter[Any]:
+    return _adapter_of(cls)
 
 
 def to_json(record: Any) -> str:
@@ -26,9 +31,8 @@ def to_json(record: Any) -> str:
 
 def from_json(cls: type[T], text: str | bytes) -> T:
     """The record that to_json wrote, or a RecordError that names what is wrong where."""
-    kind: Any = cls
     try:
-        return cast(T, _adapter(kind).validate_json(text))
+        return cast(T, _adapter(cls).validate_json(text))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or cls.__name__}: {fault['msg']}" for fault in error.errors()

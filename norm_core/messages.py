@@ -63,8 +63,7 @@ def to_message(record: Any, make: Make) -> Any:
 def from_message(cls: type[T], message: Any) -> T:
     """The record of a message, or a MessageError that says what is wrong with it."""
     values: dict[str, Any] = {}
-    kind: Any = cls
-    for name, hint in _hints(kind).items():
+    for name, hint in _hints(cls).items():
         if name == "stamp_ns":
             values[name] = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
         elif name == "frame_id":
@@ -77,8 +76,12 @@ def from_message(cls: type[T], message: Any) -> T:
         raise MessageError(str(error)) from error
 
 
-@cache
 def _hints(cls: Any) -> dict[str, Any]:
+    return _hints_of(cls)
+
+
+@cache
+def _hints_of(cls: Any) -> dict[str, Any]:
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)}
 

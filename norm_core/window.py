@@ -1,7 +1,9 @@
 """A stretch of time with all that was seen and heard in it."""
 
+from collections.abc import Iterable
+
 from norm_core.frame import Frame
-from norm_core.jsonl import sha256_of, to_plain
+from norm_core.jsonl import canonical, sha256_of, to_plain
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance
 
@@ -27,6 +29,23 @@ class Window:
                 raise ValueError(f"{stamp_ns} ns lies outside the window {self.start_ns} to {self.end_ns} ns")
 
 
+def gather(
+    start_ns: int,
+    end_ns: int,
+    frames: Iterable[Frame] = (),
+    utterances: Iterable[Utterance] = (),
+    robot_speech: Iterable[RobotSpeech] = (),
+) -> Window:
+    """The window over what of these lies within the bounds, in the order of time; partial utterances stay out."""
+    return Window(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        frames=tuple(sorted((f for f in frames if start_ns <= f.stamp_ns < end_ns), key=_by_time)),
+        utterances=tuple(sorted((u for u in utterances if u.final and start_ns <= u.start_ns < end_ns), key=_by_time)),
+        robot_speech=tuple(sorted((s for s in robot_speech if start_ns <= s.stamp_ns < end_ns), key=_by_time)),
+    )
+
+
 def digest(window: Window) -> str:
     """SHA-256 of what the window holds by source: bounds, frame stamps and payloads, speech.
 
@@ -39,7 +58,17 @@ def digest(window: Window) -> str:
         {
             "bounds": [window.start_ns, window.end_ns],
             "frames": sorted(frames),
-            "utterances": sorted(utterances, key=lambda u: (u["start_ns"], u["utterance_id"], sha256_of(u))),
-            "robot_speech": sorted(robot_speech, key=lambda s: (s["stamp_ns"], s["speech_id"], sha256_of(s))),
+            "utterances": sorted(utterances, key=canonical),
+            "robot_speech": sorted(robot_speech, key=canonical),
         }
     )
+
+
+def _by_time(entry: Frame | Utterance | RobotSpeech) -> tuple[int, str]:
+    match entry:
+        case Utterance():
+            return entry.start_ns, entry.utterance_id
+        case Frame():
+            return entry.stamp_ns, entry.source_topic
+        case RobotSpeech():
+            return entry.stamp_ns, entry.speech_id

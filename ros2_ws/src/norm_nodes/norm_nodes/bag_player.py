@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
-from norm_core.bags.reader import BagError, BagReader
-from norm_core.config import Config, ConfigError
-from norm_core.status import Health
-from norm_core.time import NS_PER_S
 from pydantic import Field
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.config import Config, ConfigError
+from norm_core.status import Health
+from norm_core.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
 
@@ -28,7 +28,7 @@ class PlayerConfig(Config):
 
 
 class BagPlayer(NormNode[PlayerConfig]):
-    """Finished at the end of the bag; messages keep their bytes and with them their stamps."""
+    """Publishes every topic of its bag; messages keep their bytes and with them their stamps."""
 
     config_model = PlayerConfig
 
@@ -57,8 +57,7 @@ class BagPlayer(NormNode[PlayerConfig]):
                 self.count("messages_of_missing_types", summary.message_count)
                 self.trouble(summary.topic, Health.DEGRADED, f"{summary.topic} is not played: {error}")
                 continue
-            publisher = self.offer(type_, summary.topic, PLAYED, "as recorded in the bag")
-            self._publishers_by_topic[summary.topic] = publisher
+            self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, PLAYED)
 
     def start(self) -> None:
         self._halt.clear()
@@ -72,6 +71,8 @@ class BagPlayer(NormNode[PlayerConfig]):
             self._thread.join()
 
     def close(self) -> None:
+        for publisher in self._publishers_by_topic.values():
+            self.destroy_publisher(publisher)
         self._publishers_by_topic.clear()
         if self._reader:
             self._reader.close()

@@ -4,15 +4,15 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from pydantic import Field
+from rclpy.clock import Clock, ClockType
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
 from norm_core.bags.types import typestore
 from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.config import Config, ConfigError
 from norm_core.queue import BoundedQueue
 from norm_core.status import Health
-from pydantic import Field
-from rclpy.clock import Clock, ClockType
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
 
@@ -69,6 +69,8 @@ class BagRecorder(NormNode[RecorderConfig]):
             self._queue.close()
             self._thread.join()
             self._writer.close()
+        for subscription in self._topics.values():
+            self.destroy_subscription(subscription)
         self._topics.clear()
         self._ignored.clear()
 
@@ -85,10 +87,15 @@ class BagRecorder(NormNode[RecorderConfig]):
             self._topics[topic] = self.create_subscription(
                 type_, topic, self._take(topic, type_names[0]), self._quality(topic), raw=True
             )
-            self._held.append(lambda held=self._topics[topic]: self.destroy_subscription(held))
 
     def _wanted(self, topic: str) -> bool:
-        if topic in self._topics or topic in self._ignored or topic in _NOT_RECORDED or "/_" in topic:
+        if (
+            topic in self._topics
+            or topic in self._ignored
+            or topic in _NOT_RECORDED
+            or topic.endswith("/transition_event")
+            or "/_" in topic
+        ):
             return False
         return "*" in self.config.topics or topic in self.config.topics
 

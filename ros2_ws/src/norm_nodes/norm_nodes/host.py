@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from types import FrameType
 
 import rclpy
-from norm_core.config import ConfigError
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.experimental import EventsExecutor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from norm_core.config import ConfigError
 from norm_nodes.catalogue import NODES
 from norm_nodes.norm_node import NormNode
 
@@ -93,6 +93,7 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
         if options.autostart:
             for node in nodes:
                 _start(node)
+        print("running", *(node.get_fully_qualified_name() for node in nodes), flush=True)
         while rclpy.ok() and not stop.is_set:
             executor.spin_once(timeout_sec=SPIN_TIMEOUT_S)
             superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)

@@ -8,18 +8,18 @@ from typing import Any, Generic, TypeVar
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from norm_core import __version__
-from norm_core.config import Config, ConfigError
-from norm_core.queue import BoundedQueue, Policy
-from norm_core.status import Counter, Health, MonitorStatus, NodeState
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
-from rcl_interfaces.msg import SetParametersResult
 
+from norm_core import __version__
+from norm_core.config import Config, ConfigError
+from norm_core.queue import BoundedQueue, Policy
+from norm_core.status import Counter, Health, MonitorStatus, NodeState
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
 from norm_nodes.convert import record_class, to_ros
@@ -100,9 +100,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
 
-    def listen(
-        self, type_: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile, description: str
-    ) -> Any:
+    def listen(self, type_: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile, description: str) -> Any:
         """A subscription to a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
         subscription = super().create_subscription(message_type, topic, callback, qos)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from norm_core.config import Config, ConfigError, check
 from pydantic.fields import FieldInfo
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+
+from norm_core.config import Config, ConfigError, check
 
 # What rclpy itself declares; every other parameter must be in the model.
 _OF_RCLPY = ("use_sim_time", "start_type_description_service", "qos_overrides.")

@@ -1,0 +1,44 @@
+"""What is visible on the ROS domain: prints nodes, topics, services and actions as JSON."""
+
+import json
+import sys
+import time
+from typing import Any
+
+import rclpy
+from rclpy.action import get_action_names_and_types
+from rclpy.node import Node
+
+SETTLE_S = 1.0
+
+
+def observe(node: Node) -> dict[str, Any]:
+    """The graph as node sees it now; names of topics, services and actions with their types."""
+    return {
+        "nodes": sorted(f"{space.rstrip('/')}/{name}" for name, space in node.get_node_names_and_namespaces()),
+        "topics": dict(sorted(node.get_topic_names_and_types())),
+        "services": dict(sorted(node.get_service_names_and_types())),
+        "actions": dict(sorted(get_action_names_and_types(node))),
+    }
+
+
+def main() -> int:
+    """Watches until the graph stood still for a second, at most four, and prints it."""
+    rclpy.init()
+    try:
+        node = Node("graph_observer", enable_rosout=False, start_parameter_services=False)
+        seen, stood_still_since, deadline_s = observe(node), time.monotonic(), time.monotonic() + 4.0
+        while time.monotonic() < min(deadline_s, stood_still_since + SETTLE_S):
+            time.sleep(0.05)
+            now = observe(node)
+            if now != seen:
+                seen, stood_still_since = now, time.monotonic()
+        seen["nodes"].remove("/graph_observer")
+        print(json.dumps(seen))
+        return 0
+    finally:
+        rclpy.try_shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

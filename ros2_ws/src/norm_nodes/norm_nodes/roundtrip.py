@@ -1,0 +1,73 @@
+"""Measures a message's way to another process and back, for `tactful doctor`."""
+
+import json
+import os
+import statistics
+import sys
+import time
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from norm_nodes.endpoint import EVENTS
+
+ROUNDS = 200
+PATIENCE_S = 10.0
+
+
+def main() -> int:
+    """With the argument `echo` answers until its input ends; without, asks and prints the latencies as JSON."""
+    rclpy.init()
+    try:
+        return _echo() if "echo" in sys.argv[1:] else _ask()
+    finally:
+        rclpy.try_shutdown()
+
+
+def _echo() -> int:
+    node = Node("roundtrip_echo")
+    publisher = node.create_publisher(String, "tactful/roundtrip/back", EVENTS)
+    node.create_subscription(String, "tactful/roundtrip/there", publisher.publish, EVENTS)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    parent = os.getppid()
+    while os.getppid() == parent:
+        executor.spin_once(timeout_sec=0.2)
+    return 0
+
+
+def _ask() -> int:
+    node = Node("roundtrip_ask")
+    returned: list[str] = []
+    publisher = node.create_publisher(String, "tactful/roundtrip/there", EVENTS)
+    node.create_subscription(String, "tactful/roundtrip/back", lambda m: returned.append(m.data), EVENTS)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not (publisher.get_subscription_count() and node.count_publishers("tactful/roundtrip/back")):
+        if time.monotonic() > deadline_s:
+            return _report({"error": f"no other process was discovered in {PATIENCE_S:.0f} s"})
+        executor.spin_once(timeout_sec=0.05)
+    took_ms = []
+    for index in range(ROUNDS):
+        token = f"{os.getpid()}-{index}"
+        sent_ns = time.perf_counter_ns()
+        publisher.publish(String(data=token))
+        while token not in returned[-1:]:
+            if time.monotonic() > deadline_s:
+                return _report({"error": f"message {index} of {ROUNDS} did not come back in {PATIENCE_S:.0f} s"})
+            executor.spin_once(timeout_sec=0.5)
+        took_ms.append((time.perf_counter_ns() - sent_ns) / 1e6)
+    p99_ms = statistics.quantiles(took_ms, n=100)[98]
+    return _report({"rounds": ROUNDS, "median_ms": statistics.median(took_ms), "p99_ms": p99_ms})
+
+
+def _report(result: dict[str, object]) -> int:
+    print(json.dumps(result))
+    return 1 if "error" in result else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Nodes as processes: started, awaited, and ended without a trace."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+START_TIMEOUT_S = 20.0
+END_TIMEOUT_S = 5.0
+
+
+class NodeProcessError(RuntimeError):
+    """A node process that did not start or ended in failure; the message carries what it said."""
+
+
+class NodeProcess:
+    """One host process with its nodes active, for the length of a with statement."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        parameters: Mapping[str, Mapping[str, Any]] | None = None,
+        domain_id: int | None = None,
+        options: Sequence[str] = ("--autostart",),
+    ) -> None:
+        self._nodes = tuple(nodes)
+        self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
+        command = [sys.executable, "-m", "norm_nodes.host", *nodes, *options]
+        if parameters:
+            path = Path(self._folder.name, "parameters.yaml")
+            tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}
+            path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+            command += ["--ros-args", "--params-file", str(path)]
+        self._command = command
+        self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
+        self._running = Event()
+        self.output: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        if not self._running.wait(START_TIMEOUT_S) or self._process.poll() not in (None, 0):
+            self._end(signal.SIGKILL)
+            raise NodeProcessError(f"{', '.join(self._nodes)} did not start: {self.said()}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(signal.SIGTERM)
+        if kind is None and self._process.returncode != 0:
+            raise NodeProcessError(f"{', '.join(self._nodes)} ended with {self._process.returncode}: {self.said()}")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait(self, timeout_s: float) -> int:
+        """The exit code of a process that ends by itself; NodeProcessError where it does not in time."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise NodeProcessError(f"{', '.join(self._nodes)} did not end in {timeout_s:g} s") from error
+
+    def said(self) -> str:
+        """What the process wrote, for a message to a person."""
+        return "\n".join(self.output[-20:]).strip() or "it said nothing"
+
+    def _listen(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self.output.append(line.rstrip("\n"))
+            if line.startswith("running "):
+                self._running.set()
+        self._running.set()  # it ended: let whoever waits look at its exit code
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+        self._folder.cleanup()

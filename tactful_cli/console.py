@@ -1,0 +1,20 @@
+"""Where a verb writes: results on standard output, everything else on standard error."""
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+out = Console(highlight=False, soft_wrap=False)
+err = Console(stderr=True, highlight=False)
+
+
+def complain(message: str) -> None:
+    """One error for a person, on standard error."""
+    print(f"tactful: {message}", file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """A result for a program: JSON alone."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))

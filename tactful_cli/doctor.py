@@ -1,0 +1,231 @@
+"""`tactful doctor`: what works here, what does not, and how to mend it."""
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from norm_core.bags.types import interfaces_folder, typestore
+from norm_core.messages import RECORDS
+from tactful_cli.console import out, print_json
+
+ROOT = Path(__file__).resolve().parents[1]
+PROBE_TIMEOUT_S = 30.0
+ROUNDTRIP_DOMAIN = "95"
+LOW_DISK_GB = 2.0
+IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
+AUDIO_WORDS = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    ABSENT = "absent"  # not here, and not needed by the default set-up
+    BROKEN = "broken"  # the default set-up does not work
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    check: str
+    verdict: Verdict
+    found: str
+    mend: str = ""
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False) -> None:
+    """Check what works here. Exits with 1 only where the default set-up is broken."""
+    with ThreadPoolExecutor() as pool:  # most checks wait for a process of their own
+        rows = [row for found in pool.map(_examine, CHECKS) for row in found]
+    healthy = all(row.verdict is not Verdict.BROKEN for row in rows)
+    if as_json:
+        print_json({"healthy": healthy, "checks": [asdict(row) for row in rows]})
+    else:
+        out.print(_table(rows))
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _table(rows: list[Row]) -> Table:
+    colours = {Verdict.OK: "green", Verdict.ABSENT: "yellow", Verdict.BROKEN: "bold red"}
+    table = Table("check", "", "found")
+    for row in rows:
+        mend = f"\n[bold]mend:[/] {row.mend}" if row.mend else ""
+        table.add_row(row.check, f"[{colours[row.verdict]}]{row.verdict}[/]", row.found + mend)
+    return table
+
+
+def _examine(check: Callable[[], Iterator[Row]]) -> list[Row]:
+    name = check.__name__.removeprefix("_").replace("_", " ")
+    try:
+        return list(check())
+    except subprocess.TimeoutExpired as error:
+        return [Row(name, Verdict.BROKEN, f"gave no answer in {error.timeout:.0f} s", "look at the machine's load")]
+    except (OSError, ValueError, RuntimeError) as error:
+        return [Row(name, Verdict.BROKEN, str(error), "run ./tactful doctor again after mending what it says")]
+
+
+def _python() -> Iterator[Row]:
+    fits = (3, 11) <= sys.version_info < (3, 14)
+    verdict = Verdict.OK if fits else Verdict.BROKEN
+    mend = "" if fits else "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv"
+    yield Row("python", verdict, f"{platform.python_version()} on {platform.machine()}, {sys.prefix}", mend)
+
+
+def _ros() -> Iterator[Row]:
+    source = "installed" if os.environ.get("ROS_DISTRO") else "wheels"
+    probe = _run_python("import rclpy, rclpy.utilities as u; print(u.get_rmw_implementation_identifier())")
+    if probe.returncode:
+        yield Row("ros", Verdict.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor")
+        return
+    domain = os.environ.get("ROS_DOMAIN_ID", "0")
+    yield Row("ros", Verdict.OK, f"Jazzy from {source}, {probe.stdout.strip()}, domain {domain}")
+
+
+def _interfaces() -> Iterator[Row]:
+    names = sorted(name.split("/")[-1] for name in RECORDS)
+    code = (
+        "import json, norm_interfaces.msg as m, norm_interfaces.srv, norm_interfaces.action\n"
+        f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {names!r}}}))"
+    )
+    probe = _run_python(code)
+    mend = "run ./tactful doctor again; if that does not help, remove .tactful/done.norm_interfaces"
+    if probe.returncode:
+        yield Row("interfaces", Verdict.BROKEN, _last_line(probe.stderr), mend)
+        return
+    built = json.loads(probe.stdout)
+    defined = {n: [f for f, _ in typestore().fielddefs[f"norm_interfaces/msg/{n}"][1]] for n in names}
+    stale = [name for name in names if built[name] != defined[name]]
+    if stale:
+        yield Row("interfaces", Verdict.BROKEN, f"built before {', '.join(stale)} changed", mend)
+    else:
+        yield Row("interfaces", Verdict.OK, f"{len(names)} messages as in {_short(interfaces_folder())}")
+
+
+def _dds_round_trip() -> Iterator[Row]:
+    environment = {**os.environ, "ROS_DOMAIN_ID": ROUNDTRIP_DOMAIN}
+    command = [sys.executable, "-m", "norm_nodes.roundtrip"]
+    echo = subprocess.Popen([*command, "echo"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        asked = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
+        )
+    finally:
+        echo.terminate()
+        echo.communicate()
+    mend = "allow loopback multicast and UDP ports from 7400 up; look at ROS_LOCALHOST_ONLY and RMW_IMPLEMENTATION"
+    if not asked.stdout.strip():
+        yield Row("dds round trip", Verdict.BROKEN, _last_line(asked.stderr), mend)
+        return
+    result = json.loads(asked.stdout.splitlines()[-1])
+    if "error" in result:
+        yield Row("dds round trip", Verdict.BROKEN, result["error"], mend)
+        return
+    figures = f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} ms over {result['rounds']} messages"
+    yield Row("dds round trip", Verdict.OK, f"two processes, {figures}")
+
+
+def _log_folder() -> Iterator[Row]:
+    ros_home = Path(os.environ.get("ROS_HOME", Path.home() / ".ros"))
+    folder = Path(os.environ.get("ROS_LOG_DIR", ros_home / "log"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        mend = "set ROS_LOG_DIR to a folder that can be written to"
+        yield Row("log folder", Verdict.BROKEN, f"{folder}: {error.strerror}", mend)
+        return
+    yield Row("log folder", Verdict.OK, str(folder))
+
+
+def _disk() -> Iterator[Row]:
+    free_gb = shutil.disk_usage(ROOT).free / 1e9
+    low = free_gb < LOW_DISK_GB
+    mend = "free some room: recording and studies write here" if low else ""
+    yield Row("disk", Verdict.BROKEN if low else Verdict.OK, f"{free_gb:.1f} GB free", mend)
+
+
+def _gpu() -> Iterator[Row]:
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        yield Row("gpu", Verdict.ABSENT, "no NVIDIA driver; cues and the encoder do not need one")
+        return
+    query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    asked = subprocess.run(query, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+    found = "; ".join(asked.stdout.split("\n")).strip("; ")
+    if asked.returncode or not found:
+        yield Row("gpu", Verdict.ABSENT, _last_line(asked.stderr or asked.stdout), "reload or reinstall the driver")
+    else:
+        yield Row("gpu", Verdict.OK, found)
+
+
+def _onnx_runtime() -> Iterator[Row]:
+    probe = _run_python("import onnxruntime as o; print(o.__version__, *o.get_available_providers())")
+    if probe.returncode:
+        yield Row("onnx runtime", Verdict.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor")
+        return
+    version, *providers = probe.stdout.split()
+    yield Row(
+        "onnx runtime", Verdict.OK, f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}"
+    )
+
+
+def _models() -> Iterator[Row]:
+    spec = importlib.util.find_spec("faster_whisper")
+    assets = Path(spec.origin).parent / "assets" if spec and spec.origin else None
+    weights = sorted(assets.glob("silero_vad*.onnx")) if assets else []
+    if weights:
+        yield Row("voice activity model", Verdict.OK, weights[-1].name)
+    else:
+        yield Row(
+            "voice activity model", Verdict.BROKEN, "not in the faster-whisper package", "remove .venv and set up again"
+        )
+
+
+def _topics() -> Iterator[Row]:
+    seen = subprocess.run(
+        [sys.executable, "-m", "norm_nodes.graph"], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
+    )
+    if seen.returncode:
+        yield Row("topics", Verdict.BROKEN, _last_line(seen.stderr), "see the rows on ROS and the log folder")
+        return
+    topics = json.loads(seen.stdout)["topics"]
+    cameras = [name for name, types in topics.items() if set(types) & set(IMAGE_TYPES)]
+    audio = [name for name, types in topics.items() if any(t.endswith(AUDIO_WORDS) for t in types)]
+    mend = "start the robot's driver, and use its ROS_DOMAIN_ID"
+    for what, names in (("camera topics", cameras), ("audio topics", audio)):
+        if names:
+            yield Row(what, Verdict.OK, ", ".join(names))
+        else:
+            yield Row(what, Verdict.ABSENT, "none on this domain", mend)
+
+
+CHECKS: tuple[Callable[[], Iterator[Row]], ...] = (
+    _python, _ros, _interfaces, _dds_round_trip, _log_folder, _disk, _gpu, _onnx_runtime, _models, _topics,
+)  # fmt: skip
+
+
+def _run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
+    )
+
+
+def _last_line(text: str) -> str:
+    return next(reversed(text.strip().splitlines()), "it said nothing")
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
