@@ -17,7 +17,7 @@ class RecordError(ValueError):
 
 @cache
 def _adapter_of(cls: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(cls)
+    return TypeAdapter(cast(type[Any], cls))
 
 
 def _adapter(cls: Any) -> TypeAdapter[Any]:
