@@ -27,7 +27,7 @@ class BagWriter:
             self._writer = Writer(path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP)
             self._writer.open()
         except (WriterError, OSError) as error:
-            raise BagWriteError(f"{path}: cannot make a bag here: {error}") from error
+            raise BagWriteError(f"cannot make a bag at {path}: {error}") from error
 
     def write(self, topic: str, record: object, stamp_ns: int) -> None:
         """Writes a record's message as received at stamp_ns."""

@@ -1,6 +1,7 @@
 """One process that hosts one or more nodes and ends clean on SIGINT and SIGTERM."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from norm_core.config import ConfigError
 from norm_nodes.catalogue import NODES
 from norm_nodes.norm_node import NormNode
 
-EXIT_CLEAN, EXIT_BAD_INPUT, EXIT_NOT_RUNNING, EXIT_SUPERSEDED = 0, 2, 3, 4
+EXIT_CLEAN, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 2, 4
+MAX_DOMAIN_ID = 232
 SPIN_TIMEOUT_S = 0.2
 
 # The events executor is the faster by far; the single-threaded one is the fallback that rclpy calls stable.
@@ -34,9 +36,9 @@ class HostError(RuntimeError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hosts the nodes named on the command line until told to end; returns the exit code."""
     argv = list(sys.argv if arguments is None else ["host", *arguments])
-    options = _parser().parse_args(remove_ros_args(argv)[1:])
     stop = _StopSignal()
     try:
+        options = _parser().parse_args(_without_ros_args(argv))
         _initialise(argv)
         try:
             _run(options, stop)
@@ -68,7 +70,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _without_ros_args(argv: list[str]) -> list[str]:
+    try:
+        return list(remove_ros_args(argv)[1:])
+    except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
+        raise HostError(f"the arguments after --ros-args cannot be used: {error}", EXIT_BAD_INPUT) from error
+
+
 def _initialise(argv: list[str]) -> None:
+    domain = os.environ.get("ROS_DOMAIN_ID") or "0"
+    if not (domain.isdecimal() and int(domain) <= MAX_DOMAIN_ID):
+        raise HostError(f"ROS_DOMAIN_ID is {domain!r}; set it to a number from 0 to {MAX_DOMAIN_ID}", EXIT_BAD_INPUT)
     try:
         rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
@@ -112,7 +124,7 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
 def _start(node: NormNode) -> None:
     if "FAILURE" in str(node.trigger_configure()) or "FAILURE" in str(node.trigger_activate()):
         reasons = "; ".join(node.status().reasons)
-        raise HostError(f"{node.get_fully_qualified_name()} did not start: {reasons}", EXIT_NOT_RUNNING)
+        raise HostError(f"{node.get_fully_qualified_name()} did not start: {reasons}", EXIT_BAD_INPUT)
 
 
 if __name__ == "__main__":

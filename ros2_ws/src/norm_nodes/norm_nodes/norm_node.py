@@ -128,7 +128,11 @@ class NormNode(LifecycleNode, Generic[C]):
     def trouble(self, topic: str, health: Health, reason: str) -> None:
         """States in the status, until mended, that something is not well and what mends it."""
         if self._troubles.get(topic) != (health, reason):
-            self.get_logger().warning(reason)
+            log = self.get_logger()
+            if health is Health.FAILED:
+                log.error(reason)
+            else:
+                log.warning(reason)
         self._troubles[topic] = (health, reason)
 
     def mended(self, topic: str) -> None:
@@ -215,7 +219,6 @@ class NormNode(LifecycleNode, Generic[C]):
         try:
             step()
         except (ConfigError, OSError) as error:
-            self.get_logger().error(str(error))
             self.trouble("transition", Health.FAILED, str(error))
             return TransitionCallbackReturn.FAILURE
         self._state = target

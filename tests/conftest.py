@@ -1,0 +1,48 @@
+"""What tests share: a ROS domain of one's own, and the reasons to skip."""
+
+import fcntl
+import importlib.util
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what needs something that is not here, saying what."""
+    for item in items:
+        if item.get_closest_marker("ros") and not _importable("rclpy", "norm_interfaces"):
+            item.add_marker(pytest.mark.skip(reason="rclpy or the built norm_interfaces is missing: run ./tactful test"))
+        if item.get_closest_marker("launch") and not _importable("launch_testing", "launch_ros"):
+            item.add_marker(pytest.mark.skip(reason="launch_testing is not among the wheels: needs a ROS installation"))
+
+
+@pytest.fixture
+def domain_id(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A ROS domain that no other test on this machine uses meanwhile, also set for subprocesses."""
+    for domain in range(10, 90):
+        with Path(tempfile.gettempdir(), f"tactful-test-domain-{domain}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
+            yield domain
+            return
+    pytest.fail("80 ROS domains are all in use")
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real benchmark items and speech beside the project, where it is there."""
+    folder = ROOT.parent / "shared/data"
+    if not folder.is_dir():
+        pytest.skip("../shared/data is not here")
+    return folder
+
+
+def _importable(*names: str) -> bool:
+    return all(importlib.util.find_spec(name) for name in names)

@@ -1,0 +1,117 @@
+"""Bags are written and read without ROS, and a broken one says so."""
+
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.types import make
+from norm_core.bags.writer import BagWriteError, BagWriter
+from norm_core.messages import RECORDS
+from tests.records import records
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(st.lists(st.tuples(st.one_of(*(records(cls) for cls in RECORDS.values())), st.integers(0, 2**62)), max_size=6))
+def test_records_come_back_in_the_order_of_time(tmp_path_factory: Any, entries: list[tuple[Any, int]]) -> None:
+    path = tmp_path_factory.mktemp("bags") / "bag"
+    with BagWriter(path) as bag:
+        for record, stamp_ns in entries:
+            bag.write(f"/{type(record).__name__}", record, stamp_ns)
+    with BagReader(path) as reader:
+        read = [(reader.decode(m), m.stamp_ns) for m in reader.messages()]
+        assert reader.message_count == len(entries)
+        assert reader.bounds_ns == ((min(s for _, s in entries), max(s for _, s in entries)) if entries else None)
+    assert [stamp for _, stamp in read] == sorted(stamp for _, stamp in entries)
+    assert sorted(map(repr, read)) == sorted(map(repr, entries))
+
+
+def test_messages_of_ros_itself_are_held_too(tmp_path: Path) -> None:
+    message = make("std_msgs/msg/String", {"data": "hello"})
+    with BagWriter(tmp_path / "bag") as bag:
+        bag.write_message("/words", message, 7)
+    with BagReader(tmp_path / "bag") as reader:
+        assert [reader.decode(m).data for m in reader.messages(["/words"])] == ["hello"]
+
+
+def test_a_foreign_type_is_decoded_by_the_definition_in_the_bag(tmp_path: Path) -> None:
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(get_types_from_msg("string name\nint32 age\n", "zoo_msgs/msg/Animal"))
+    animal = store.types["zoo_msgs/msg/Animal"](name="gnu", age=3)
+    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        connection = writer.add_connection("/zoo", "zoo_msgs/msg/Animal", typestore=store)
+        writer.write(connection, 1, store.serialize_cdr(animal, "zoo_msgs/msg/Animal"))
+    with BagReader(tmp_path / "bag") as reader:
+        decoded = [reader.decode(m) for m in reader.messages()]
+    assert [(a.name, a.age) for a in decoded] == [("gnu", 3)]
+
+
+def test_an_existing_folder_is_never_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(BagWriteError, match="exists already"):
+        BagWriter(tmp_path)
+
+
+def test_an_unknown_type_is_refused_by_name(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as bag, pytest.raises(BagWriteError, match="zoo_msgs/msg/Unicorn"):
+        bag.write_serialized("/zoo", "zoo_msgs/msg/Unicorn", b"", 0)
+
+
+def test_what_is_no_bag_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BagError, match="no such folder"):
+        BagReader(tmp_path / "none")
+    with pytest.raises(BagError, match=r"has no metadata\.yaml"):
+        BagReader(tmp_path)
+    (tmp_path / "metadata.yaml").write_text("nonsense: [")
+    with pytest.raises(BagError, match="cannot be opened as a bag"):
+        BagReader(tmp_path)
+
+
+def test_a_missing_topic_is_named_beside_those_that_are_there(small_bag: Path) -> None:
+    with BagReader(small_bag) as reader, pytest.raises(BagError, match=r"no topic /b; it has /a"):
+        list(reader.messages(["/a", "/b"]))
+
+
+@pytest.mark.parametrize("kept_share", [0.0, 0.3, 0.6, 0.99])
+def test_a_truncated_bag_is_an_error_not_a_short_read(small_bag: Path, kept_share: float) -> None:
+    storage = next(small_bag.glob("*.mcap"))
+    data = storage.read_bytes()
+    storage.write_bytes(data[: int(len(data) * kept_share)])
+    with pytest.raises(BagError, match=f"^{small_bag}: (cannot be opened|is damaged)"), BagReader(small_bag) as reader:
+        list(reader.messages())
+
+
+def test_bytes_that_are_not_the_type_are_an_error_with_topic_and_time(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as bag:
+        bag.write_serialized("/a", "norm_interfaces/msg/SocialFlag", b"\0\1\0\0oops", 5)
+    with BagReader(tmp_path / "bag") as reader, pytest.raises(BagError, match=r"/a at 5 ns is no norm_interfaces"):
+        [reader.decode(m) for m in reader.messages()]
+
+
+def test_a_disk_that_fills_up_is_an_error_and_keeps_what_was_written(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk; the kernel answers the write with an error all the same."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    text = make("std_msgs/msg/String", {"data": "x" * 100_000})
+    bag = BagWriter(tmp_path / "bag")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limit[1]))
+    try:
+        with pytest.raises(BagWriteError, match=r"writing failed after \d+ messages"):
+            for stamp_ns in range(100):
+                bag.write_message("/a", text, stamp_ns)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert sum(path.stat().st_size for path in (tmp_path / "bag").iterdir()) > 1_000_000
+
+
+@pytest.fixture
+def small_bag(tmp_path: Path) -> Path:
+    path = tmp_path / "bag"
+    with BagWriter(path) as bag:
+        for stamp_ns in range(50):
+            bag.write_message("/a", make("std_msgs/msg/String", {"data": "x" * 100}), stamp_ns)
+    return path
