@@ -71,6 +71,9 @@ class NodeProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def wait(self, timeout_s: float) -> int:
         """The exit code of a process that ends by itself; NodeProcessError where it does not in time."""
         try:
@@ -86,7 +89,7 @@ class NodeProcess:
         assert self._process.stdout
         for line in self._process.stdout:
             self.output.append(line.rstrip("\n"))
-            if line.startswith("running "):
+            if line.startswith(("running ", "waiting ")):
                 self._running.set()
         self._running.set()  # it ended: let whoever waits look at its exit code
 

@@ -28,7 +28,8 @@ def info(bag: BagPath, as_json: Annotated[bool, typer.Option("--json", help="Pri
         rows = [{"topic": t.topic, "type": t.type_name, "messages": t.message_count} for t in topics]
         print_json({"messages": count, "start_ns": start_ns, "end_ns": end_ns, "length_s": length_s, "topics": rows})
         return
-    table = Table("topic", "type", "messages", title=f"{bag}: {count} messages in {length_s:.3f} s")
+    print(f"{bag}: {count} messages in {length_s:.3f} s")
+    table = Table("topic", "type", "messages")
     for topic in topics:
         table.add_row(topic.topic, topic.type_name, str(topic.message_count))
     out.print(table)

@@ -15,7 +15,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips what needs something that is not here, saying what."""
     for item in items:
         if item.get_closest_marker("ros") and not _importable("rclpy", "norm_interfaces"):
-            item.add_marker(pytest.mark.skip(reason="rclpy or the built norm_interfaces is missing: run ./tactful test"))
+            item.add_marker(
+                pytest.mark.skip(reason="rclpy or the built norm_interfaces is missing: run ./tactful test")
+            )
         if item.get_closest_marker("launch") and not _importable("launch_testing", "launch_ros"):
             item.add_marker(pytest.mark.skip(reason="launch_testing is not among the wheels: needs a ROS installation"))
 

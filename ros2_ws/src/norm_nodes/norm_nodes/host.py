@@ -105,7 +105,11 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
         if options.autostart:
             for node in nodes:
                 _start(node)
-        print("running", *(node.get_fully_qualified_name() for node in nodes), flush=True)
+        print(
+            "running" if options.autostart else "waiting",
+            *(node.get_fully_qualified_name() for node in nodes),
+            flush=True,
+        )
         while rclpy.ok() and not stop.is_set:
             executor.spin_once(timeout_sec=SPIN_TIMEOUT_S)
             superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)

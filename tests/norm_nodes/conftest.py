@@ -1,0 +1,80 @@
+"""A node of the test's own, on the test's own domain, that looks at others from outside."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from norm_core.messages import from_message
+from norm_core.status import MonitorStatus
+
+PATIENCE_S = 15.0
+
+
+class Observer:
+    """Sees, calls and waits; every wait ends with what it waited for or fails the test."""
+
+    def __init__(self, domain_id: int) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+
+        self.statuses: list[MonitorStatus] = []
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context, domain_id=domain_id)
+        self.node = rclpy.create_node("observer", context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+
+    def until(self, condition: Callable[[], Any], what: str) -> Any:
+        """What condition gives as soon as it is true."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not (result := condition()):
+            if time.monotonic() > deadline_s:
+                pytest.fail(f"waited {PATIENCE_S:.0f} s in vain for {what}")
+            self._executor.spin_once(timeout_sec=0.05)
+        return result
+
+    def collect(self, message_type: Any, topic: str, qos: Any) -> list[Any]:
+        """A list that grows with every message on topic."""
+        seen: list[Any] = []
+        self.node.create_subscription(message_type, topic, seen.append, qos)
+        return seen
+
+    def call(self, service_type: Any, name: str, **fields: Any) -> Any:
+        client = self.node.create_client(service_type, name)
+        self.until(client.service_is_ready, f"service {name}")
+        future = client.call_async(service_type.Request(**fields))
+        self.until(future.done, f"an answer of {name}")
+        return future.result()
+
+    def watch_status(self) -> list[MonitorStatus]:
+        """A list that grows with every heartbeat on the domain."""
+        from norm_nodes.convert import record_class
+        from norm_nodes.norm_node import STATUS_QOS
+
+        self.node.create_subscription(
+            record_class(MonitorStatus),
+            "/tactful/status",
+            lambda message: self.statuses.append(from_message(MonitorStatus, message)),
+            STATUS_QOS,
+        )
+        return self.statuses
+
+    def counted(self, name: str) -> int:
+        """The highest value of a counter in any heartbeat so far."""
+        return max((c.count for s in self.statuses for c in s.counters if c.name == name), default=0)
+
+    def close(self) -> None:
+        import rclpy
+
+        self._executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self._context)
+
+
+@pytest.fixture
+def observer(domain_id: int) -> Iterator[Observer]:
+    observer = Observer(domain_id)
+    yield observer
+    observer.close()

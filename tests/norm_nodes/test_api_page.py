@@ -1,0 +1,86 @@
+"""The API page, the running graph and the shipped parameter file say the same."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from norm_core.bags.writer import BagWriter
+from sim_replays.processes import NodeProcess
+
+pytestmark = pytest.mark.ros
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/ros_api.md").read_text(encoding="utf-8")
+KINDS = {"publishes": "topics", "subscribes": "topics", "serves": "services", "acts": "actions"}
+
+# What every lifecycle node of rclpy brings, and the page says so once in its head.
+STANDARD = re.compile(
+    r"/(transition_event|change_state|get_state|get_available_(states|transitions)|get_transition_graph"
+    r"|(describe|get|list|set)_parameters(_atomically)?|get_parameter_types|get_type_description)$"
+    r"|^/(rosout|parameter_events)$|/_action/"
+)
+
+
+@pytest.fixture
+def everything(domain_id: int, tmp_path: Path) -> Any:
+    """Every node of the page, active, in one process."""
+    BagWriter(tmp_path / "empty").close()
+    parameters = {
+        "bag_player": {"bag": str(tmp_path / "empty")},
+        "bag_recorder": {"bag": str(tmp_path / "new")},
+    }
+    names = [node.removeprefix("/tactful/") for node in documented_nodes()]
+    # The player is left waiting: at the end of its bag it would leave the graph.
+    with NodeProcess(names, parameters, domain_id, options=()):
+        yield
+
+
+def test_the_page_is_up_to_date() -> None:
+    made = subprocess.run([sys.executable, "-m", "norm_nodes.api_page"], capture_output=True, text=True, check=True)
+    assert made.stdout == PAGE, "run ./tactful api"
+
+
+def test_page_and_graph_name_the_same(everything: None) -> None:
+    seen = json.loads(
+        subprocess.run([sys.executable, "-m", "norm_nodes.graph"], capture_output=True, check=True).stdout
+    )
+    assert seen["nodes"] == documented_nodes()
+    for kind in ("topics", "services", "actions"):
+        running = {(name, type_) for name, types in seen[kind].items() for type_ in types if not STANDARD.search(name)}
+        assert running == documented(kind)
+
+
+def test_page_and_running_nodes_have_the_same_parameters(everything: None, observer: Any) -> None:
+    from rcl_interfaces.srv import ListParameters
+
+    for node in documented_nodes():
+        listed = observer.call(ListParameters, f"{node}/list_parameters").result.names
+        own = {name for name in listed if name != "use_sim_time" and not name.startswith(("qos_", "start_type"))}
+        assert own == set(documented_parameters(node))
+
+
+def test_the_shipped_parameters_are_the_documented_defaults() -> None:
+    shipped = yaml.safe_load((ROOT / "ros2_ws/src/norm_bringup/config/tactful.yaml").read_text(encoding="utf-8"))
+    assert sorted(shipped) == documented_nodes()
+    for node, values in shipped.items():
+        assert {name: repr(v) for name, v in values["ros__parameters"].items()} == documented_parameters(node)
+
+
+def documented_nodes() -> list[str]:
+    return re.findall(r"^## (/\S+)$", PAGE, re.MULTILINE)
+
+
+def documented(kind: str) -> set[tuple[str, str]]:
+    rows = re.findall(r"^\| (\w+) \| `(/\S+)` \| `(\S+)` \|", PAGE, re.MULTILINE)
+    return {(name, type_) for direction, name, type_ in rows if KINDS[direction] == kind}
+
+
+def documented_parameters(node: str) -> dict[str, str]:
+    section = PAGE.split(f"## {node}\n")[1].split("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", section, re.MULTILINE))

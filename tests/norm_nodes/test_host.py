@@ -1,0 +1,140 @@
+"""The host process: how it starts, ends, fails and survives what is done to it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from norm_core.bags.types import make
+from norm_core.bags.writer import BagWriter
+from sim_replays.processes import NodeProcess, NodeProcessError
+
+pytestmark = pytest.mark.ros
+
+CLEAN_END_S = 2.0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_clean_and_soon_with_its_bag_complete(number: int, domain_id: int, tmp_path: Path) -> None:
+    with recorder(tmp_path / "bag", domain_id) as process:
+        os.kill(process.pid, number)
+        sent_s = time.monotonic()
+        assert process.wait(10) == 0
+        assert time.monotonic() - sent_s < CLEAN_END_S
+    with BagReader(tmp_path / "bag") as bag:
+        assert bag.message_count == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["bag_player", "--ros-args", "-p", "speed:=2"], "bag_player: speed: unknown key"),
+        (["bag_player", "--ros-args", "-p", "rate:=-1.0"], "rate: input should be greater than 0, not -1.0"),
+        (["bag_player", "--ros-args", "-p", "rate:=[fast]"], "rate: input should be a valid number"),
+        (["bag_player", "--autostart"], "bag: name the folder of the bag to play"),
+        (["bag_player", "--autostart", "--ros-args", "-p", "bag:=/none"], "/none: there is no such folder"),
+        (["bag_player", "--ros-args", "--params-file", "/none.yaml"], "/none.yaml"),
+        (["unicorn"], "invalid choice: 'unicorn'"),
+        ([], "required: NODE"),
+    ],
+)
+def test_bad_input_is_one_clear_error(arguments: list[str], complaint: str, domain_id: int) -> None:
+    ended = host(*arguments)
+    assert ended.returncode == 2
+    assert complaint in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_corrupt_parameter_file_is_one_clear_error(domain_id: int, tmp_path: Path) -> None:
+    corrupt = tmp_path / "robot.yaml"
+    corrupt.write_text("/tactful/bag_player: [")
+    ended = host("bag_player", "--ros-args", "--params-file", str(corrupt))
+    assert ended.returncode == 2
+    assert str(corrupt) in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("domain", ["-1", "233", "x"])
+def test_an_impossible_domain_is_named(domain: str) -> None:
+    ended = host("bag_player", ROS_DOMAIN_ID=domain)
+    assert ended.returncode == 2
+    assert f"ROS_DOMAIN_ID is '{domain}'" in ended.stderr
+
+
+def test_an_unwritable_log_folder_is_named(domain_id: int) -> None:
+    ended = host("bag_player", ROS_LOG_DIR="/proc/nowhere")
+    assert ended.returncode == 2
+    assert "set ROS_LOG_DIR" in ended.stderr
+
+
+def test_killed_and_restarted_it_works_at_once(domain_id: int, tmp_path: Path) -> None:
+    killed = subprocess.Popen(command("bag_recorder", bag=tmp_path / "first"), stdout=subprocess.PIPE, text=True)
+    assert killed.stdout
+    assert killed.stdout.readline().startswith("running")
+    killed.kill()
+    killed.wait()
+    words = tmp_path / "words"
+    with BagWriter(words) as bag:
+        for stamp_ns in range(3):
+            bag.write_message("/words", make("std_msgs/msg/String", {"data": str(stamp_ns)}), stamp_ns)
+    with recorder(tmp_path / "second", domain_id), player(words, domain_id) as playing:
+        playing.wait(20)
+    with BagReader(tmp_path / "second") as bag:
+        assert [bag.decode(m).data for m in bag.messages()] == ["0", "1", "2"]
+
+
+def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_path: Path) -> None:
+    with recorder(tmp_path / "first", domain_id) as elder:
+        younger = host(*command("bag_recorder", bag=tmp_path / "second")[3:])
+        assert younger.returncode == 4
+        assert "another /tactful/bag_recorder runs on this ROS domain" in younger.stderr
+        assert elder.is_running()
+
+
+def test_several_nodes_share_one_process(domain_id: int, observer: Any, tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    with BagWriter(words) as bag:
+        bag.write_message("/words", make("std_msgs/msg/String", {"data": "hello"}), 0)
+    parameters: dict[str, Any] = {
+        "bag_recorder": {"bag": str(tmp_path / "recorded")},
+        "bag_player": {"bag": str(words)},
+    }
+    with NodeProcess(["bag_recorder", "bag_player"], parameters, domain_id):
+        observer.watch_status()
+        observer.until(lambda: observer.counted("messages_recorded") == 1, "the message in the bag")
+    with BagReader(tmp_path / "recorded") as bag:
+        assert [bag.decode(m).data for m in bag.messages()] == ["hello"]
+
+
+def test_a_process_that_fails_to_start_tells_why(domain_id: int) -> None:
+    with pytest.raises(NodeProcessError, match="there is no such folder"), player(Path("/none"), domain_id):
+        pytest.fail("it started")
+
+
+def recorder(bag: Path, domain_id: int) -> NodeProcess:
+    return NodeProcess(["bag_recorder"], {"bag_recorder": {"bag": str(bag)}}, domain_id)
+
+
+def player(bag: Path, domain_id: int) -> NodeProcess:
+    return NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag)}}, domain_id)
+
+
+def command(node: str, bag: Path) -> list[str]:
+    return [sys.executable, "-m", "norm_nodes.host", node, "--autostart", "--ros-args", "-p", f"bag:={bag}"]
+
+
+def host(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "norm_nodes.host", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )

@@ -1,0 +1,114 @@
+"""A node seen from outside: its transitions, parameters, heartbeat and diagnostics, over DDS."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from norm_core.status import Health, NodeState
+from sim_replays.processes import NodeProcess
+
+pytestmark = pytest.mark.ros
+
+RECORDER = "/tactful/bag_recorder"
+
+
+@pytest.fixture(params=["events", "single"])
+def recorder(request: pytest.FixtureRequest, domain_id: int, tmp_path: Path) -> Any:
+    """An unconfigured recorder under either executor."""
+    parameters = {"bag_recorder": {"bag": str(tmp_path / "bag"), "topics": ["/words"]}}
+    with NodeProcess(["bag_recorder"], parameters, domain_id, options=("--executor", request.param)) as process:
+        yield process
+
+
+def test_a_whole_life(recorder: NodeProcess, observer: Any, tmp_path: Path) -> None:
+    from lifecycle_msgs.msg import Transition
+    from norm_nodes.endpoint import EVENTS
+    from std_msgs.msg import String
+
+    words = observer.node.create_publisher(String, "/words", EVENTS)
+    assert state_of(observer) == "unconfigured"
+    for transition, state in (
+        (Transition.TRANSITION_CONFIGURE, "inactive"),
+        (Transition.TRANSITION_ACTIVATE, "active"),
+    ):
+        assert change(observer, transition)
+        assert state_of(observer) == state
+    observer.until(words.get_subscription_count, "the recorder to listen")
+    words.publish(String(data="while active"))
+    observer.watch_status()
+    observer.until(lambda: observer.counted("messages_recorded") == 1, "the message in the bag")
+    assert change(observer, Transition.TRANSITION_DEACTIVATE)
+    words.publish(String(data="while inactive"))
+    assert change(observer, Transition.TRANSITION_CLEANUP)
+    assert state_of(observer) == "unconfigured"
+    with BagReader(tmp_path / "bag") as bag:
+        assert [bag.decode(m).data for m in bag.messages()] == ["while active"]
+    assert change(observer, Transition.TRANSITION_UNCONFIGURED_SHUTDOWN)
+    assert state_of(observer) == "finalized"
+
+
+def test_a_failed_configuration_leaves_it_unconfigured_and_says_why(
+    recorder: NodeProcess, observer: Any, tmp_path: Path
+) -> None:
+    from lifecycle_msgs.msg import Transition
+
+    (tmp_path / "bag").mkdir()
+    statuses = observer.watch_status()
+    assert not change(observer, Transition.TRANSITION_CONFIGURE)
+    assert state_of(observer) == "unconfigured"
+    last = observer.until(lambda: next((s for s in statuses if s.health is Health.FAILED), None), "a failed status")
+    assert "exists already" in last.reasons[0]
+    (tmp_path / "bag").rmdir()
+    assert change(observer, Transition.TRANSITION_CONFIGURE)
+    healed = observer.until(lambda: next((s for s in statuses if s.state is NodeState.INACTIVE), None), "a new status")
+    assert (healed.health, healed.reasons) == (Health.OK, ())
+
+
+def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Any) -> None:
+    from diagnostic_msgs.msg import DiagnosticArray
+
+    statuses = observer.watch_status()
+    diagnostics = observer.collect(DiagnosticArray, "/diagnostics", 10)
+    observer.until(lambda: len(statuses) >= 2 and diagnostics, "two heartbeats")
+    assert statuses[0].node == RECORDER
+    assert statuses[0].instance_id == statuses[1].instance_id == diagnostics[0].status[0].hardware_id
+    assert 0.5e9 < statuses[1].stamp_ns - statuses[0].stamp_ns < 2e9
+    assert diagnostics[0].status[0].name == RECORDER.removeprefix("/")
+
+
+def test_parameters_are_checked_when_they_are_set(recorder: NodeProcess, observer: Any) -> None:
+    from lifecycle_msgs.msg import Transition
+
+    assert set_parameter(observer, "topics", ["/other"]).successful
+    wrong = set_parameter(observer, "bag", 3)
+    assert not wrong.successful
+    assert "bag: input should be a valid string" in wrong.reason
+    assert not set_parameter(observer, "no_such", 1).successful
+    assert change(observer, Transition.TRANSITION_CONFIGURE)
+    late = set_parameter(observer, "topics", ["/third"])
+    assert not late.successful
+    assert "clean it up, set it, configure again" in late.reason
+
+
+def state_of(observer: Any) -> str:
+    from lifecycle_msgs.srv import GetState
+
+    return str(observer.call(GetState, f"{RECORDER}/get_state").current_state.label)
+
+
+def change(observer: Any, transition_id: int) -> bool:
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    answer = observer.call(ChangeState, f"{RECORDER}/change_state", transition=Transition(id=transition_id))
+    return bool(answer.success)
+
+
+def set_parameter(observer: Any, name: str, value: Any) -> Any:
+    from rcl_interfaces.srv import SetParameters
+    from rclpy.parameter import Parameter
+
+    parameter = Parameter(name, value=value).to_parameter_msg()
+    return observer.call(SetParameters, f"{RECORDER}/set_parameters", parameters=[parameter]).results[0]

@@ -1,0 +1,103 @@
+"""The verbs as their user calls them: what is on standard output, what on standard error, and the exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from norm_core.bags.types import make
+from norm_core.bags.writer import BagWriter
+
+
+def tactful(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tactful_cli", *arguments],
+        env={**os.environ, "COLUMNS": "120", **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_without_a_verb_it_shows_its_help() -> None:
+    shown = tactful("--help")
+    assert shown.returncode == 0
+    assert all(verb in shown.stdout for verb in ("doctor", "demo", "test", "bag", "nodes", "api"))
+    assert "Exit codes: 0 well" in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("verb", ["doctor", "demo", "bag", "bag info", "bag play", "bag record", "nodes", "api"])
+def test_every_verb_explains_itself(verb: str) -> None:
+    shown = tactful(*verb.split(), "--help")
+    assert shown.returncode == 0
+    assert "Usage: tactful " + verb in shown.stdout
+
+
+@pytest.mark.parametrize("arguments", [["fly"], ["demo", "--rate", "x"], ["bag", "info"]])
+def test_a_wrong_call_is_exit_code_2_with_nothing_on_standard_output(arguments: list[str]) -> None:
+    shown = tactful(*arguments)
+    assert shown.returncode == 2
+    assert shown.stdout == ""
+    assert "Traceback" not in shown.stderr
+
+
+def test_tab_completion_knows_the_verbs() -> None:
+    completed = tactful(_TACTFUL_COMPLETE="complete_bash", COMP_WORDS="tactful d", COMP_CWORD="1")
+    assert completed.stdout.split() == ["doctor", "demo"]
+
+
+def test_bag_info_shows_topics_types_and_length(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as bag:
+        for stamp_ns in (0, 1_500_000_000):
+            bag.write_message("/words", make("std_msgs/msg/String", {"data": "hi"}), stamp_ns)
+    shown = tactful("bag", "info", str(tmp_path / "bag"), "--json")
+    assert json.loads(shown.stdout) == {
+        "messages": 2,
+        "start_ns": 0,
+        "end_ns": 1_500_000_000,
+        "length_s": 1.5,
+        "topics": [{"topic": "/words", "type": "std_msgs/msg/String", "messages": 2}],
+    }
+    assert "2 messages in 1.500 s" in tactful("bag", "info", str(tmp_path / "bag")).stdout
+
+
+def test_bag_info_of_no_bag_is_bad_input(tmp_path: Path) -> None:
+    shown = tactful("bag", "info", str(tmp_path), "--json")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert "has no metadata.yaml" in shown.stderr
+
+
+@pytest.mark.ros
+def test_doctor_finds_the_default_set_up_well() -> None:
+    shown = tactful("doctor", "--json")
+    report = json.loads(shown.stdout)
+    broken = [row for row in report["checks"] if row["verdict"] == "broken"]
+    assert (shown.returncode, report["healthy"], broken) == (0, True, [])
+    found = {row["check"]: row["found"] for row in report["checks"]}
+    assert found["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
+    assert "over 200 messages" in found["dds round trip"]
+
+
+@pytest.mark.ros
+def test_doctor_says_what_is_broken_and_how_to_mend_it() -> None:
+    shown = tactful("doctor", "--json", ROS_LOG_DIR="/proc/nowhere")
+    rows = {row["check"]: row for row in json.loads(shown.stdout)["checks"]}
+    assert shown.returncode == 1
+    assert rows["log folder"]["verdict"] == "broken"
+    assert "ROS_LOG_DIR" in rows["log folder"]["mend"]
+
+
+@pytest.mark.ros
+def test_the_demo_arrives_as_it_was_sent(domain_id: int, tmp_path: Path) -> None:
+    shown = tactful("demo", "--json", "--rate", "20", "--domain", str(domain_id), "--folder", str(tmp_path))
+    assert shown.returncode == 0, shown.stderr
+    report = json.loads(shown.stdout)
+    assert report["all_same"]
+    assert [(w["start_s"], w["frames"], w["same"]) for w in report["windows"]] == [
+        (start_s, 15, True) for start_s in (0, 5, 10, 15)
+    ]
+    assert Path(report["received"]).is_dir()

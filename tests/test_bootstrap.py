@@ -1,0 +1,117 @@
+"""What ./tactful says where something is missing; each refusal comes before anything is installed."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = """
+    awk bash cat cut date df dirname env find flock g++ gcc grep head make mkdir mv printf python3 readlink rm sed
+    sha256sum sleep sort tail uname wc xargs
+""".split()
+
+
+def tactful(home: Path, path: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A first call with a home of its own, and where path is given with no other program than those in it."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("ROS_DISTRO", "LD_LIBRARY_PATH", "AMENT_PREFIX_PATH")}
+    environment = {**inherited, "TACTFUL_HOME": str(home), **environment}
+    if path:
+        environment["PATH"] = str(path)
+    bash = shutil.which("bash")
+    assert bash
+    return subprocess.run(
+        [bash, str(ROOT / "tactful"), "version"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder of links to just the programs that the script needs."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in TOOLS:
+        if found := shutil.which(tool):
+            (folder / tool).symlink_to(found)
+    return folder
+
+
+def test_a_missing_compiler_is_named(tmp_path: Path, tools: Path) -> None:
+    (tools / "g++").unlink()
+    refused = tactful(tmp_path / "home", tools)
+    assert refused.returncode == 3
+    assert "g++ is missing" in refused.stderr
+    assert "build-essential" in refused.stderr
+
+
+def test_a_missing_python_is_named(tmp_path: Path, tools: Path) -> None:
+    (tools / "python3").unlink()
+    refused = tactful(tmp_path / "home", tools)
+    assert refused.returncode == 3
+    assert "no Python 3.11, 3.12 or 3.13 was found" in refused.stderr
+
+
+def test_a_python_that_was_asked_for_and_is_wrong_is_named(tmp_path: Path) -> None:
+    refused = tactful(tmp_path / "home", TACTFUL_PYTHON="/bin/false")
+    assert refused.returncode == 3
+    assert "at TACTFUL_PYTHON=/bin/false" in refused.stderr
+
+
+def test_another_ros_is_refused(tmp_path: Path) -> None:
+    refused = tactful(tmp_path / "home", ROS_DISTRO="humble")
+    assert refused.returncode == 3
+    assert "ROS 2 humble is sourced, and Tactful needs Jazzy" in refused.stderr
+
+
+def test_a_sourced_ros_without_rclpy_is_named(tmp_path: Path, tools: Path) -> None:
+    refused = tactful(tmp_path / "home", tools, ROS_DISTRO="jazzy")
+    assert refused.returncode == 3
+    assert "python3 cannot import rclpy" in refused.stderr
+
+
+def test_a_home_that_cannot_be_written_to_is_named() -> None:
+    refused = tactful(Path("/proc/nowhere"))
+    assert refused.returncode == 3
+    assert "/proc/nowhere cannot be written to" in refused.stderr
+    assert "TACTFUL_HOME" in refused.stderr
+
+
+def test_too_little_room_is_named_before_it_is_used_up(tmp_path: Path, tools: Path) -> None:
+    (tools / "df").unlink()
+    (tools / "df").write_text("#!/bin/sh\nprintf 'head\\n/dev/x 1 1 102400 1%% /\\n'\n")
+    (tools / "df").chmod(0o755)
+    refused = tactful(tmp_path / "home", tools)
+    assert refused.returncode == 3
+    assert "100 MB free" in refused.stderr
+
+
+def test_a_failing_stage_shows_its_log_and_the_next_call_resumes(tmp_path: Path, tools: Path) -> None:
+    """pip is made to fail by a lock of one package that no index has; the environment made before is kept."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "ros2_ws", checkout / "ros2_ws")
+    shutil.copy(ROOT / "tactful", checkout / "tactful")
+    (checkout / "requirements").mkdir()
+    (checkout / "requirements/wheels.lock").write_text(f"tactful-none==1.0 --hash=sha256:{'0' * 64}\n")
+    environment = {**os.environ, "PIP_NO_INDEX": "1"}
+    environment.pop("ROS_DISTRO", None)
+    environment.pop("TACTFUL_HOME", None)
+    for attempt in range(2):
+        failed = subprocess.run(
+            ["bash", str(checkout / "tactful"), "version"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert failed.returncode == 3
+        assert "Installing the locked dependencies failed" in failed.stderr
+        assert f"the whole log is {checkout}/.tactful/setup.log" in failed.stderr
+        assert ("Making .venv" in failed.stderr) == (attempt == 0)
