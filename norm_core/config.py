@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from norm_core.error import TactfulError
 from norm_core.jsonl import sha256_of
 
 
@@ -24,7 +25,7 @@ class Config(BaseModel):
 C = TypeVar("C", bound=BaseModel)
 
 
-class ConfigError(ValueError):
+class ConfigError(TactfulError, ValueError):
     """A configuration that cannot be used; its message says where and how to mend it."""
 
 

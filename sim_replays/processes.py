@@ -13,12 +13,16 @@ from typing import Any, Self
 
 import yaml
 
+from norm_core.error import TactfulError
+
 START_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0
 
 
-class NodeProcessError(RuntimeError):
+class NodeProcessError(TactfulError, RuntimeError):
     """A node process that did not start or ended in failure; the message carries what it said."""
+
+    exit_code = 1
 
 
 class NodeProcess:

@@ -9,10 +9,14 @@ from typing import Annotated
 import typer
 
 from tactful_cli.console import complain
+from tactful_cli.verb import single
+
+app = single()
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/ros_api.md"
 
 
+@app.command()
 def api(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where the page is out of date.")] = False,
 ) -> None:

@@ -12,7 +12,12 @@ from norm_core.bags.reader import BagReader
 from norm_core.time import ns_to_s
 from tactful_cli.console import out, print_json
 
-app = typer.Typer(no_args_is_help=True, help="Look into, record and play rosbag2 folders.")
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Look into, record and play rosbag2 folders.",
+)
 
 BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")]
 

@@ -13,11 +13,15 @@ from norm_core.window import digest
 from sim_replays.processes import NodeProcess
 from sim_replays.session_bag import windows_of, write_session
 from tactful_cli.console import err, out, print_json
+from tactful_cli.verb import single
+
+app = single()
 
 # A time of its own rather than now, so that the demo shows the same digests everywhere.
 SESSION_START_NS = 1_767_225_600_000_000_000
 
 
+@app.command()
 def demo(
     folder: Annotated[
         Path | None, typer.Option(help="Where to write the bags; a new temporary folder by default.")

@@ -21,6 +21,9 @@ from rich.table import Table
 from norm_core.bags.types import interfaces_folder, typestore
 from norm_core.messages import RECORDS
 from tactful_cli.console import out, print_json
+from tactful_cli.verb import single
+
+app = single()
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBE_TIMEOUT_S = 30.0
@@ -44,6 +47,7 @@ class Row:
     mend: str = ""
 
 
+@app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False) -> None:
     """Check what works here. Exits with 1 only where the default set-up is broken."""
     with ThreadPoolExecutor() as pool:  # most checks wait for a process of their own

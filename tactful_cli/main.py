@@ -1,62 +1,71 @@
 """The command line's verbs, and what its exit codes mean."""
 
 import sys
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from norm_core import __version__
-from norm_core.bags.reader import BagError
-from norm_core.bags.writer import BagWriteError
-from norm_core.config import ConfigError
-from sim_replays.processes import NodeProcessError
-from tactful_cli import api, bag, demo, doctor, nodes, tests
+from norm_core.error import TactfulError
 from tactful_cli.console import complain
 
-EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_INTERRUPTED = 130
+
+# Each verb is the `app` of the module of its name, imported only when it is called: importing all takes half a second.
+VERBS = {
+    "doctor": "doctor",
+    "demo": "demo",
+    "bag": "bag",
+    "nodes": "nodes",
+    "api": "api",
+    "test": "tests",
+    "env": "env",
+    "version": "version",
+}
+
+
+class Verbs(TyperGroup):
+    """A group whose commands are imported on demand; Any stands for click's types, which typer may vendor."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in VERBS:
+            return None
+        command = get_command(import_module(f"tactful_cli.{VERBS[cmd_name]}").app)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
+    cls=Verbs,
     name="tactful",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="An online norm monitor and action selector for social robots on ROS 2.",
     epilog=(
         "Results go to standard output, progress and logs to standard error. Exit codes: 0 well, 1 what was checked "
         "or run is not well, 2 bad input, 3 set-up failed, 4 another host of the same node runs, 130 interrupted."
     ),
 )
-app.command("doctor")(doctor.doctor)
-app.command("demo")(demo.demo)
-app.command("nodes", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(nodes.nodes)
-app.add_typer(bag.app, name="bag")
-app.command("api")(api.api)
-app.command("test", context_settings=tests.PASS_ALL_ON)(tests.test)
 
 
-@app.command()
-def env() -> None:
-    """Print the shell lines that enter the environment: eval "$(./tactful env)"."""
-    complain("`env` is answered by the ./tactful script; call it as ./tactful env")
-    raise typer.Exit(EXIT_BAD_INPUT)
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    print(__version__)
+@app.callback()
+def tactful() -> None:
+    """An online norm monitor and action selector for social robots on ROS 2."""
 
 
 def main() -> None:
     """Runs the verb on the command line and exits with its code."""
     try:
         app(prog_name="tactful")
-    except (BagError, BagWriteError, ConfigError) as error:
+    except TactfulError as error:
         complain(str(error))
-        sys.exit(EXIT_BAD_INPUT)
-    except NodeProcessError as error:
-        complain(str(error))
-        sys.exit(EXIT_NOT_WELL)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         complain("interrupted")
         sys.exit(EXIT_INTERRUPTED)

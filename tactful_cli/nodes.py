@@ -6,7 +6,12 @@ from typing import Annotated
 
 import typer
 
+from tactful_cli.verb import single
 
+app = single(ignore_unknown_options=True, allow_extra_args=True)
+
+
+@app.command()
 def nodes(
     context: typer.Context,
     names: Annotated[list[str], typer.Argument(help="bag_player, bag_recorder; several share one process.")],

@@ -10,11 +10,15 @@ import typer
 from rich.table import Table
 
 from tactful_cli.console import err
+from tactful_cli.verb import single
 
 ROOT = Path(__file__).resolve().parents[1]
-PASS_ALL_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+# Every option is pytest's, --help too.
+app = single(ignore_unknown_options=True, allow_extra_args=True, help_option_names=[])
 
 
+@app.command()
 def test(context: typer.Context) -> None:
     """Run ruff, mypy and the tests; with arguments, hand them to pytest alone (as -k bags -x)."""
     pytest = [sys.executable, "-m", "pytest", *context.args]

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOOLS = """
     awk bash cat cut date df dirname env find flock g++ gcc grep head make mkdir mv printf python3 readlink rm sed
     sha256sum sleep sort tail uname wc xargs
-""".split()
+""".split()  # noqa: SIM905
 
 
 def tactful(home: Path, path: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,11 +11,12 @@ from rosbags.rosbag2.errors import ReaderError
 from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
 from norm_core.bags.types import typestore
+from norm_core.error import TactfulError
 from norm_core.messages import RECORDS, from_message
 from norm_core.record import record
 
 
-class BagError(ValueError):
+class BagError(TactfulError, ValueError):
     """A bag that cannot be read; its message says what is wrong and what to do."""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
+from norm_core.error import TactfulError
 from norm_core.messages import to_message
 
 CHECKOUT = Path(__file__).resolve().parents[2] / "ros2_ws/src/norm_interfaces"
@@ -18,7 +19,7 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-class DefinitionsMissingError(RuntimeError):
+class DefinitionsMissingError(TactfulError, RuntimeError):
     """The definitions of norm_interfaces are nowhere to be found."""
 
 

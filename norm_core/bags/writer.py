@@ -9,10 +9,11 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
 
 from norm_core.bags.types import serialize, typestore
+from norm_core.error import TactfulError
 from norm_core.messages import message_type
 
 
-class BagWriteError(OSError):
+class BagWriteError(TactfulError, OSError):
     """A bag that could not be written; what was written before stays on disk."""
 
 
