@@ -21,6 +21,6 @@ def nodes(
     executor: Annotated[str, typer.Option(help="How callbacks are run: events or single.")] = "events",
 ) -> None:
     """Run nodes here until interrupted. Append --ros-args and what follows it for parameters and remappings."""
-    command = [sys.executable, "-m", "norm_nodes.host", *names, "--executor", executor]
-    command += [] if wait else ["--autostart"]
-    os.execv(sys.executable, [*command, *context.args])
+    options = ["--executor", executor, *([] if wait else ["--autostart"])]
+    # The options stand first: after --ros-args everything is for ROS.
+    os.execv(sys.executable, [sys.executable, "-m", "norm_nodes.host", *options, *names, *context.args])

@@ -72,6 +72,18 @@ def test_bag_info_of_no_bag_is_bad_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.ros
+def test_nodes_hands_ros_arguments_on(domain_id: int, tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "empty"):
+        pass
+    played = tactful("nodes", "bag_player", "--ros-args", "-p", f"bag:={tmp_path / 'empty'}")
+    assert played.returncode == 0, played.stderr
+    assert played.stdout == "running /tactful/bag_player\n"
+    wrong = tactful("nodes", "bag_player", "--ros-args", "-p", "speed:=2")
+    assert wrong.returncode == 2
+    assert "speed: unknown key" in wrong.stderr
+
+
+@pytest.mark.ros
 def test_doctor_finds_the_default_set_up_well() -> None:
     shown = tactful("doctor", "--json")
     report = json.loads(shown.stdout)
