@@ -2,14 +2,17 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = """
-    awk bash cat cut date df dirname env find flock g++ gcc grep head make mkdir mv printf python3 readlink rm sed
+    awk bash cat cut date df dirname env find flock g++ gcc grep head make mkdir mv printf readlink rm sed
     sha256sum sleep sort tail uname wc xargs
 """.split()  # noqa: SIM905
 
@@ -40,6 +43,9 @@ def tools(tmp_path: Path) -> Path:
     for tool in TOOLS:
         if found := shutil.which(tool):
             (folder / tool).symlink_to(found)
+    python = folder / "python3"  # no link: a version manager's python3 is a script that needs more than this folder
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
     return folder
 
 
@@ -90,6 +96,32 @@ def test_too_little_room_is_named_before_it_is_used_up(tmp_path: Path, tools: Pa
     refused = tactful(tmp_path / "home", tools)
     assert refused.returncode == 3
     assert "100 MB free" in refused.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, number: int) -> None:
+    python, told = tmp_path / "python", tmp_path / "pid"
+    python.write_text(
+        '#!/bin/sh\ncase "$*" in\n'
+        f'"-m venv"*) sleep 600 & echo $! >{told}; wait ;;\n'
+        f'*) exec {sys.executable} "$@" ;;\nesac\n'
+    )
+    python.chmod(0o755)
+    environment = {k: v for k, v in os.environ.items() if k != "ROS_DISTRO"}
+    environment |= {"TACTFUL_HOME": str(tmp_path / "home"), "TACTFUL_PYTHON": str(python)}
+    script = subprocess.Popen(["bash", str(ROOT / "tactful")], env=environment, stderr=subprocess.PIPE, text=True)
+    deadline_s = time.monotonic() + 30
+    while not (told.exists() and told.read_text().strip()):
+        assert time.monotonic() < deadline_s, "the stage did not begin"
+        time.sleep(0.02)
+    script.send_signal(number)
+    _, said = script.communicate(timeout=30)
+    assert script.returncode == 130
+    assert "interrupted" in said
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < deadline_s:
+            os.kill(int(told.read_text()), 0)
+            time.sleep(0.02)
 
 
 def test_a_failing_stage_shows_its_log_and_the_next_call_resumes(tmp_path: Path, tools: Path) -> None:
