@@ -45,7 +45,7 @@ class NodeProcess:
             command += ["--ros-args", "--params-file", str(path)]
         self._command = command
         self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
-        self._running = Event()
+        self._told, self._started = Event(), False
         self.output: list[str] = []
 
     def __enter__(self) -> Self:
@@ -59,7 +59,7 @@ class NodeProcess:
         )
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
-        if not self._running.wait(START_TIMEOUT_S) or self._process.poll() not in (None, 0):
+        if not self._told.wait(START_TIMEOUT_S) or not self._started:
             self._end(signal.SIGKILL)
             raise NodeProcessError(f"{', '.join(self._nodes)} did not start: {self.said()}")
         return self
@@ -94,8 +94,9 @@ class NodeProcess:
         for line in self._process.stdout:
             self.output.append(line.rstrip("\n"))
             if line.startswith(("running ", "waiting ")):
-                self._running.set()
-        self._running.set()  # it ended: let whoever waits look at its exit code
+                self._started = True
+                self._told.set()
+        self._told.set()  # it ended, and nothing more will come
 
     def _end(self, number: signal.Signals) -> None:
         if self._process.poll() is None:

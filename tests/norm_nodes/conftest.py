@@ -51,7 +51,7 @@ class Observer:
     def watch_status(self) -> list[MonitorStatus]:
         """A list that grows with every heartbeat on the domain."""
         from norm_nodes.convert import record_class
-        from norm_nodes.norm_node import STATUS_QOS
+        from norm_nodes.heartbeat import STATUS_QOS
 
         self.node.create_subscription(
             record_class(MonitorStatus),

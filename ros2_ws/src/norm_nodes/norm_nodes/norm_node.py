@@ -2,47 +2,37 @@
 
 import time
 import uuid
-from collections import Counter as Tally
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
-from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
-from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 
 from norm_core import __version__
 from norm_core.config import Config, ConfigError
+from norm_core.ledger import Ledger
 from norm_core.queue import BoundedQueue, Policy
-from norm_core.status import Counter, Health, MonitorStatus, NodeState
+from norm_core.status import Health, MonitorStatus, NodeState
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
 from norm_nodes.convert import record_class, to_ros
 from norm_nodes.endpoint import Direction, Endpoint
-
-C = TypeVar("C", bound=Config)
-
-HEARTBEAT_S = 1.0
-STATUS_TOPIC = "status"
-STATUS_QOS = QoSProfile(
-    depth=10,
-    reliability=ReliabilityPolicy.RELIABLE,
-    deadline=Duration(seconds=2 * HEARTBEAT_S),
-    liveliness=LivelinessPolicy.AUTOMATIC,
-    liveliness_lease_duration=Duration(seconds=3 * HEARTBEAT_S),
+from norm_nodes.heartbeat import (
+    DIAGNOSTICS_QOS,
+    DIAGNOSTICS_TOPIC,
+    HEARTBEAT_S,
+    STATUS_QOS,
+    STATUS_TOPIC,
+    diagnosis,
 )
 
-_LEVELS = {
-    Health.OK: DiagnosticStatus.OK,
-    Health.DEGRADED: DiagnosticStatus.WARN,
-    Health.STALE: DiagnosticStatus.STALE,
-    Health.FAILED: DiagnosticStatus.ERROR,
-}
+C = TypeVar("C", bound=Config)
 
 
 class NormNode(LifecycleNode, Generic[C]):
@@ -61,20 +51,17 @@ class NormNode(LifecycleNode, Generic[C]):
         self.instance_id = uuid.uuid4().hex
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
-        self._tally: Tally[str] = Tally()
-        self._queues: list[BoundedQueue[Any]] = []
-        self._troubles: dict[str, tuple[Health, str]] = {}
+        self._ledger = Ledger()
         self._held: list[Callable[[], object]] = []
         self._state = NodeState.UNCONFIGURED
         parameters.declare(self, self.config_model)
         self.config: C = parameters.read(self, self.config_model)
         self.add_on_set_parameters_callback(self._review_parameters)
         self.add_post_set_parameters_callback(self._take_parameters)
-        status_type = record_class(MonitorStatus)
-        self._status = super().create_publisher(status_type, STATUS_TOPIC, STATUS_QOS)
-        self._note(Direction.PUBLISHES, self._status.topic_name, status_type, "heartbeat of each node, once a second")
-        self._diagnostics = super().create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._note(Direction.PUBLISHES, "/diagnostics", DiagnosticArray, "the same health for standard tools")
+        self._status = self.offer(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
+        self._diagnostics = self.offer(
+            DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
+        )
         self.listen(MonitorStatus, STATUS_TOPIC, self._watch_namesake, STATUS_QOS, "to notice a second host")
         # On the steady clock, so that the heartbeat goes on where simulated time stands still.
         self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -117,42 +104,38 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def bounded_queue(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> BoundedQueue[Any]:
         """A queue whose depth and drops stand in the status until close."""
-        queue: BoundedQueue[Any] = BoundedQueue(name, capacity, policy)
-        self._queues.append(queue)
-        return queue
+        return self._ledger.queue(name, capacity, policy)
 
     def count(self, name: str, by: int = 1) -> None:
-        """Adds to a counter of the status."""
-        self._tally[name] += by
+        """Adds to a counter of the status; from any thread."""
+        self._ledger.count(name, by)
 
-    def trouble(self, topic: str, health: Health, reason: str) -> None:
-        """States in the status, until mended, that something is not well and what mends it."""
-        if self._troubles.get(topic) != (health, reason):
+    def trouble(self, about: str, health: Health, reason: str) -> None:
+        """States in the status, until mended, that something is not well and what mends it; from any thread."""
+        if self._ledger.trouble(about, health, reason):
             log = self.get_logger()
             if health is Health.FAILED:
                 log.error(reason)
             else:
                 log.warning(reason)
-        self._troubles[topic] = (health, reason)
 
-    def mended(self, topic: str) -> None:
-        self._troubles.pop(topic, None)
+    def mended(self, about: str) -> None:
+        self._ledger.mended(about)
 
     def status(self) -> MonitorStatus:
         """The heartbeat as it would be sent now."""
-        healths = [health for health, _ in self._troubles.values()]
         return MonitorStatus(
             stamp_ns=self.clock.now_ns(),
             node=self.get_fully_qualified_name(),
             state=self._state,
-            health=max(healths, key=list(Health).index, default=Health.OK),
-            reasons=tuple(reason for _, reason in self._troubles.values()),
+            health=self._ledger.health,
+            reasons=self._ledger.reasons,
             software_version=__version__,
             config_sha256=self.config.sha256(),
             instance_id=self.instance_id,
             started_ns=self.started_ns,
-            queues=tuple(queue.status() for queue in self._queues),
-            counters=tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items())),
+            queues=self._ledger.queues,
+            counters=self._ledger.counters,
         )
 
     def beat(self) -> None:
@@ -161,16 +144,7 @@ class NormNode(LifecycleNode, Generic[C]):
             return
         status = self.status()
         self._status.publish(to_ros(status))
-        values = [KeyValue(key=counter.name, value=str(counter.count)) for counter in status.counters]
-        values += [KeyValue(key=f"{queue.name}_dropped", value=str(queue.dropped)) for queue in status.queues]
-        diagnosis = DiagnosticStatus(
-            level=_LEVELS[status.health],
-            name=status.node.removeprefix("/"),
-            message="; ".join(status.reasons) or status.state.value,
-            hardware_id=status.instance_id,
-            values=values,
-        )
-        array = DiagnosticArray(status=[diagnosis])
+        array = diagnosis(status)
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
 
@@ -205,15 +179,21 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def _configure(self) -> None:
         self.config = parameters.read(self, self.config_model)
-        self._tally.clear()
-        self.open()
+        self._ledger.begin_anew()
+        try:
+            self.open()
+        except BaseException:
+            self._release()
+            raise
 
     def _clean_up(self) -> None:
         self.close()
+        self._release()
+        self._ledger.begin_anew()
+
+    def _release(self) -> None:
         while self._held:
             self._held.pop()()
-        self._queues.clear()
-        self._troubles.clear()
 
     def _go(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
         try:

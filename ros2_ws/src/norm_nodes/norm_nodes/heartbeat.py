@@ -1,0 +1,42 @@
+"""How a node's status goes out: as our own message and as standard diagnostics."""
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.duration import Duration
+from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
+
+from norm_core.status import Health, MonitorStatus
+
+HEARTBEAT_S = 1.0
+STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"
+STATUS_QOS = QoSProfile(
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    deadline=Duration(seconds=2 * HEARTBEAT_S),
+    liveliness=LivelinessPolicy.AUTOMATIC,
+    liveliness_lease_duration=Duration(seconds=3 * HEARTBEAT_S),
+)
+DIAGNOSTICS_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+
+_LEVELS = {
+    Health.OK: DiagnosticStatus.OK,
+    Health.DEGRADED: DiagnosticStatus.WARN,
+    Health.STALE: DiagnosticStatus.STALE,
+    Health.FAILED: DiagnosticStatus.ERROR,
+}
+
+
+def diagnosis(status: MonitorStatus) -> DiagnosticArray:
+    """The same health for standard tools; its stamp is left to the sender."""
+    values = [KeyValue(key=counter.name, value=str(counter.count)) for counter in status.counters]
+    values += [KeyValue(key=f"{queue.name}_dropped", value=str(queue.dropped)) for queue in status.queues]
+    return DiagnosticArray(
+        status=[
+            DiagnosticStatus(
+                level=_LEVELS[status.health],
+                name=status.node.removeprefix("/"),
+                message="; ".join(status.reasons) or status.state.value,
+                hardware_id=status.instance_id,
+                values=values,
+            )
+        ]
+    )
