@@ -42,7 +42,7 @@ def from_json(cls: type[T], text: str | bytes) -> T:
 
 def to_plain(record: Any) -> Any:
     """The JSON form as plain dicts, lists, strings and numbers."""
-    return _adapter(type(record)).dump_python(record, mode="json")
+    return json.loads(to_json(record))
 
 
 def canonical(value: Any) -> bytes:

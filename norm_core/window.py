@@ -24,7 +24,8 @@ class Window:
             raise ValueError(f"a window cannot end at {self.end_ns} ns having begun at {self.start_ns} ns")
         if not all(utterance.final for utterance in self.utterances):
             raise ValueError("only final utterances enter a window")
-        for stamp_ns in (*(f.stamp_ns for f in self.frames), *(u.start_ns for u in self.utterances)):
+        stamped: tuple[Frame | RobotSpeech, ...] = (*self.frames, *self.robot_speech)
+        for stamp_ns in (*(s.stamp_ns for s in stamped), *(u.start_ns for u in self.utterances)):
             if not self.start_ns <= stamp_ns < self.end_ns:
                 raise ValueError(f"{stamp_ns} ns lies outside the window {self.start_ns} to {self.end_ns} ns")
 

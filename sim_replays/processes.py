@@ -37,7 +37,7 @@ class NodeProcess:
     ) -> None:
         self._nodes = tuple(nodes)
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
-        command = [sys.executable, "-m", "norm_nodes.host", *nodes, *options]
+        command = [sys.executable, "-m", "norm_nodes.host", *nodes, *options, "--end-with-parent"]
         if parameters:
             path = Path(self._folder.name, "parameters.yaml")
             tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from norm_core.error import TactfulError
 from tactful_cli.console import complain
 from tactful_cli.verb import single
 
@@ -35,4 +36,7 @@ def api(
         print("\n".join(diff))
         complain("docs/ros_api.md is out of date; run ./tactful api")
         raise typer.Exit(1)
-    PAGE.write_text(made.stdout, encoding="utf-8")
+    try:
+        PAGE.write_text(made.stdout, encoding="utf-8")
+    except OSError as error:
+        raise TactfulError(f"{PAGE} cannot be written: {error.strerror}") from error

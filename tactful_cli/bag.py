@@ -1,9 +1,10 @@
 """`tactful bag`: what a recorded bag holds; recording and playing one without rosbag2."""
 
+import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -46,7 +47,7 @@ def play(
     rate: Annotated[float, typer.Option(help="How many times faster than recorded.")] = 1.0,
 ) -> None:
     """Publish a bag's messages as they were recorded."""
-    _host("bag_player", {"bag": str(bag.resolve()), "rate": str(float(rate))})
+    _host("bag_player", {"bag": str(bag.resolve()), "rate": float(rate)})
 
 
 @app.command()
@@ -57,11 +58,11 @@ def record(
     ] = None,
 ) -> None:
     """Record topics into a new bag until interrupted."""
-    listed = ", ".join(f'"{topic}"' for topic in topics or ["*"])
-    _host("bag_recorder", {"bag": str(bag.resolve()), "topics": f"[{listed}]"})
+    _host("bag_recorder", {"bag": str(bag.resolve()), "topics": topics or ["*"]})
 
 
-def _host(node: str, parameters: dict[str, str]) -> None:
-    given = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
+def _host(node: str, parameters: dict[str, Any]) -> None:
+    # ROS reads a value as YAML, of which JSON is the part without surprises.
+    given = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
     command = [sys.executable, "-m", "norm_nodes.host", node, "--autostart", "--ros-args", *given]
     os.execv(sys.executable, command)

@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from norm_core.bags.reader import BagReader
 from norm_core.window import digest
+from sim_replays.domain import claimed_domain
 from sim_replays.processes import NodeProcess
 from sim_replays.session_bag import windows_of, write_session
 from tactful_cli.console import err, out, print_json
@@ -27,7 +29,9 @@ def demo(
         Path | None, typer.Option(help="Where to write the bags; a new temporary folder by default.")
     ] = None,
     rate: Annotated[float, typer.Option(min=0.1, max=100, help="How many times faster than recorded.")] = 4.0,
-    domain: Annotated[int, typer.Option(min=0, max=232, help="ROS domain to use.")] = 94,
+    domain: Annotated[
+        int | None, typer.Option(min=0, max=232, help="ROS domain to use; one that is free by default.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
     """Play a generated session from one process to another over DDS and compare what arrived, window by window."""
@@ -42,8 +46,9 @@ def demo(
     recorder_parameters = {"bag_recorder": {"bag": str(received), "topics": topics}}
     player_parameters = {"bag_player": {"bag": str(sent), "rate": rate}}
     with (
-        NodeProcess(["bag_recorder"], recorder_parameters, domain),
-        NodeProcess(["bag_player"], player_parameters, domain) as player,
+        nullcontext(domain) if domain is not None else claimed_domain() as domain_id,
+        NodeProcess(["bag_recorder"], recorder_parameters, domain_id),
+        NodeProcess(["bag_player"], player_parameters, domain_id) as player,
     ):
         player.wait(length_s + 30)
     took_s = time.monotonic() - started_s

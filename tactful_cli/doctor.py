@@ -104,7 +104,7 @@ def _interfaces() -> Iterator[Row]:
         f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {names!r}}}))"
     )
     probe = _run_python(code)
-    mend = "run ./tactful doctor again; if that does not help, remove .tactful/done.norm_interfaces"
+    mend = "run ./tactful doctor again; if that does not help, remove .tactful"
     if probe.returncode:
         yield Row("interfaces", Verdict.BROKEN, _last_line(probe.stderr), mend)
         return
@@ -155,7 +155,7 @@ def _log_folder() -> Iterator[Row]:
 
 
 def _disk() -> Iterator[Row]:
-    free_gb = shutil.disk_usage(ROOT).free / 1e9
+    free_gb = shutil.disk_usage(os.environ.get("TACTFUL_STATE", ROOT)).free / 1e9
     low = free_gb < LOW_DISK_GB
     mend = "free some room: recording and studies write here" if low else ""
     yield Row("disk", Verdict.BROKEN if low else Verdict.OK, f"{free_gb:.1f} GB free", mend)

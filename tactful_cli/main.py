@@ -1,7 +1,9 @@
 """The command line's verbs, and what its exit codes mean."""
 
+import signal
 import sys
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 import typer
@@ -61,6 +63,8 @@ def tactful() -> None:
 
 def main() -> None:
     """Runs the verb on the command line and exits with its code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     try:
         app(prog_name="tactful")
     except TactfulError as error:
@@ -69,3 +73,8 @@ def main() -> None:
     except KeyboardInterrupt:
         complain("interrupted")
         sys.exit(EXIT_INTERRUPTED)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Leaves by way of every with statement, so that no process started here outlives this one."""
+    sys.exit(128 + number)

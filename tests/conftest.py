@@ -1,12 +1,12 @@
 """What tests share: a ROS domain of one's own, and the reasons to skip."""
 
-import fcntl
 import importlib.util
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from sim_replays.domain import claimed_domain
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,16 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def domain_id(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A ROS domain that no other test on this machine uses meanwhile, also set for subprocesses."""
-    for domain in range(10, 90):
-        with Path(tempfile.gettempdir(), f"tactful-test-domain-{domain}.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
-            yield domain
-            return
-    pytest.fail("80 ROS domains are all in use")
+    with claimed_domain() as domain:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
+        yield domain
 
 
 @pytest.fixture

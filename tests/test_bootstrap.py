@@ -16,10 +16,12 @@ TOOLS = """
     sha256sum sleep sort tail uname wc xargs
 """.split()  # noqa: SIM905
 
+OF_A_SET_UP = ("ROS_DISTRO", "LD_LIBRARY_PATH", "AMENT_PREFIX_PATH", "TACTFUL_PYTHON", "TACTFUL_HOME")
+
 
 def tactful(home: Path, path: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """A first call with a home of its own, and where path is given with no other program than those in it."""
-    inherited = {k: v for k, v in os.environ.items() if k not in ("ROS_DISTRO", "LD_LIBRARY_PATH", "AMENT_PREFIX_PATH")}
+    inherited = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP}
     environment = {**inherited, "TACTFUL_HOME": str(home), **environment}
     if path:
         environment["PATH"] = str(path)
@@ -107,7 +109,7 @@ def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, number: int
         f'*) exec {sys.executable} "$@" ;;\nesac\n'
     )
     python.chmod(0o755)
-    environment = {k: v for k, v in os.environ.items() if k != "ROS_DISTRO"}
+    environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP}
     environment |= {"TACTFUL_HOME": str(tmp_path / "home"), "TACTFUL_PYTHON": str(python)}
     script = subprocess.Popen(["bash", str(ROOT / "tactful")], env=environment, stderr=subprocess.PIPE, text=True)
     deadline_s = time.monotonic() + 30
@@ -131,9 +133,7 @@ def test_a_failing_stage_shows_its_log_and_the_next_call_resumes(tmp_path: Path,
     shutil.copy(ROOT / "tactful", checkout / "tactful")
     (checkout / "requirements").mkdir()
     (checkout / "requirements/wheels.lock").write_text(f"tactful-none==1.0 --hash=sha256:{'0' * 64}\n")
-    environment = {**os.environ, "PIP_NO_INDEX": "1"}
-    environment.pop("ROS_DISTRO", None)
-    environment.pop("TACTFUL_HOME", None)
+    environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP} | {"PIP_NO_INDEX": "1"}
     for attempt in range(2):
         failed = subprocess.run(
             ["bash", str(checkout / "tactful"), "version"],

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from rosbags.interfaces import MessageDefinitionFormat
 from rosbags.rosbag2 import Reader
-from rosbags.rosbag2.errors import ReaderError
 from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
 from norm_core.bags.types import typestore
@@ -78,16 +77,18 @@ class BagReader:
         chosen = [c for c in self._reader.connections if topics is None or c.topic in topics]
         if not chosen:
             return
-        last_ns = None
-        try:
-            for connection, stamp_ns, data in self._reader.messages(chosen):
-                yield BagMessage(
-                    topic=connection.topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=bytes(data)
-                )
-                last_ns = stamp_ns
-        except (ReaderError, ValueError, OSError, EOFError, IndexError) as error:
-            where = "at its first message" if last_ns is None else f"after {last_ns} ns"
-            raise BagError(f"{self._path}: is damaged {where}: {error}") from error
+        read, expected, stored = 0, sum(c.msgcount for c in chosen), self._reader.messages(chosen)
+        while True:
+            try:
+                connection, stamp_ns, data = next(stored)
+            except StopIteration:
+                break
+            except Exception as error:  # the bag library raises what its parsers do
+                raise BagError(f"{self._path}: is damaged after {read} of {expected} messages: {error}") from error
+            yield BagMessage(topic=connection.topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=bytes(data))
+            read += 1
+        if read != expected:
+            raise BagError(f"{self._path}: is damaged: {read} of {expected} messages could be read")
 
     def decode(self, message: BagMessage) -> Any:
         """The record of a norm_interfaces message, else a message of the bag library."""

@@ -29,16 +29,22 @@ STANDARD = re.compile(
 
 
 @pytest.fixture
-def everything(domain_id: int, tmp_path: Path) -> Any:
-    """Every node of the page, active, in one process."""
+def everything(domain_id: int, observer: Any, tmp_path: Path) -> Any:
+    """Every node of the page, configured, in one process."""
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
     BagWriter(tmp_path / "empty").close()
     parameters = {
         "bag_player": {"bag": str(tmp_path / "empty")},
         "bag_recorder": {"bag": str(tmp_path / "new")},
     }
     names = [node.removeprefix("/tactful/") for node in documented_nodes()]
-    # The player is left waiting: at the end of its bag it would leave the graph.
+    # Not activated: at the end of its bag the player would leave the graph.
     with NodeProcess(names, parameters, domain_id, options=()):
+        for name in names:
+            configure = Transition(id=Transition.TRANSITION_CONFIGURE)
+            assert observer.call(ChangeState, f"/tactful/{name}/change_state", transition=configure).success
         yield
 
 
@@ -79,7 +85,7 @@ def running() -> dict[str, set[Any]]:
         kind: {(name, type_) for name, types in seen[kind].items() for type_ in types if not STANDARD.search(name)}
         for kind in set(KINDS.values())
     }
-    return {"nodes": set(seen["nodes"]), **named}
+    return {"nodes": set(seen["nodes"]) - {"/observer"}, **named}
 
 
 def documented_nodes() -> list[str]:

@@ -1,6 +1,7 @@
 """The host process: how it starts, ends, fails and survives what is done to it."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_core.status import Health
 from sim_replays.processes import NodeProcess, NodeProcessError
 
 pytestmark = pytest.mark.ros
@@ -97,6 +99,97 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
         assert elder.is_running()
 
 
+def test_the_elder_is_well_again_once_the_younger_is_gone(domain_id: int, observer: Any, tmp_path: Path) -> None:
+    with recorder(tmp_path / "first", domain_id):
+        statuses = observer.watch_status()
+        assert host(*command("bag_recorder", bag=tmp_path / "second")[3:]).returncode == 4
+        observer.until(lambda: statuses and statuses[-1].health is Health.DEGRADED, "the elder to notice")
+        observer.until(lambda: statuses[-1].health is Health.OK, "the elder to be well again")
+
+
+def test_a_player_ends_soon_though_its_subscriber_hangs(domain_id: int, tmp_path: Path) -> None:
+    with recorder(tmp_path / "recorded", domain_id) as hanging, player(words(tmp_path, 200), domain_id) as playing:
+        os.kill(hanging.pid, signal.SIGSTOP)
+        try:
+            os.kill(playing.pid, signal.SIGTERM)
+            sent_s = time.monotonic()
+            assert playing.wait(10) == 0
+            assert time.monotonic() - sent_s < CLEAN_END_S
+        finally:
+            os.kill(hanging.pid, signal.SIGCONT)
+
+
+def test_nothing_is_lost_however_fast_it_is_played(domain_id: int, tmp_path: Path) -> None:
+    bag = words(tmp_path, 5000)
+    parameters = {"bag_player": {"bag": str(bag), "rate": 1000.0}}
+    with recorder(tmp_path / "recorded", domain_id), NodeProcess(["bag_player"], parameters, domain_id) as playing:
+        assert playing.wait(60) == 0
+    with BagReader(tmp_path / "recorded") as recorded:
+        assert [recorded.decode(m).data for m in recorded.messages()] == [str(n) for n in range(5000)]
+
+
+def test_a_deactivated_player_can_be_activated_again(domain_id: int, observer: Any, tmp_path: Path) -> None:
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    parameters = {"bag_player": {"bag": str(words(tmp_path, 100)), "rate": 0.001, "wait_for_subscribers_s": 0.0}}
+    with NodeProcess(["bag_player"], parameters, domain_id) as playing:
+        for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE):
+            change = {"transition": Transition(id=transition)}
+            assert observer.call(ChangeState, "/tactful/bag_player/change_state", **change).success
+        assert playing.is_running()
+
+
+def test_a_bag_that_turns_out_damaged_is_an_error(domain_id: int, tmp_path: Path) -> None:
+    bag = words(tmp_path, 5)
+    metadata = bag / "metadata.yaml"
+    metadata.write_text(metadata.read_text().replace("message_count: 5", "message_count: 6"))
+    damaged = host(*command("bag_player", bag=bag)[3:], "-p", "wait_for_subscribers_s:=0.0")
+    assert damaged.returncode == 1
+    assert "5 of 6 messages could be read" in damaged.stderr
+    assert "Traceback" not in damaged.stderr
+
+
+def test_a_full_disk_ends_the_recorder_with_an_error_not_a_traceback(domain_id: int, tmp_path: Path) -> None:
+    limited = subprocess.Popen(
+        ["bash", "-c", f"ulimit -f 4000; exec {shlex.join(command('bag_recorder', bag=tmp_path / 'recorded'))}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "ROS_LOG_DIR": str(tmp_path / "log")},
+    )
+    try:
+        assert limited.stdout
+        assert limited.stdout.readline().startswith("running")
+        with player(words(tmp_path, 20, size=500_000), domain_id) as playing:
+            assert playing.wait(30) == 0
+        limited.send_signal(signal.SIGTERM)
+        _, said = limited.communicate(timeout=20)
+    finally:
+        limited.kill()
+    assert limited.returncode == 1
+    assert "File too large" in said
+    assert "Traceback" not in said
+
+
+def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) -> None:
+    code = (
+        "import time; from sim_replays.processes import NodeProcess\n"
+        f"with NodeProcess(['bag_recorder'], {{'bag_recorder': {{'bag': {str(tmp_path / 'bag')!r}}}}}) as node:\n"
+        "    print(node.pid, flush=True); time.sleep(60)\n"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert starter.stdout
+    pid = int(starter.stdout.readline())
+    starter.kill()
+    starter.wait()
+    deadline_s = time.monotonic() + 10
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < deadline_s:
+            os.kill(pid, 0)
+            time.sleep(0.05)
+
+
 def test_several_nodes_share_one_process(domain_id: int, observer: Any, tmp_path: Path) -> None:
     words = tmp_path / "words"
     with BagWriter(words) as bag:
@@ -115,6 +208,16 @@ def test_several_nodes_share_one_process(domain_id: int, observer: Any, tmp_path
 def test_a_process_that_fails_to_start_tells_why(domain_id: int) -> None:
     with pytest.raises(NodeProcessError, match="there is no such folder"), player(Path("/none"), domain_id):
         pytest.fail("it started")
+
+
+def words(tmp_path: Path, count: int, size: int = 0) -> Path:
+    """A bag with the numbers up to count, padded to size, a millisecond apart."""
+    path = tmp_path / "words"
+    with BagWriter(path) as bag:
+        for number in range(count):
+            message = make("std_msgs/msg/String", {"data": str(number).ljust(size)})
+            bag.write_message("/words", message, number * 1_000_000)
+    return path
 
 
 def recorder(bag: Path, domain_id: int) -> NodeProcess:

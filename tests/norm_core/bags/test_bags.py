@@ -88,6 +88,26 @@ def test_a_truncated_bag_is_an_error_not_a_short_read(small_bag: Path, kept_shar
         list(reader.messages())
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(where=st.floats(0, 0.999), damage=st.binary(min_size=8, max_size=8))
+def test_damage_anywhere_is_an_error_or_leaves_every_message_readable(
+    tmp_path_factory: Any, where: float, damage: bytes
+) -> None:
+    bag = write_small(tmp_path_factory.mktemp("bags") / "bag")
+    storage = next(bag.glob("*.mcap"))
+    data = bytearray(storage.read_bytes())
+    start = int(len(data) * where)
+    data[start : start + 8] = damage
+    storage.write_bytes(data)
+    try:
+        with BagReader(bag) as reader:
+            read = [m.stamp_ns for m in reader.messages()]
+    except BagError as error:
+        assert str(error).startswith(str(bag))
+    else:
+        assert len(read) == 50
+
+
 def test_bytes_that_are_not_the_type_are_an_error_with_topic_and_time(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_serialized("/a", "norm_interfaces/msg/SocialFlag", b"\0\1\0\0oops", 5)
@@ -112,7 +132,10 @@ def test_a_disk_that_fills_up_is_an_error_and_keeps_what_was_written(tmp_path: P
 
 @pytest.fixture
 def small_bag(tmp_path: Path) -> Path:
-    path = tmp_path / "bag"
+    return write_small(tmp_path / "bag")
+
+
+def write_small(path: Path) -> Path:
     with BagWriter(path) as bag:
         for stamp_ns in range(50):
             bag.write_message("/a", make("std_msgs/msg/String", {"data": "x" * 100}), stamp_ns)

@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
+import yaml
+from rclpy.lifecycle import TransitionCallbackReturn
 
 from norm_core.bags.writer import BagWriter
 from norm_nodes import parameters
 from norm_nodes.catalogue import NODES
 from norm_nodes.norm_node import NormNode
+
+# Its own, so that the nodes made for the page disturb none that run.
+PAGE_DOMAIN = 49
 
 HEAD = """# The ROS API
 
@@ -30,7 +35,7 @@ def page() -> str:
 def main() -> int:
     """Prints the page."""
     with tempfile.TemporaryDirectory() as folder:
-        rclpy.init(args=["--ros-args", *needed_parameters(Path(folder))])
+        rclpy.init(args=["--ros-args", *needed_parameters(Path(folder))], domain_id=PAGE_DOMAIN)
         try:
             print(page(), end="")
         finally:
@@ -41,14 +46,18 @@ def main() -> int:
 def needed_parameters(folder: Path) -> list[str]:
     """The parameters without which some node cannot be configured, as ROS arguments."""
     BagWriter(folder / "empty").close()
-    given = {"bag_player:bag": folder / "empty", "bag_recorder:bag": folder / "new"}
-    return [part for name, value in given.items() for part in ("-p", f"{name}:={value}")]
+    bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
+    path = folder / "parameters.yaml"
+    tree = {f"/tactful/{node}": {"ros__parameters": {"bag": str(bag)}} for node, bag in bags.items()}
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    return ["--params-file", str(path)]
 
 
 def _section(name: str) -> Iterator[str]:
     node = NODES[name]()
     try:
-        node.trigger_configure()
+        if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
+            raise RuntimeError(f"{name} cannot be configured: {'; '.join(node.status().reasons)}")
         yield from ("", f"## {node.get_fully_qualified_name()}", "", inspect.getdoc(NODES[name]) or "")
         yield from ("", "| | name | type | |", "|---|---|---|---|")
         for endpoint in node.endpoints:

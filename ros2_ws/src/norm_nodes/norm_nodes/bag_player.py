@@ -6,8 +6,9 @@ from pathlib import Path
 from threading import Event, Thread
 
 from pydantic import Field
+from rclpy.duration import Duration
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.config import Config, ConfigError
@@ -16,7 +17,12 @@ from norm_core.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
 
-PLAYED = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE)
+# All is kept until it is acknowledged: a slow subscriber slows the player and loses nothing.
+PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)
+
+ACKNOWLEDGED_WITHIN_S = 10.0
+STOP_TIMEOUT_S = 1.0
+A_MOMENT = Duration(seconds=0.05)
 
 
 class PlayerConfig(Config):
@@ -68,7 +74,7 @@ class BagPlayer(NormNode[PlayerConfig]):
     def stop(self) -> None:
         self._halt.set()
         if self._thread:
-            self._thread.join()
+            self._thread.join(STOP_TIMEOUT_S)
 
     def close(self) -> None:
         for publisher in self._publishers_by_topic.values():
@@ -82,10 +88,11 @@ class BagPlayer(NormNode[PlayerConfig]):
         try:
             self._wait_until(self._all_have_subscribers, self.config.wait_for_subscribers_s)
             self._publish_in_time(self._reader)
-            self._wait_until(self._all_are_acknowledged, 5.0)
+            self._wait_until(self._all_are_acknowledged, ACKNOWLEDGED_WITHIN_S)
         except BagError as error:
             self.trouble("bag", Health.FAILED, str(error))
-        self._finished = True
+        finally:
+            self._finished = not self._halt.is_set()
 
     def _publish_in_time(self, reader: BagReader) -> None:
         bounds = reader.bounds_ns
@@ -103,9 +110,10 @@ class BagPlayer(NormNode[PlayerConfig]):
         return all(publisher.get_subscription_count() for publisher in self._publishers_by_topic.values())
 
     def _all_are_acknowledged(self) -> bool:
-        return all(publisher.wait_for_all_acked() for publisher in self._publishers_by_topic.values())
+        return all(publisher.wait_for_all_acked(A_MOMENT) for publisher in self._publishers_by_topic.values())
 
     def _wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
-        while not condition() and time.monotonic() < deadline_s and not self._halt.wait(0.02):
-            pass
+        while time.monotonic() < deadline_s and not self._halt.wait(0.02):
+            if condition():
+                return

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.bags.types import typestore
 from norm_core.bags.writer import BagWriteError, BagWriter
@@ -65,14 +65,14 @@ class BagRecorder(NormNode[RecorderConfig]):
 
     def close(self) -> None:
         self.destroy_timer(self._timer)
-        if self._queue and self._thread and self._writer:
-            self._queue.close()
-            self._thread.join()
-            self._writer.close()
         for subscription in self._topics.values():
             self.destroy_subscription(subscription)
         self._topics.clear()
         self._ignored.clear()
+        if self._queue and self._thread and self._writer:
+            self._queue.close()
+            self._thread.join()
+            self._writer.close()
 
     def _discover(self) -> None:
         for topic, type_names in self.get_topic_names_and_types():
@@ -85,7 +85,12 @@ class BagRecorder(NormNode[RecorderConfig]):
                 self.trouble(topic, Health.DEGRADED, f"{topic} is not recorded: {error}")
                 continue
             self._topics[topic] = self.create_subscription(
-                type_, topic, self._take(topic, type_names[0]), self._quality(topic), raw=True
+                type_,
+                topic,
+                self._take(topic, type_names[0]),
+                self._quality(topic),
+                raw=True,
+                event_callbacks=self.loss_events(topic),
             )
 
     def _wanted(self, topic: str) -> bool:
@@ -105,6 +110,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered)
         return QoSProfile(
             depth=100,
+            history=HistoryPolicy.KEEP_ALL if reliable else HistoryPolicy.KEEP_LAST,
             reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
             durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         )

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 import rclpy
 from rclpy.executors import Executor, SingleThreadedExecutor
@@ -13,11 +14,12 @@ from rclpy.experimental import EventsExecutor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from norm_core.config import ConfigError
+from norm_core.error import TactfulError
+from norm_core.status import Health
 from norm_nodes.catalogue import NODES
 from norm_nodes.norm_node import NormNode
 
-EXIT_CLEAN, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 2, 4
+EXIT_CLEAN, EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 1, 2, 4
 MAX_DOMAIN_ID = 232
 SPIN_TIMEOUT_S = 0.2
 
@@ -25,7 +27,7 @@ SPIN_TIMEOUT_S = 0.2
 EXECUTORS: dict[str, type[Executor]] = {"events": EventsExecutor, "single": SingleThreadedExecutor}
 
 
-class HostError(RuntimeError):
+class HostError(TactfulError):
     """A host that cannot start or go on; exit_code says which kind of reason it was."""
 
     def __init__(self, message: str, exit_code: int) -> None:
@@ -44,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _run(options, stop)
         finally:
             rclpy.try_shutdown()
-    except (HostError, ConfigError) as error:
+    except TactfulError as error:
         print(f"tactful: {error}", file=sys.stderr)
-        return getattr(error, "exit_code", EXIT_BAD_INPUT)
+        return error.exit_code
     return EXIT_CLEAN
 
 
@@ -66,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="host", description=__doc__)
     parser.add_argument("nodes", nargs="+", choices=sorted(NODES), metavar="NODE", help=f"one of {', '.join(NODES)}")
     parser.add_argument("--autostart", action="store_true", help="configure and activate the nodes at once")
+    parser.add_argument("--end-with-parent", action="store_true", help="end when the process that started this does")
     parser.add_argument("--executor", choices=sorted(EXECUTORS), default="events", help="how callbacks are run")
     return parser
 
@@ -96,7 +99,7 @@ def _initialise(argv: list[str]) -> None:
 
 def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
     executor = EXECUTORS[options.executor]()
-    nodes: list[NormNode] = []
+    nodes: list[NormNode[Any]] = []
     try:
         for name in options.nodes:
             node = NODES[name]()
@@ -110,22 +113,37 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
             *(node.get_fully_qualified_name() for node in nodes),
             flush=True,
         )
-        while rclpy.ok() and not stop.is_set:
+        parent = os.getppid()
+        while rclpy.ok() and not stop.is_set and not (options.end_with_parent and os.getppid() != parent):
             executor.spin_once(timeout_sec=SPIN_TIMEOUT_S)
             superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)
             if superseded:
                 raise HostError(superseded, EXIT_SUPERSEDED)
             if all(node.is_finished() for node in nodes):
                 break
+        complaints = [
+            reason for node in nodes if node.status().health is Health.FAILED for reason in node.status().reasons
+        ]
     finally:
-        for node in nodes:
-            node.wind_down()
-            executor.remove_node(node)
-            node.destroy_node()
+        complaints_at_the_end = [complaint for node in nodes for complaint in _end(node, executor)]
         executor.shutdown(timeout_sec=1.0)
+    if complaints or complaints_at_the_end:
+        raise HostError("; ".join([*complaints, *complaints_at_the_end]), EXIT_NOT_WELL)
 
 
-def _start(node: NormNode) -> None:
+def _end(node: NormNode[Any], executor: Executor) -> list[str]:
+    """Winds one node down and gives what went wrong, so that the next is wound down all the same."""
+    try:
+        node.wind_down()
+    except (TactfulError, OSError) as error:
+        return [str(error)]
+    finally:
+        executor.remove_node(node)
+        node.destroy_node()
+    return []
+
+
+def _start(node: NormNode[Any]) -> None:
     if "FAILURE" in str(node.trigger_configure()) or "FAILURE" in str(node.trigger_activate()):
         reasons = "; ".join(node.status().reasons)
         raise HostError(f"{node.get_fully_qualified_name()} did not start: {reasons}", EXIT_BAD_INPUT)

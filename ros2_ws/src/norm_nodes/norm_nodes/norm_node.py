@@ -1,5 +1,6 @@
 """The base of every node: lifecycle, checked parameters, bounded queues, a heartbeat and diagnostics."""
 
+import math
 import time
 import uuid
 from collections.abc import Callable
@@ -9,6 +10,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
@@ -34,6 +36,8 @@ from norm_nodes.heartbeat import (
 
 C = TypeVar("C", bound=Config)
 
+NAMESAKE_FORGOTTEN_S = 3 * HEARTBEAT_S
+
 
 class NormNode(LifecycleNode, Generic[C]):
     """Subclasses give a configuration model and fill in open, start, stop and close.
@@ -51,6 +55,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.instance_id = uuid.uuid4().hex
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
+        self._namesake_heard_s = -math.inf
         self._ledger = Ledger()
         self._held: list[Callable[[], object]] = []
         self._state = NodeState.UNCONFIGURED
@@ -90,10 +95,26 @@ class NormNode(LifecycleNode, Generic[C]):
     def listen(self, type_: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile, description: str) -> Any:
         """A subscription to a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
-        subscription = super().create_subscription(message_type, topic, callback, qos)
+        subscription = super().create_subscription(
+            message_type, topic, callback, qos, event_callbacks=self.loss_events(topic)
+        )
         self._held.append(lambda: self.destroy_subscription(subscription))
         self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
         return subscription
+
+    def loss_events(self, topic: str) -> SubscriptionEventCallbacks:
+        """Counts what the middleware lost on topic, and says so in the status."""
+
+        def lost(event: Any) -> None:
+            self.count("messages_lost", event.total_count_change)
+            self.trouble(
+                f"loss on {topic}",
+                Health.DEGRADED,
+                f"messages on {topic} were lost: the machine is too slow for them, or a best-effort publisher sends "
+                "larger messages than its shared memory holds (for images use the compressed topic)",
+            )
+
+        return SubscriptionEventCallbacks(message_lost=lost)
 
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
         """A service with a quick, synchronous callback until close, listed in the API page."""
@@ -142,6 +163,8 @@ class NormNode(LifecycleNode, Generic[C]):
         """Publishes the heartbeat and the diagnostics once."""
         if not rclpy.ok(context=self.context):
             return
+        if time.monotonic() > self._namesake_heard_s + NAMESAKE_FORGOTTEN_S:
+            self.mended("namesake")
         status = self.status()
         self._status.publish(to_ros(status))
         array = diagnosis(status)
@@ -187,8 +210,10 @@ class NormNode(LifecycleNode, Generic[C]):
             raise
 
     def _clean_up(self) -> None:
-        self.close()
-        self._release()
+        try:
+            self.close()
+        finally:
+            self._release()
         self._ledger.begin_anew()
 
     def _release(self) -> None:
@@ -215,6 +240,7 @@ class NormNode(LifecycleNode, Generic[C]):
     def _watch_namesake(self, message: Any) -> None:
         if message.node != self.get_fully_qualified_name() or message.instance_id == self.instance_id:
             return
+        self._namesake_heard_s = time.monotonic()
         self.count("heartbeats_of_a_namesake")
         advice = f"another {message.node} runs on this ROS domain: stop one of them, or set ROS_DOMAIN_ID"
         if (message.started_ns, message.instance_id) < (self.started_ns, self.instance_id):
