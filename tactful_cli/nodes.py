@@ -9,7 +9,7 @@ import typer
 
 def nodes(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(help="bag_player, bag_recorder; several share one process.")],
+    names: Annotated[list[str], typer.Argument(help="bag_player, bag_recorder, camera; several share one process.")],
     wait: Annotated[
         bool, typer.Option("--wait", help="Leave them unconfigured, for a launch file or an operator to drive.")
     ] = False,

@@ -11,6 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
@@ -100,10 +101,19 @@ class NormNode(LifecycleNode, Generic[C]):
         self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
 
-    def listen(self, type_: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile, description: str) -> Any:
+    def listen(
+        self,
+        type_: Any,
+        topic: str,
+        callback: Callable[[Any], None],
+        qos: QoSProfile,
+        description: str,
+        *,
+        events: SubscriptionEventCallbacks | None = None,
+    ) -> Any:
         """A subscription to a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
-        subscription = super().create_subscription(message_type, topic, callback, qos)
+        subscription = super().create_subscription(message_type, topic, callback, qos, event_callbacks=events)
         self._held.append(lambda: self.destroy_subscription(subscription))
         self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
         return subscription
