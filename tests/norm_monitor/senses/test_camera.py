@@ -189,3 +189,13 @@ def test_an_hour_of_camera_stays_within_the_ring() -> None:
         sizes.append((len(eye.ring), eye.ring.size_bytes))
     assert eye.kept == 3600
     assert max(count for count, _ in sizes) <= 50 and max(size for _, size in sizes) <= 20_000
+
+
+def test_a_camera_that_vanishes_and_comes_back_is_kept_again_at_once() -> None:
+    eye, jpeg = camera(), compressed(START_NS, scene())
+    for step in range(10):
+        eye.see(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
+    back_ns = START_NS + 20 * NS_PER_S + 1
+    assert eye.see(replace(jpeg, stamp_ns=back_ns)) is not None
+    assert eye.ledger.counts() == {SightFault.STAMP_GAP: 1}
+    assert eye.sampler.missing_by_stamps > 500
