@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from norm_core.frame import Frame
 from norm_core.jsonl import canonical, sha256_of, to_plain
+from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance
 
@@ -17,13 +18,17 @@ class Window:
     frames: tuple[Frame, ...] = ()
     utterances: tuple[Utterance, ...] = ()
     robot_speech: tuple[RobotSpeech, ...] = ()
+    presences: tuple[Presence, ...] = ()
     late: bool = False
+    missing: tuple[str, ...] = ()  # the sources that had not passed end_ns when it closed
 
     def __post_init__(self) -> None:
         if self.end_ns <= self.start_ns:
             raise ValueError(f"a window cannot end at {self.end_ns} ns having begun at {self.start_ns} ns")
         if not all(utterance.final for utterance in self.utterances):
             raise ValueError("only final utterances enter a window")
+        if self.missing and not self.late:
+            raise ValueError("a window that misses a source is late")
         stamped: tuple[Frame | RobotSpeech, ...] = (*self.frames, *self.robot_speech)
         for stamp_ns in (*(s.stamp_ns for s in stamped), *(u.start_ns for u in self.utterances)):
             if not self.start_ns <= stamp_ns < self.end_ns:
@@ -36,21 +41,30 @@ def gather(
     frames: Iterable[Frame] = (),
     utterances: Iterable[Utterance] = (),
     robot_speech: Iterable[RobotSpeech] = (),
+    *,
+    presences: Iterable[Presence] = (),
+    missing: Iterable[str] = (),
+    late: bool = False,
 ) -> Window:
     """The window over what of these lies within the bounds, in the order of time; partial utterances stay out."""
+    missing = tuple(sorted(missing))
     return Window(
         start_ns=start_ns,
         end_ns=end_ns,
         frames=tuple(sorted((f for f in frames if start_ns <= f.stamp_ns < end_ns), key=_by_time)),
         utterances=tuple(sorted((u for u in utterances if u.final and start_ns <= u.start_ns < end_ns), key=_by_time)),
         robot_speech=tuple(sorted((s for s in robot_speech if start_ns <= s.stamp_ns < end_ns), key=_by_time)),
+        presences=tuple(sorted((p for p in presences if start_ns <= p.stamp_ns < end_ns), key=_by_time)),
+        late=late or bool(missing),
+        missing=missing,
     )
 
 
 def digest(window: Window) -> str:
     """SHA-256 of what the window holds by source: bounds, frame stamps and payloads, speech.
 
-    It neither depends on the order things arrived in, nor on re-encoded tiles, nor on the window's lateness.
+    What is derived from frames, as presence, is left out. It neither depends on the order
+    things arrived in, nor on re-encoded tiles, nor on the window's lateness.
     """
     frames = [[f.stamp_ns, f.source_topic, f.payload_sha256] for f in window.frames]
     utterances = [to_plain(u) for u in window.utterances]
@@ -65,11 +79,11 @@ def digest(window: Window) -> str:
     )
 
 
-def _by_time(entry: Frame | Utterance | RobotSpeech) -> tuple[int, str]:
+def _by_time(entry: Frame | Utterance | RobotSpeech | Presence) -> tuple[int, str]:
     match entry:
         case Utterance():
             return entry.start_ns, entry.utterance_id
-        case Frame():
+        case Frame() | Presence():
             return entry.stamp_ns, entry.source_topic
         case RobotSpeech():
             return entry.stamp_ns, entry.speech_id

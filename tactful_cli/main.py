@@ -20,6 +20,7 @@ VERBS = {
     "doctor": "doctor",
     "demo": "demo",
     "bag": "bag",
+    "see": "see",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

@@ -92,11 +92,20 @@ class NormNode(LifecycleNode, Generic[C]):
         self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
 
-    def listen(self, type_: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile, description: str) -> Any:
+    def listen(
+        self,
+        type_: Any,
+        topic: str,
+        callback: Callable[[Any], None],
+        qos: QoSProfile,
+        description: str,
+        *,
+        events: SubscriptionEventCallbacks | None = None,
+    ) -> Any:
         """A subscription to a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
         subscription = super().create_subscription(
-            message_type, topic, callback, qos, event_callbacks=self.loss_events(topic)
+            message_type, topic, callback, qos, event_callbacks=events or self.loss_events(topic)
         )
         self._held.append(lambda: self.destroy_subscription(subscription))
         self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)

