@@ -9,7 +9,7 @@ from norm_core.bags.reader import BagError
 from norm_core.bags.writer import BagWriteError
 from norm_core.config import ConfigError
 from sim_replays.processes import NodeProcessError
-from tactful_cli import api, bag, demo, doctor, nodes, tests
+from tactful_cli import api, bag, demo, doctor, hear, nodes, tests
 from tactful_cli.console import complain
 
 EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -30,6 +30,7 @@ app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.command("nodes", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(nodes.nodes)
 app.add_typer(bag.app, name="bag")
+app.command("hear")(hear.hear)
 app.command("api")(api.api)
 app.command("test", context_settings=tests.PASS_ALL_ON)(tests.test)
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import importlib.util
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips what needs something that is not here, saying what."""
     for item in items:
         if item.get_closest_marker("ros") and not _importable("rclpy", "norm_interfaces"):
-            item.add_marker(pytest.mark.skip(reason="rclpy or the built norm_interfaces is missing: run ./tactful test"))
+            item.add_marker(
+                pytest.mark.skip(reason="rclpy or the built norm_interfaces is missing: run ./tactful test")
+            )
         if item.get_closest_marker("launch") and not _importable("launch_testing", "launch_ros"):
             item.add_marker(pytest.mark.skip(reason="launch_testing is not among the wheels: needs a ROS installation"))
 
@@ -38,7 +41,7 @@ def domain_id(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 @pytest.fixture
 def shared_data() -> Path:
     """The folder of real benchmark items and speech beside the project, where it is there."""
-    folder = ROOT.parent / "shared/data"
+    folder = Path(os.environ.get("TACTFUL_SHARED", ROOT.parent / "shared"), "data")
     if not folder.is_dir():
         pytest.skip("../shared/data is not here")
     return folder

@@ -17,7 +17,9 @@ from norm_core.messages import RECORDS
 from tests.records import records
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
+)
 @given(st.lists(st.tuples(st.one_of(*(records(cls) for cls in RECORDS.values())), st.integers(0, 2**62)), max_size=6))
 def test_records_come_back_in_the_order_of_time(tmp_path_factory: Any, entries: list[tuple[Any, int]]) -> None:
     path = tmp_path_factory.mktemp("bags") / "bag"

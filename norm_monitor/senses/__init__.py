@@ -1,0 +1,1 @@
+"""From a robot's messages to frames and utterances, stamped at their source."""
