@@ -54,7 +54,7 @@ class Utterance:
 
 @record
 class RobotSpeech:
-    """The start or the stop of the robot's own speech."""
+    """The start or the stop of the robot's own speech; estimated where its source does not say when."""
 
     stamp_ns: int
     frame_id: str = ""
@@ -62,3 +62,4 @@ class RobotSpeech:
     state: SpeechEdge
     text: str = ""
     locale: str = ""
+    estimated: bool = False

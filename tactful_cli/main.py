@@ -21,6 +21,7 @@ VERBS = {
     "demo": "demo",
     "bag": "bag",
     "see": "see",
+    "hear": "hear",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

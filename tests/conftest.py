@@ -1,6 +1,7 @@
 """What tests share: a ROS domain of one's own, and the reasons to skip."""
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def domain_id(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 @pytest.fixture
 def shared_data() -> Path:
     """The folder of real benchmark items and speech beside the project, where it is there."""
-    folder = ROOT.parent / "shared/data"
+    folder = Path(os.environ.get("TACTFUL_SHARED", ROOT.parent / "shared"), "data")
     if not folder.is_dir():
         pytest.skip("../shared/data is not here")
     return folder

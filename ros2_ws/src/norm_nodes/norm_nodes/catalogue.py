@@ -5,10 +5,12 @@ from typing import Any
 from norm_nodes.bag_player import BagPlayer
 from norm_nodes.bag_recorder import BagRecorder
 from norm_nodes.camera import CameraNode
+from norm_nodes.ears import Ears
 from norm_nodes.norm_node import NormNode
 
 NODES: dict[str, type[NormNode[Any]]] = {
     "bag_player": BagPlayer,
     "bag_recorder": BagRecorder,
     "camera": CameraNode,
+    "ears": Ears,
 }

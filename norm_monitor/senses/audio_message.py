@@ -1,0 +1,98 @@
+"""Any robot's audio message to samples, told apart by its fields: two packages share one name with other fields."""
+
+from typing import Any
+
+import numpy as np
+
+from norm_core.record import record
+from norm_core.time import join_stamp
+from norm_monitor.senses.pcm import PcmFormat, Samples, SoundError, check_shape, compressed_kind, from_bytes, scaled
+
+# PortAudio's numbers for sample formats, and the field that holds samples in each.
+_PORTAUDIO = {1: "float32_data", 2: "int32_data", 8: "int16_data", 16: "int8_data", 32: "uint8_data"}
+_PORTAUDIO_DTYPES = {
+    "float32_data": np.float32,
+    "int32_data": np.int32,
+    "int16_data": np.int16,
+    "int8_data": np.int8,
+    "uint8_data": np.uint8,
+}
+
+
+@record
+class SoundChunk:
+    """Samples of one message, a row an instant and a column a channel; no stamp means the time of arrival."""
+
+    samples: Samples
+    rate_hz: int
+    stamp_ns: int | None
+
+
+def decode(message: Any, stated: PcmFormat) -> SoundChunk:
+    """The samples of a message; stated is used for what its fields leave open. Raises SoundError."""
+    if _has(message, "data", "sample_rate", "number_of_channels", "format"):  # foxglove RawAudio
+        samples = _from_raw(message.data, message.format)
+        return _chunk(samples, int(message.number_of_channels), int(message.sample_rate), message.timestamp)
+    if _has(message, "frequency", "channel_map", "data"):  # naoqi AudioBuffer
+        samples = scaled(np.asarray(message.data, np.int16))
+        return _chunk(samples, len(message.channel_map), int(message.frequency), message.header.stamp)
+    stamp = message.header.stamp if _has(message, "header") else None
+    body = getattr(message, "audio", message)
+    if _has(body, "audio_data", "info"):  # PortAudio's numbers
+        return _chunk(_from_portaudio(body), int(body.info.channels), int(body.info.rate), stamp)
+    if _has(body, "int16_data"):
+        raise SoundError(
+            "audio_without_info",
+            "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
+        )
+    if _has(body, "data"):  # bytes alone, with or without a stamp
+        return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp)
+    raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
+
+
+def stated_by(info: Any, otherwise: PcmFormat) -> PcmFormat:
+    """The format that an AudioInfo message states; what it leaves empty comes from otherwise."""
+    if _has(info, "sample_rate", "sample_format", "coding_format"):
+        coding = str(info.coding_format).lower()
+        if coding not in ("", "wave", "wav", "raw", "pcm"):
+            raise SoundError(
+                "audio_compressed", f"the stream is {coding}: let the capture node publish raw samples (format wave)"
+            )
+        return PcmFormat(
+            sample_format=str(info.sample_format) or otherwise.sample_format,
+            rate_hz=int(info.sample_rate) or otherwise.rate_hz,
+            channels=int(info.channels) or otherwise.channels,
+        )
+    raise SoundError("audio_type_unknown", f"{type(info).__name__} has none of the fields of an AudioInfo message")
+
+
+def _has(message: Any, *names: str) -> bool:
+    return all(hasattr(message, name) for name in names)
+
+
+def _from_raw(data: Any, sample_format: str) -> Samples:
+    raw = data.tobytes() if hasattr(data, "tobytes") else bytes(data)
+    kind = compressed_kind(raw)
+    if kind:
+        raise SoundError(
+            "audio_compressed", f"the stream is {kind}: let the capture node publish raw samples (format wave)"
+        )
+    return from_bytes(raw, sample_format)
+
+
+def _from_portaudio(body: Any) -> Samples:
+    field = _PORTAUDIO.get(int(body.info.format))
+    if field is None:
+        known = ", ".join(map(str, _PORTAUDIO))
+        raise SoundError("audio_format_unknown", f"PortAudio format {body.info.format} is unknown; known are {known}")
+    return scaled(np.asarray(getattr(body.audio_data, field), _PORTAUDIO_DTYPES[field]))
+
+
+def _chunk(samples: Samples, channels: int, rate_hz: int, stamp: Any) -> SoundChunk:
+    check_shape(rate_hz, channels)
+    if not len(samples):
+        raise SoundError("audio_empty", "a message without a single sample")
+    whole = samples[: len(samples) // channels * channels].reshape(-1, channels)
+    stamp_ns = None if stamp is None else join_stamp(int(stamp.sec), int(stamp.nanosec))
+    # A publisher that never sets its stamp leaves it at zero.
+    return SoundChunk(samples=whole, rate_hz=rate_hz, stamp_ns=stamp_ns or None)

@@ -1,0 +1,121 @@
+"""Real voice activity and real Whisper on real speech, and who said what."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.time import NS_PER_S, s_to_ns
+from norm_monitor.senses.audio_message import SoundChunk
+from norm_monitor.senses.guards import Doubt, GuardConfig, doubt
+from norm_monitor.senses.hearing import HearingConfig, Listener, Scribe
+from norm_monitor.senses.recognised import Recognised
+from norm_monitor.senses.segments import Segment, SegmentConfig
+from norm_monitor.senses.sound_file import chunks_of
+from norm_monitor.senses.whisper import Whisper
+
+START_NS = 1_000 * NS_PER_S
+RATE_HZ = 44_100  # of the recording
+CONFIG = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+KENNEDY = "and so my fellow americans ask not what your country can do for you ask what you can do for your country"
+
+
+@pytest.fixture(scope="module")
+def whisper() -> Whisper:
+    return Whisper(CONFIG.whisper)
+
+
+@pytest.fixture
+def kennedy(shared_data: Path) -> np.ndarray:
+    return np.concatenate([chunk.samples for chunk in chunks_of(shared_data / "speech/jfk.flac", START_NS)])
+
+
+def cut(sound: np.ndarray, length: int) -> Iterator[SoundChunk]:
+    for first in range(0, len(sound), length):
+        stamp_ns = START_NS + first * NS_PER_S // RATE_HZ
+        yield SoundChunk(samples=sound[first : first + length], rate_hz=RATE_HZ, stamp_ns=stamp_ns)
+
+
+def segments(sound: np.ndarray, length: int, config: HearingConfig = CONFIG) -> list[Segment]:
+    listener = Listener(config)
+    found = [segment for chunk in cut(sound, length) for segment in listener.hear(chunk, START_NS)]
+    return [*found, *listener.flush()]
+
+
+def words(utterances: list[Utterance]) -> str:
+    return " ".join(re.findall(r"[a-z']+", " ".join(u.text for u in utterances).lower()))
+
+
+def edge(state: SpeechEdge, at_s: float, text: str) -> RobotSpeech:
+    return RobotSpeech(stamp_ns=START_NS + s_to_ns(at_s), speech_id="s", state=state, text=text)
+
+
+def test_the_words_are_exact_and_lie_within_their_utterances(kennedy: np.ndarray, whisper: Whisper) -> None:
+    scribe = Scribe(CONFIG, whisper, "file")
+    utterances = [u for segment in segments(kennedy, 1_600) for u in scribe.write(segment)]
+    assert words(utterances) == KENNEDY
+    assert {u.speaker for u in utterances} == {Speaker.UNKNOWN}
+    assert all(w.start_ns <= w.end_ns for u in utterances for w in u.words)
+
+
+def test_segments_are_the_same_for_any_chunking(kennedy: np.ndarray) -> None:
+    first, *others = [segments(kennedy, length) for length in (512, 333, 1_600, 40_000)]
+    for other in others:
+        assert [(s.start_ns, s.end_ns, s.samples.tobytes()) for s in other] == [
+            (s.start_ns, s.end_ns, s.samples.tobytes()) for s in first
+        ]
+
+
+def test_long_speech_is_cut_and_partial_segments_share_their_onset(kennedy: np.ndarray) -> None:
+    config = HearingConfig(segments=SegmentConfig(longest_s=2.0, partial_every_s=0.5))
+    found = segments(np.concatenate([kennedy[:96_000]] * 3), 1_600, config)
+    finals = [s for s in found if s.final]
+    assert all(s.end_ns - s.start_ns <= 2 * NS_PER_S for s in finals)
+    assert {s.start_ns for s in found if not s.final} <= {s.start_ns for s in finals}
+    assert any(not s.final for s in found)
+
+
+def test_an_hour_of_silence_gives_nothing_and_keeps_nothing() -> None:
+    listener = Listener(CONFIG)
+    listener._segmenter._probability_of = lambda block: 0.0
+    second = np.zeros((16_000, 1), np.float32)
+    for index in range(3_600):
+        chunk = SoundChunk(samples=second, rate_hz=16_000, stamp_ns=START_NS + index * NS_PER_S)
+        assert not list(listener.hear(chunk, START_NS))
+    assert len(listener._segmenter._kept) < 40
+
+
+def test_the_robots_own_words_are_its_own(kennedy: np.ndarray, whisper: Whisper) -> None:
+    scribe = Scribe(CONFIG, whisper, "mic")
+    scribe.robot_speaks(edge(SpeechEdge.START, 0.0, "And so my fellow Americans"))
+    scribe.robot_speaks(edge(SpeechEdge.STOP, 2.5, ""))
+    utterances = [u for segment in segments(kennedy, 1_600) for u in scribe.write(segment)]
+    assert [u.speaker for u in utterances] == [Speaker.ROBOT, *[Speaker.USER] * (len(utterances) - 1)]
+
+
+def test_a_user_who_speaks_over_the_robot_is_kept_with_the_overlap(kennedy: np.ndarray, whisper: Whisper) -> None:
+    scribe = Scribe(CONFIG, whisper, "mic")
+    scribe.robot_speaks(edge(SpeechEdge.START, 1.0, "The library closes at nine this evening"))
+    scribe.robot_speaks(edge(SpeechEdge.STOP, 1.5, ""))
+    first = scribe.write(segments(kennedy, 1_600)[0])[0]
+    assert (first.speaker, first.overlap_ns) == (Speaker.USER, NS_PER_S // 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "no_speech", "confidence", "speech_s", "expected"),
+    [
+        ("Thank you.", 0.9, 0.2, 1.0, Doubt.NO_SPEECH),
+        ("Thank you.", 0.9, 0.9, 1.0, Doubt.NONE),
+        ("...", 0.0, 0.9, 1.0, Doubt.EMPTY),
+        ("so good so good so good so good so good", 0.0, 0.9, 5.0, Doubt.LOOP),
+        ("one two three four five six seven eight", 0.0, 0.9, 0.3, Doubt.IN_SILENCE),
+    ],
+)
+def test_what_nobody_said_is_doubted(
+    text: str, no_speech: float, confidence: float, speech_s: float, expected: Doubt
+) -> None:
+    heard = Recognised(text=text, locale="en", words=(), confidence=confidence, no_speech_probability=no_speech)
+    assert doubt(heard, speech_s, GuardConfig()) is expected

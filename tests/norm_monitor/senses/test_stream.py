@@ -1,0 +1,166 @@
+"""The microphone's stream and the state machine: the same whatever the chunks are, and nothing is fatal."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from norm_core.speech import Timing
+from norm_core.time import NS_PER_S
+from norm_monitor.senses.audio_message import SoundChunk, decode
+from norm_monitor.senses.microphone import BLOCK_NS, Block, Microphone
+from norm_monitor.senses.pcm import PcmFormat, SoundError
+from norm_monitor.senses.resample import Resampler
+from norm_monitor.senses.voice_activity import VoiceActivity, VoiceActivityConfig, VoiceEdge
+
+START_NS = 1_000 * NS_PER_S
+STATED = PcmFormat()
+
+
+def resampled(sound: np.ndarray, rate_hz: int, cuts: list[int]) -> np.ndarray:
+    resampler = Resampler(rate_hz, 16_000, 512)
+    blocks = [block for part in np.split(sound, sorted(cuts)) for block in resampler.feed(part)]
+    return np.concatenate([*blocks, *resampler.flush()])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rate_hz=st.sampled_from([8_000, 11_025, 16_000, 22_050, 44_100, 48_000, 96_000]),
+    cuts=st.lists(st.integers(0, 6_000), max_size=12),
+)
+def test_resampling_gives_the_same_samples_for_any_chunking(rate_hz: int, cuts: list[int]) -> None:
+    sound = np.random.default_rng(rate_hz).standard_normal(6_000).astype(np.float32)
+    assert np.array_equal(resampled(sound, rate_hz, cuts), resampled(sound, rate_hz, []))
+
+
+@pytest.mark.parametrize("rate_hz", [8_000, 22_050, 44_100, 48_000, 96_000])
+def test_resampling_keeps_a_tone_and_its_time(rate_hz: int) -> None:
+    tone = np.sin(2 * np.pi * 440 * np.arange(rate_hz) / rate_hz).astype(np.float32)
+    ideal = np.sin(2 * np.pi * 440 * np.arange(16_000) / 16_000)
+    made = resampled(tone, rate_hz, [777])
+    assert np.abs(made[500:15_500] - ideal[500:15_500]).max() < 2e-3
+
+
+def test_a_tone_above_the_band_does_not_fold_back() -> None:
+    tone = np.sin(2 * np.pi * 12_000 * np.arange(48_000) / 48_000).astype(np.float32)
+    assert np.abs(resampled(tone, 48_000, [])[500:15_500]).max() < 1e-3
+
+
+@settings(max_examples=100, deadline=None)
+@given(probabilities=st.lists(st.floats(0, 1), max_size=200))
+def test_onsets_and_offsets_alternate_in_the_order_of_time(probabilities: list[float]) -> None:
+    voice = VoiceActivity(VoiceActivityConfig())
+    events = [voice.feed(p, i * BLOCK_NS, (i + 1) * BLOCK_NS) for i, p in enumerate(probabilities)]
+    events.append(voice.finish(len(probabilities) * BLOCK_NS))
+    made = [event for event in events if event]
+    edges = [VoiceEdge.ONSET, VoiceEdge.OFFSET] * (len(made) // 2)
+    assert [event.edge for event in made] == edges
+    assert [event.stamp_ns for event in made] == sorted(event.stamp_ns for event in made)
+
+
+def chunk(stamp_ns: int | None, samples: int = 1_600, rate_hz: int = 16_000) -> SoundChunk:
+    return SoundChunk(samples=np.full((samples, 1), 0.1, np.float32), rate_hz=rate_hz, stamp_ns=stamp_ns)
+
+
+def heard(stamps_ns: list[int | None], rates_hz: list[int] | None = None) -> tuple[Microphone, list[Block]]:
+    microphone = Microphone()
+    rates_hz = rates_hz or [16_000] * len(stamps_ns)
+    chunks = [chunk(stamp_ns, rate_hz // 10, rate_hz) for stamp_ns, rate_hz in zip(stamps_ns, rates_hz, strict=True)]
+    blocks = [b for i, c in enumerate(chunks) for b in microphone.feed(c, START_NS + (i + 1) * NS_PER_S // 10)]
+    return microphone, [*blocks, *microphone.flush()]
+
+
+TENTH = NS_PER_S // 10
+HOUR = 3_600 * NS_PER_S
+
+
+@pytest.mark.parametrize(
+    ("stamps_ns", "fault"),
+    [
+        ([START_NS, START_NS + HOUR], "audio_stamp_jumps_ahead"),
+        ([START_NS, START_NS - HOUR], "audio_stamp_jumps_back"),
+        ([START_NS, START_NS + TENTH, START_NS], "audio_duplicated_or_late"),
+        ([START_NS, START_NS + 3 * TENTH], "audio_gaps"),
+    ],
+)
+def test_faults_of_stamps_are_counted(stamps_ns: list[int | None], fault: str) -> None:
+    microphone, blocks = heard(stamps_ns)
+    assert microphone.counts[fault] == 1
+    assert blocks
+
+
+def test_a_rate_that_changes_begins_a_new_stream_at_the_same_time() -> None:
+    microphone, blocks = heard([START_NS, START_NS + TENTH], [16_000, 48_000])
+    assert microphone.counts["audio_rate_changes"] == 1
+    assert [block.stamp_ns for block in blocks if block.starts_anew] == [START_NS, START_NS + TENTH]
+
+
+def test_sound_without_stamps_is_timed_by_its_arrival_and_marked() -> None:
+    microphone, blocks = heard([None, None])
+    assert {block.timing for block in blocks} == {Timing.ARRIVAL}
+    assert blocks[0].stamp_ns == START_NS
+    assert microphone.counts["audio_unstamped"] == 2
+
+
+def ns(**fields: object) -> SimpleNamespace:
+    return SimpleNamespace(**fields)
+
+
+STAMP = ns(sec=1_000, nanosec=5)
+HALF = np.array([16384, -16384, 8192, -8192], np.int16)
+
+
+@pytest.mark.parametrize(
+    ("message", "rate_hz", "channels", "stamp_ns"),
+    [
+        (ns(data=HALF.tobytes()), 16_000, 1, None),
+        (ns(header=ns(stamp=STAMP), audio=ns(data=HALF.tobytes())), 16_000, 1, START_NS + 5),
+        (ns(header=ns(stamp=STAMP), frequency=48_000, channel_map=[0, 2], data=HALF), 48_000, 2, START_NS + 5),
+        (
+            ns(timestamp=STAMP, data=HALF.tobytes(), format="pcm-s16", sample_rate=44_100, number_of_channels=2),
+            44_100,
+            2,
+            START_NS + 5,
+        ),
+        (
+            ns(
+                header=ns(stamp=STAMP),
+                audio=ns(
+                    audio_data=ns(float32_data=[], int32_data=[], int16_data=HALF, int8_data=[], uint8_data=[]),
+                    info=ns(format=8, channels=1, rate=22_050, chunk=4),
+                ),
+            ),
+            22_050,
+            1,
+            START_NS + 5,
+        ),
+    ],
+)
+def test_each_audio_message_is_known_by_its_fields(
+    message: SimpleNamespace, rate_hz: int, channels: int, stamp_ns: int | None
+) -> None:
+    sound = decode(message, STATED)
+    assert (sound.rate_hz, sound.samples.shape[1], sound.stamp_ns) == (rate_hz, channels, stamp_ns)
+    assert sound.samples.ravel().tolist() == [0.5, -0.5, 0.25, -0.25]
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        (ns(data=(b"\xff\xfb\x90\x00" + bytes(413)) * 2), "audio_compressed"),
+        (ns(data=b"ID3" + bytes(40)), "audio_compressed"),
+        (ns(data=b""), "audio_empty"),
+        (
+            ns(timestamp=STAMP, data=b"12", format="mulaw?", sample_rate=8_000, number_of_channels=1),
+            "audio_format_unknown",
+        ),
+        (ns(header=ns(stamp=STAMP), frequency=4_000, channel_map=[0], data=HALF), "audio_rate_refused"),
+        (ns(text="hello"), "audio_type_unknown"),
+    ],
+)
+def test_unusable_sound_is_named(message: SimpleNamespace, fault: str) -> None:
+    with pytest.raises(SoundError) as caught:
+        decode(message, STATED)
+    assert caught.value.fault == fault

@@ -1,0 +1,76 @@
+"""The node that hears, as a process over real DDS."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from norm_core.speech import RobotSpeech as RobotSpeechRecord
+from norm_core.speech import Speaker, SpeechEdge, Timing, Utterance
+from norm_monitor.senses.resample import Resampler
+from norm_monitor.senses.sound_file import chunks_of
+from sim_replays.processes import NodeProcess
+
+pytestmark = pytest.mark.ros
+
+# Its one field is that of an AudioData, and it is installed everywhere.
+AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
+
+
+def spoken(path: Path) -> np.ndarray:
+    """The recording's first sentence, 16 kHz mono, with silence after it."""
+    sound = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(path)])[: 3 * 44_100]
+    resampler = Resampler(44_100, 16_000, 512)
+    quiet = np.zeros(16_000, np.float32)
+    return np.concatenate([*resampler.feed(sound), *resampler.flush(), quiet])
+
+
+def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path) -> None:
+    import rclpy
+    from norm_nodes.convert import from_ros, record_class, to_ros
+    from norm_nodes.endpoint import EVENTS
+    from rclpy.executors import SingleThreadedExecutor
+    from std_msgs.msg import UInt8MultiArray
+
+    sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain_id)
+    try:
+        node = rclpy.create_node("robot", context=context)
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        heard: list[Utterance] = []
+        audio = node.create_publisher(UInt8MultiArray, "/audio", 100)
+        robot = node.create_publisher(record_class(RobotSpeechRecord), "/tactful/robot_speech", EVENTS)
+        node.create_subscription(
+            record_class(Utterance), "/tactful/utterances", lambda m: heard.append(from_ros(Utterance, m)), EVENTS
+        )
+        with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE}}, domain_id):
+            deadline_s = time.monotonic() + 60
+            while not (
+                audio.get_subscription_count()
+                and robot.get_subscription_count()
+                and node.count_publishers("/tactful/utterances")
+            ):
+                assert time.monotonic() < deadline_s, "the node was not discovered"
+                executor.spin_once(timeout_sec=0.05)
+            long_ago = RobotSpeechRecord(stamp_ns=1, speech_id="s", state=SpeechEdge.STOP, text="Hello")
+            robot.publish(to_ros(long_ago))
+            for part in np.array_split(sound, 40):
+                audio.publish(UInt8MultiArray(data=part.tobytes()))
+                executor.spin_once(timeout_sec=0.01)
+            while not any(utterance.final for utterance in heard):
+                assert time.monotonic() < deadline_s, f"no final utterance came, only {heard}"
+                executor.spin_once(timeout_sec=0.2)
+        final = next(utterance for utterance in heard if utterance.final)
+        assert "fellow" in final.text.lower()
+        assert (final.speaker, final.timing, final.source_topic) == (Speaker.USER, Timing.ARRIVAL, "/audio")
+        assert {u.utterance_id for u in heard} == {final.utterance_id}
+    finally:
+        rclpy.try_shutdown(context=context)
+
+
+def test_a_missing_audio_type_is_named_and_not_fatal(domain_id: int) -> None:
+    with NodeProcess(["ears"], {"ears": {"audio_type": "naoqi_bridge_msgs/msg/AudioBuffer"}}, domain_id) as process:
+        assert "ros-jazzy-naoqi-bridge-msgs" in process.said()
