@@ -31,7 +31,7 @@ class RobotTurn:
 
 
 class RobotVoice:
-    """What is known of the robot's speech, by stamps; holds the last turns alone. May be fed and read from different threads."""
+    """What is known of the robot's speech, by stamps; keeps the last turns alone. Safe between threads."""
 
     def __init__(self, config: RobotVoiceConfig, kept: int = 200) -> None:
         self._config, self._kept = config, kept
