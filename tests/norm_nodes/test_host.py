@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.status import Health
+from norm_core.status import Health, MonitorStatus
 from sim_replays.processes import NodeProcess, NodeProcessError
 
 pytestmark = pytest.mark.ros
@@ -100,11 +101,22 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
 
 
 def test_the_elder_is_well_again_once_the_younger_is_gone(domain_id: int, observer: Any, tmp_path: Path) -> None:
+    from norm_nodes.convert import record_class, to_ros
+    from norm_nodes.heartbeat import STATUS_QOS
+
     with recorder(tmp_path / "first", domain_id):
         statuses = observer.watch_status()
-        assert host(*command("bag_recorder", bag=tmp_path / "second")[3:]).returncode == 4
-        observer.until(lambda: statuses and statuses[-1].health is Health.DEGRADED, "the elder to notice")
-        observer.until(lambda: statuses[-1].health is Health.OK, "the elder to be well again")
+        heartbeat = observer.node.create_publisher(record_class(MonitorStatus), "/tactful/status", STATUS_QOS)
+        observer.until(lambda: statuses and heartbeat.get_subscription_count() == 2, "the elder's heartbeat")
+        elder = statuses[0].instance_id
+        younger = replace(statuses[0], instance_id="younger", started_ns=statuses[0].started_ns + 1)
+        heartbeat.publish(to_ros(younger))
+
+        def health() -> Health:
+            return next(status.health for status in reversed(statuses) if status.instance_id == elder)
+
+        observer.until(lambda: health() is Health.DEGRADED, "the elder to notice")
+        observer.until(lambda: health() is Health.OK, "the elder to be well again")
 
 
 def test_a_player_ends_soon_though_its_subscriber_hangs(domain_id: int, tmp_path: Path) -> None:
