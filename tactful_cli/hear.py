@@ -22,8 +22,6 @@ from tactful_cli.verb import single
 
 app = single()
 
-EXIT_BAD_INPUT = 2
-
 
 @app.command()
 def hear(  # noqa: PLR0917
@@ -42,14 +40,8 @@ def hear(  # noqa: PLR0917
     )
     scribe = Scribe(config, Whisper(config.whisper), str(source))
     listener = Listener(config)
-    try:
-        start_ns, segments = (
-            _from_bag(source, topic, listener, scribe) if source.is_dir() else _from_file(source, listener)
-        )
-        utterances = [utterance for segment in segments for utterance in scribe.write(segment)]
-    except (SoundFileError, SoundError) as error:
-        complain(str(error))
-        raise typer.Exit(EXIT_BAD_INPUT) from error
+    start_ns, segments = _from_bag(source, topic, listener, scribe) if source.is_dir() else _from_file(source, listener)
+    utterances = [utterance for segment in segments for utterance in scribe.write(segment)]
     rows = [_row(utterance, start_ns) for utterance in utterances]
     if as_json:
         print_json(rows)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.error import TactfulError
 from norm_core.record import record
 
 Samples = NDArray[np.float32]
@@ -41,7 +42,7 @@ _MP3_RATES_HZ = (44_100, 48_000, 32_000)
 _CONTAINERS = {b"ID3": "mp3", b"OggS": "ogg", b"fLaC": "flac", b"RIFF": "wav"}
 
 
-class SoundError(ValueError):
+class SoundError(TactfulError, ValueError):
     """Sound that cannot be used; fault names the kind in a counter, the message says what mends it."""
 
     def __init__(self, fault: str, message: str) -> None:

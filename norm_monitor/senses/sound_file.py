@@ -6,12 +6,13 @@ from pathlib import Path
 import av
 import numpy as np
 
+from norm_core.error import TactfulError
 from norm_core.time import NS_PER_S
 from norm_monitor.senses.audio_message import SoundChunk
 from norm_monitor.senses.pcm import scaled
 
 
-class SoundFileError(ValueError):
+class SoundFileError(TactfulError, ValueError):
     """A file that holds no sound that can be read."""
 
 
