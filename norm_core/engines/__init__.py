@@ -1,0 +1,1 @@
+"""How a model is asked: one contract, whatever runs the model."""

@@ -1,0 +1,194 @@
+"""The contract: every question gets an outcome, in time, whatever the model behind it does."""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from norm_core.engines.backend import Backend
+from norm_core.engines.call import ENCODE, PARSE, Call, Limit
+from norm_core.engines.fault import EngineError, EngineFailedError, InvalidRequestError, UnparsedError
+from norm_core.engines.prompt import Image, Prompt, Question
+from norm_core.engines.reply import Card, Generation, Scores
+from norm_core.outcome import Outcome
+from norm_core.time import Clock
+
+S = TypeVar("S", bound=BaseModel)
+
+_log = logging.getLogger(__name__)
+
+
+class Engine:
+    """Asks a backend; temperature calibrates its probabilities. For one thread at a time: see SharedEngine."""
+
+    def __init__(self, backend: Backend[Any], clock: Clock, *, temperature: float = 1.0) -> None:
+        if not (math.isfinite(temperature) and temperature > 0):
+            raise ValueError(f"a temperature is above 0 and finite, not {temperature}")
+        self._backend, self.clock, self._temperature = backend, clock, temperature
+
+    @property
+    def card(self) -> Card:
+        return self._backend.card
+
+    def score(self, prompt: Prompt, options: Sequence[str], limit: Limit | None = None) -> Scores:
+        """A probability for each option, from one pass over the prompt."""
+        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], limit)[0]
+
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], limit: Limit | None = None) -> list[Scores]:
+        """One answer a question, in order; the prefix is encoded once, and the first answer bears its cost."""
+        limit = limit or Limit(self.clock)
+        call = Call(limit)
+        answers: list[Scores] = []
+
+        def ask_each(call: Call) -> None:
+            call.check()
+            self._take_images((), prefix, call)
+            call.enter(ENCODE)
+            with self._backend.encoded(prefix, call) as encoded:
+                for question in questions:
+                    answers.append(self._ask(encoded, prefix, question, call))
+                    call = Call(limit.renewed())
+
+        fault = _attempt(lambda: ask_each(call))
+        if fault and len(answers) < len(questions):
+            answers.append(_scored(prefix, questions[len(answers)], call, fault))
+            answers += self.decline(prefix, questions[len(answers) :], fault, limit.renewed())
+        return answers
+
+    def generate(
+        self,
+        prompt: Prompt,
+        schema: type[S] | None = None,
+        *,
+        max_tokens: int = 256,
+        seed: int = 0,
+        limit: Limit | None = None,
+    ) -> Generation[S]:
+        """What the model writes; with a schema, UNPARSED unless the text is JSON of it."""
+        call = Call(limit or Limit(self.clock))
+        text, value = "", None
+
+        def write() -> None:
+            nonlocal text, value
+            call.check()
+            self._take_images((), prompt, call)
+            if max_tokens < 1:
+                raise InvalidRequestError(f"max_tokens is {max_tokens}: ask for at least one token")
+            if not self.card.generates:
+                raise InvalidRequestError(f"{self.card.model} scores options and cannot write")
+            call.enter(ENCODE)
+            plain = schema.model_json_schema() if schema else None
+            text = self._backend.generate(prompt, call, schema=plain, max_tokens=max_tokens, seed=seed)
+            call.enter(PARSE)
+            value = _parsed(text, schema) if schema else None
+            call.check()
+
+        fault = _attempt(write)
+        return _written(prompt, call, fault, text, value)
+
+    def decline(self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, limit: Limit) -> list[Scores]:
+        """What ask_many answers where the model is not asked at all."""
+        return [_scored(prefix, question, Call(limit), fault) for question in questions]
+
+    def decline_to_write(self, prompt: Prompt, fault: EngineError, limit: Limit) -> Generation[Any]:
+        """What generate answers where the model is not asked at all."""
+        return _written(prompt, Call(limit), fault, "", None)
+
+    def close(self) -> None:
+        """Gives the model's memory back."""
+        self._backend.close()
+
+    def _ask(self, encoded: Any, prefix: Prompt, question: Question, call: Call) -> Scores:
+        probabilities: tuple[float, ...] = ()
+
+        def ask() -> None:
+            nonlocal probabilities
+            call.check()
+            self._check_options(question.options)
+            self._take_images(prefix.images, Prompt(version="", parts=question.parts), call)
+            call.enter(ENCODE)
+            weights = self._backend.score(encoded, question, call) if len(question.options) > 1 else [0.0]
+            call.enter(PARSE)
+            probabilities = _softmax(weights, len(question.options), self._temperature)
+            call.check()
+
+        fault = _attempt(ask)
+        return _scored(prefix, question, call, fault, probabilities)
+
+    def _take_images(self, before: tuple[Image, ...], prompt: Prompt, call: Call) -> None:
+        """Counts the prompt's pictures; together with those before they must not be too many."""
+        count, most = len(before) + len(prompt.images), self.card.max_images
+        if most is not None and count > most:
+            raise InvalidRequestError(f"{count} pictures were given, and {self.card.model} takes at most {most}")
+        call.used(images=len(prompt.images))
+
+    def _check_options(self, options: tuple[str, ...]) -> None:
+        if not options:
+            raise InvalidRequestError("there are no options to choose from")
+        if len(set(options)) < len(options):
+            twice = next(option for option in options if options.count(option) > 1)
+            raise InvalidRequestError(f"the option {twice!r:.80} stands {options.count(twice)} times")
+        most = self.card.max_options
+        if most is not None and len(options) > most:
+            raise InvalidRequestError(f"{len(options)} options were given, and {self.card.model} tells {most} apart")
+
+
+def _attempt(step: Callable[[], None]) -> EngineError | None:
+    """Why step failed, or None. Nothing that a backend raises ends the process, or is held on to."""
+    try:
+        step()
+    except EngineError as fault:
+        return fault.with_traceback(None)
+    except MemoryError as error:
+        return EngineFailedError(f"out of memory: {error or 'the model and its prompt need more than there is'}")
+    except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must still work
+        _log.warning("an engine failed", exc_info=True)
+        return EngineFailedError(f"{type(error).__name__}: {error}")
+    return None
+
+
+def _scored(
+    prefix: Prompt, question: Question, call: Call, fault: EngineError | None, probabilities: tuple[float, ...] = ()
+) -> Scores:
+    return Scores(
+        outcome=fault.outcome if fault else Outcome.ANSWERED,
+        probabilities=() if fault else probabilities,
+        reason=str(fault) if fault else "",
+        usage=call.usage,
+        latency=call.latency(),
+        prompt_version=prefix.version,
+        prompt_digest=question.digest(prefix),
+    )
+
+
+def _written(prompt: Prompt, call: Call, fault: EngineError | None, text: str, value: S | None) -> Generation[S]:
+    return Generation(
+        outcome=fault.outcome if fault else Outcome.ANSWERED,
+        text=text,
+        value=None if fault else value,
+        reason=str(fault) if fault else "",
+        usage=call.usage,
+        latency=call.latency(),
+        prompt_version=prompt.version,
+        prompt_digest=prompt.digest,
+    )
+
+
+def _parsed(text: str, schema: type[S]) -> S:
+    try:
+        return schema.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise UnparsedError(f"the answer is not JSON of {schema.__name__}: {place}: {first['msg']}") from None
+
+
+def _softmax(weights: Sequence[float], count: int, temperature: float) -> tuple[float, ...]:
+    """Probabilities that sum to one; an option the model rules out weighs minus infinity, but not all may."""
+    if len(weights) != count or any(math.isnan(w) or w == math.inf for w in weights) or max(weights) == -math.inf:
+        raise UnparsedError(f"{count} options got the weights {list(weights)[:8]}")
+    highest = max(weights)
+    powers = [math.exp((weight - highest) / temperature) for weight in weights]
+    return tuple(power / sum(powers) for power in powers)

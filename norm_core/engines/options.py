@@ -1,0 +1,18 @@
+"""Options as a language model reads them: one letter each, so that one token is an answer."""
+
+from string import ascii_lowercase, ascii_uppercase
+
+from norm_core.engines.prompt import disarmed
+
+LETTERS = ascii_uppercase + ascii_lowercase
+
+
+def lettered(options: tuple[str, ...]) -> str:
+    """The options as lines, and the request to answer by a letter alone; for at most len(LETTERS) options."""
+    lines = [f"{letter}. {_one_line(option)}" for letter, option in zip(LETTERS, options, strict=False)]
+    return "\n".join([*lines, "Answer with the letter of one option and nothing else."])
+
+
+def _one_line(option: str) -> str:
+    """An option cannot pretend to be two."""
+    return " ".join(disarmed(option).split())

@@ -1,0 +1,82 @@
+"""What comes back from a model, and what came of a request that got no answer."""
+
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from norm_core.outcome import Outcome
+from norm_core.provenance import LatencySegment, Provenance
+from norm_core.record import record
+
+S = TypeVar("S", bound=BaseModel)
+
+
+@record
+class Card:
+    """Which model answers and what it can take; None where there is no bound."""
+
+    model: str
+    engine: str
+    weights_sha256: str = ""
+    quantization: str = ""
+    context_tokens: int | None = None
+    max_images: int | None = None
+    max_options: int | None = None
+    generates: bool = True
+
+
+@record
+class Usage:
+    """Tokens read anew, tokens found encoded already, tokens written, pictures, and tries beyond the first."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    images: int = 0
+    retries: int = 0
+
+
+@record
+class Scores:
+    """A probability for each option, in the order asked; none unless answered."""
+
+    outcome: Outcome
+    probabilities: tuple[float, ...] = ()
+    reason: str = ""
+    usage: Usage = Usage()
+    latency: tuple[LatencySegment, ...] = ()
+    prompt_version: str = ""
+    prompt_digest: str = ""
+
+    @property
+    def best(self) -> int | None:
+        """The index of the likeliest option, the first of equals; None unless answered."""
+        return self.probabilities.index(max(self.probabilities)) if self.probabilities else None
+
+
+@record
+class Generation(Generic[S]):
+    """Text a model wrote, and the value in it where a schema was asked for."""
+
+    outcome: Outcome
+    text: str = ""
+    value: S | None = None
+    reason: str = ""
+    usage: Usage = Usage()
+    latency: tuple[LatencySegment, ...] = ()
+    prompt_version: str = ""
+    prompt_digest: str = ""
+
+
+def provenance(card: Card, reply: Scores | Generation[S], *, window_digest: str = "", seed: int = 0) -> Provenance:
+    """What a flag or decision says of the reply it rests on."""
+    return Provenance(
+        window_digest=window_digest,
+        prompt_digest=reply.prompt_digest,
+        prompt_version=reply.prompt_version,
+        model=card.model,
+        weights_sha256=card.weights_sha256,
+        quantization=card.quantization,
+        seed=seed,
+        latency=reply.latency,
+    )

@@ -1,0 +1,186 @@
+"""One engine for several askers: the urgent first, never more than there is room for, and no caller hangs."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDone
+from enum import IntEnum
+from threading import Condition, Thread
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from norm_core.engines.call import Limit
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineError, EngineFailedError, PastDeadlineError
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.reply import Card, Generation, Scores
+from norm_core.status import QueueStatus
+
+R = TypeVar("R")
+S = TypeVar("S", bound=BaseModel)
+
+# How often a caller without a deadline looks whether the engine still lives.
+_LOOK_S = 0.5
+# How long past its end a caller waits for the outcome that the engine itself gives.
+_GRACE_S = 0.05
+
+
+class Urgency(IntEnum):
+    """Who goes first; an action is waited for by a robot that stands still."""
+
+    ACTION = 0
+    WINDOW = 1
+    BACKGROUND = 2
+
+
+class _Job(Generic[R]):
+    def __init__(
+        self, urgency: Urgency, limit: Limit, answer: Callable[[], R], decline: Callable[[EngineError], R]
+    ) -> None:
+        self.urgency, self.limit, self._answer, self._decline = urgency, limit, answer, decline
+        self.reply: Future[R] = Future()
+
+    def run(self) -> None:
+        try:
+            self.limit.check()
+        except PastDeadlineError as fault:
+            self.give_up(fault)
+        else:
+            self.reply.set_result(self._answer())
+
+    def give_up(self, fault: EngineError) -> None:
+        self.reply.set_result(self._decline(fault))
+
+    def waited_for(self, engine_lives: Callable[[], bool]) -> R:
+        """The reply, or in its stead the fault of an engine that does not come back in time."""
+        while True:
+            remaining_s = self.limit.remaining_s()
+            try:
+                return self.reply.result(_LOOK_S if remaining_s is None else remaining_s + _GRACE_S)
+            except NotDone:
+                if remaining_s is not None:
+                    self.limit.cancel()
+                    return self._decline(PastDeadlineError("the engine did not come back before the deadline"))
+                if not engine_lives():
+                    return self._decline(EngineFailedError("the engine was closed"))
+
+
+class SharedEngine:
+    """Asks one engine on a thread of its own. Where there is no room, the oldest of the least urgent gives way."""
+
+    def __init__(self, engine: Engine, capacity: int = 8, name: str = "engine") -> None:
+        if capacity < 1:
+            raise ValueError(f"an engine's queue needs room for at least one request, not {capacity}")
+        self._engine, self._capacity, self._name = engine, capacity, name
+        self._waiting: list[_Job[Any]] = []
+        self._changed = Condition()
+        self._closed = False
+        self._received = self._dropped = 0
+        self._worker = Thread(target=self._work, name=name, daemon=True)
+        self._worker.start()
+
+    @property
+    def card(self) -> Card:
+        return self._engine.card
+
+    def ask_many(
+        self,
+        prefix: Prompt,
+        questions: Sequence[Question],
+        limit: Limit | None = None,
+        urgency: Urgency = Urgency.WINDOW,
+    ) -> list[Scores]:
+        """Engine.ask_many, in its turn."""
+        limit = limit or Limit(self._engine.clock)
+        return self._asked(
+            urgency,
+            limit,
+            lambda: self._engine.ask_many(prefix, questions, limit),
+            lambda fault: self._engine.decline(prefix, questions, fault, limit),
+        )
+
+    def score(
+        self,
+        prompt: Prompt,
+        options: Sequence[str],
+        limit: Limit | None = None,
+        urgency: Urgency = Urgency.WINDOW,
+    ) -> Scores:
+        """Engine.score, in its turn."""
+        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], limit, urgency)[0]
+
+    def generate(
+        self,
+        prompt: Prompt,
+        schema: type[S] | None = None,
+        *,
+        max_tokens: int = 256,
+        seed: int = 0,
+        limit: Limit | None = None,
+        urgency: Urgency = Urgency.WINDOW,
+    ) -> Generation[S]:
+        """Engine.generate, in its turn."""
+        limit = limit or Limit(self._engine.clock)
+        return self._asked(
+            urgency,
+            limit,
+            lambda: self._engine.generate(prompt, schema, max_tokens=max_tokens, seed=seed, limit=limit),
+            lambda fault: self._engine.decline_to_write(prompt, fault, limit),
+        )
+
+    def status(self) -> QueueStatus:
+        with self._changed:
+            return QueueStatus(
+                name=self._name,
+                depth=len(self._waiting),
+                capacity=self._capacity,
+                received=self._received,
+                dropped=self._dropped,
+            )
+
+    def close(self, timeout_s: float = 5.0) -> bool:
+        """Declines what waits and gives the model back; False where the model is stuck and could not be."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._worker.join(timeout_s)
+        if self._worker.is_alive():
+            return False
+        self._engine.close()
+        return True
+
+    def _asked(self, urgency: Urgency, limit: Limit, answer: Callable[[], R], decline: Callable[[EngineError], R]) -> R:
+        job = _Job(urgency, limit, answer, decline)
+        self._admit(job)
+        return job.waited_for(self._worker.is_alive)
+
+    def _admit(self, job: _Job[Any]) -> None:
+        with self._changed:
+            self._received += 1
+            if self._closed:
+                job.give_up(EngineFailedError("the engine was closed"))
+                return
+            self._waiting.append(job)
+            if len(self._waiting) > self._capacity:
+                least = max(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest of equals
+                self._waiting.remove(least)
+                self._dropped += 1
+                least.give_up(PastDeadlineError("gave way to other requests: the engine is asked more than it can"))
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while job := self._next():
+            job.run()
+
+    def _next(self) -> _Job[Any] | None:
+        with self._changed:
+            while not (self._waiting or self._closed):
+                self._changed.wait(_LOOK_S)
+            if self._closed:
+                for job in self._waiting:
+                    job.give_up(EngineFailedError("the engine was closed"))
+                self._waiting.clear()
+                return None
+            job = min(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest of equals
+            self._waiting.remove(job)
+            return job

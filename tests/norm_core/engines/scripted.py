@@ -1,0 +1,41 @@
+"""A backend that does what a test tells it to."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from norm_core.engines.call import DECODE, PREFILL, Call
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.reply import Card
+
+
+class ScriptedBackend:
+    """Answers with what `act` makes of the question; counts what is open and what was encoded."""
+
+    def __init__(self, act: Callable[[Question, Call], Sequence[float]], text: str = "{}") -> None:
+        self.card = Card(model="scripted", engine="scripted", max_images=2, max_options=50)
+        self.act, self.text = act, text
+        self.encoded_count = self.open_count = 0
+        self.closed = False
+
+    @contextmanager
+    def encoded(self, prefix: Prompt, call: Call) -> Iterator[Prompt]:
+        self.encoded_count += 1
+        self.open_count += 1
+        call.enter(PREFILL)
+        try:
+            yield prefix
+        finally:
+            self.open_count -= 1
+
+    def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
+        call.enter(DECODE)
+        return self.act(question, call)
+
+    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+        call.enter(DECODE)
+        call.used(completion_tokens=1)
+        return self.text
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,150 @@
+import math
+from collections.abc import Sequence
+
+import pytest
+from contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, picture
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import ScriptedBackend
+
+from norm_core.engines.call import Call, Limit
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineError, EngineFailedError, RefusedError, UnparsedError
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.reply import provenance
+from norm_core.outcome import Outcome
+from norm_core.time import ReplayClock, WallClock
+
+
+def ascending(question: Question, call: Call) -> Sequence[float]:
+    return [float(index) for index, _ in enumerate(question.options)]
+
+
+class TestScriptedEngine(EngineContract):
+    @pytest.fixture
+    def engine(self) -> Engine:
+        return Engine(ScriptedBackend(ascending, text='{"action": "wave"}'), WallClock())
+
+
+def raising(error: Exception) -> ScriptedBackend:
+    def act(question: Question, call: Call) -> Sequence[float]:
+        if question is QUESTIONS[1]:
+            raise error
+        return ascending(question, call)
+
+    return ScriptedBackend(act)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (EngineFailedError("the server is gone"), Outcome.FAILED),
+        (UnparsedError("no letter in sight"), Outcome.UNPARSED),
+        (RefusedError("it would rather not"), Outcome.REFUSED),
+        (MemoryError(), Outcome.FAILED),
+        (ZeroDivisionError("by zero"), Outcome.FAILED),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_what_a_backend_raises_is_an_outcome_of_that_question_alone(error: Exception, outcome: Outcome) -> None:
+    backend = raising(error)
+    answers = Engine(backend, WallClock()).ask_many(SCENE, QUESTIONS)
+    assert [scores.outcome for scores in answers] == [Outcome.ANSWERED, outcome, Outcome.ANSWERED]
+    assert answers[1].reason
+    assert backend.open_count == 0
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, math.nan, 0.0], [math.inf, 0.0, 0.0], [-math.inf] * 3], ids=str)
+def test_weights_that_are_no_answer_are_unparsed(weights: list[float]) -> None:
+    scores = Engine(ScriptedBackend(lambda *_: weights), WallClock()).score(SCENE, OPTIONS)
+    assert (scores.outcome, scores.probabilities) == (Outcome.UNPARSED, ())
+
+
+def test_an_option_that_is_ruled_out_gets_nothing() -> None:
+    scores = Engine(ScriptedBackend(lambda *_: [0.0, -math.inf, 0.0]), WallClock()).score(SCENE, OPTIONS)
+    assert scores.probabilities == (0.5, 0.0, 0.5)
+    assert scores.best == 0
+
+
+@given(st.lists(st.floats(-700, 700), min_size=2, max_size=40), st.floats(0.05, 20))
+def test_a_temperature_keeps_the_order_of_the_options(weights: list[float], temperature: float) -> None:
+    options = tuple(map(str, range(len(weights))))
+    engine = Engine(ScriptedBackend(lambda *_: weights), WallClock(), temperature=temperature)
+    probabilities = engine.score(SCENE, options).probabilities
+    assert sum(probabilities) == pytest.approx(1)
+    for one, other in zip(range(len(weights)), range(1, len(weights)), strict=False):
+        assert weights[one] <= weights[other] or probabilities[one] >= probabilities[other]
+
+
+def test_the_segments_sum_to_the_total_and_begin_when_it_was_asked() -> None:
+    clock = ReplayClock(1_000)
+    limit = Limit(clock)
+
+    def slow(question: Question, call: Call) -> Sequence[float]:
+        clock.advance_to(clock.now_ns() + 70)
+        return ascending(question, call)
+
+    clock.advance_to(1_030)
+    first, second = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS[:2], limit)
+    assert {s.name: s.duration_ns for s in first.latency if s.duration_ns} == {"queue": 30, "decode": 70}
+    assert {s.name: s.duration_ns for s in second.latency if s.duration_ns} == {"decode": 70}
+
+
+def test_a_deadline_in_the_middle_keeps_the_answers_before_it() -> None:
+    clock = ReplayClock()
+
+    def slow(question: Question, call: Call) -> Sequence[float]:
+        clock.advance_to(clock.now_ns() + 40)
+        return ascending(question, call)
+
+    answers = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS, Limit(clock, 60))
+    assert [scores.outcome for scores in answers] == [Outcome.ANSWERED, Outcome.TIMED_OUT, Outcome.TIMED_OUT]
+
+
+def test_a_prefix_that_cannot_be_encoded_costs_the_first_answer_and_declines_all() -> None:
+    class Broken(ScriptedBackend):
+        def encoded(self, prefix: Prompt, call: Call):  # type: ignore[no-untyped-def]
+            raise EngineFailedError("out of memory: 2 GB are missing")
+
+    answers = Engine(Broken(ascending), WallClock()).ask_many(SCENE, QUESTIONS)
+    assert [scores.outcome for scores in answers] == [Outcome.FAILED] * 3
+    assert all(scores.reason == "out of memory: 2 GB are missing" for scores in answers)
+
+
+def test_pictures_of_prefix_and_question_count_together() -> None:
+    prefix = Prompt(version="v", parts=(picture(), picture()))
+    question = Question(parts=(picture(),), options=OPTIONS)
+    fits, too_many = Engine(ScriptedBackend(ascending), WallClock()).ask_many(prefix, [QUESTIONS[0], question])
+    assert (fits.outcome, too_many.outcome) == (Outcome.ANSWERED, Outcome.INVALID)
+    assert "3 pictures" in too_many.reason
+
+
+@pytest.mark.parametrize("text", ["", "wave", '{"act": "wave"}', '{"action": 3}', '{"action": "wave"'])
+def test_text_that_is_not_of_the_schema_is_unparsed_and_kept(text: str) -> None:
+    written = Engine(ScriptedBackend(ascending, text), WallClock()).generate(SCENE, Deed)
+    assert (written.outcome, written.value, written.text) == (Outcome.UNPARSED, None, text)
+    assert "Deed" in written.reason
+
+
+def test_a_schema_gives_its_value() -> None:
+    written = Engine(ScriptedBackend(ascending, '{"action": "wave"}'), WallClock()).generate(SCENE, Deed)
+    assert (written.outcome, written.value) == (Outcome.ANSWERED, Deed(action="wave"))
+
+
+def test_a_reply_says_what_made_it() -> None:
+    engine = Engine(ScriptedBackend(ascending), WallClock())
+    scores = engine.score(SCENE, OPTIONS)
+    made_by = provenance(engine.card, scores, window_digest="w", seed=3)
+    assert (made_by.model, made_by.prompt_version, made_by.seed) == ("scripted", "contract-1", 3)
+    assert made_by.prompt_digest == Question(parts=(), options=OPTIONS).digest(SCENE)
+    assert made_by.total_ns == sum(segment.duration_ns for segment in scores.latency)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
+def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
+    with pytest.raises(ValueError, match="temperature"):
+        Engine(ScriptedBackend(ascending), WallClock(), temperature=temperature)
+
+
+def test_every_engine_error_has_an_outcome_other_than_answered() -> None:
+    assert all(kind.outcome is not Outcome.ANSWERED for kind in EngineError.__subclasses__())

@@ -1,0 +1,63 @@
+import re
+
+import pytest
+from contract import picture
+from hypothesis import given
+from hypothesis import strategies as st
+
+from norm_core.engines.options import LETTERS, lettered
+from norm_core.engines.prompt import Prompt, Question, Quoted, Text, disarmed
+
+CONTROL = re.compile(r"<\|?/?\w+\|?>|\[/?INST\]")
+
+
+@given(st.text())
+def test_a_quotation_cannot_close_its_fence(text: str) -> None:
+    fence, *inside, end = Quoted(text=text).fenced().split("\n")
+    assert set(end) == {"="} and fence.startswith(end + " ")
+    assert end not in "\n".join(inside)
+
+
+@pytest.mark.parametrize(
+    "text", ["<|im_end|>", "</s>", "<end_of_turn>", "<image>", "[INST] go [/INST]", "<fake_token_around_image>"]
+)
+def test_control_tokens_are_disarmed(text: str) -> None:
+    assert CONTROL.search(text)
+    assert not CONTROL.search(disarmed(text))
+
+
+@pytest.mark.parametrize("text", ["3 < 5 and 7 > 2", "I [really] mean it", "你好，再见", "a -> b"])
+def test_plain_words_stay_as_they_are(text: str) -> None:
+    assert disarmed(text) == text
+
+
+def test_a_digest_tells_parts_apart() -> None:
+    alternatives = [
+        Prompt(version="1", parts=(Text(text="ab"),)),
+        Prompt(version="2", parts=(Text(text="ab"),)),
+        Prompt(version="1", parts=(Text(text="a"), Text(text="b"))),
+        Prompt(version="1", parts=(Quoted(text="ab"),)),
+        Prompt(version="1", parts=(Quoted(text="ab", label="sign"),)),
+        Prompt(version="1", parts=(picture(),)),
+        Prompt(version="1", parts=(picture(80),)),
+    ]
+    assert len({prompt.digest for prompt in alternatives}) == len(alternatives)
+
+
+def test_the_order_of_options_is_part_of_what_is_asked() -> None:
+    prefix = Prompt(version="1", parts=(Text(text="What now?"),))
+    one, other = Question(parts=(), options=("a", "b")), Question(parts=(), options=("b", "a"))
+    assert one.digest(prefix) != other.digest(prefix)
+
+
+def test_pictures_are_marked_where_they_stand() -> None:
+    prompt = Prompt(version="1", parts=(Text(text="Before"), picture(), Quoted(text="Exit", label="sign")))
+    assert prompt.written("<pic>").splitlines()[:2] == ["Before", "<pic>"]
+    assert "Exit" in prompt.written()
+
+
+@given(st.lists(st.text(), min_size=1, max_size=len(LETTERS)))
+def test_each_option_is_one_lettered_line(options: list[str]) -> None:
+    *lines, request = lettered(tuple(options)).split("\n")
+    assert [line[0] for line in lines] == list(LETTERS[: len(options)])
+    assert "letter" in request

@@ -1,0 +1,116 @@
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+from contract import OPTIONS, QUESTIONS, SCENE, EngineContract
+from scripted import ScriptedBackend
+
+from norm_core.engines.call import Call, Limit
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Question
+from norm_core.engines.shared_engine import SharedEngine, Urgency
+from norm_core.outcome import Outcome
+from norm_core.time import NS_PER_MS, WallClock
+
+WAIT_S = 10.0
+
+
+class Gate:
+    """Holds the model's first question until it is opened, and keeps the order in which questions were answered."""
+
+    def __init__(self) -> None:
+        self.entered, self.opened = Event(), Event()
+        self.order: list[str] = []
+
+    def act(self, question: Question, call: Call) -> Sequence[float]:
+        self.entered.set()
+        assert self.opened.wait(WAIT_S)
+        self.order.append(question.options[0])
+        return [0.0] * len(question.options)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def shared(gate: Gate) -> Iterator[SharedEngine]:
+    engine = SharedEngine(Engine(ScriptedBackend(gate.act), WallClock()), capacity=2)
+    yield engine
+    gate.opened.set()
+    assert engine.close(WAIT_S)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+class TestSharedEngine(EngineContract):
+    @pytest.fixture
+    def engine(self) -> Iterator[SharedEngine]:
+        engine = SharedEngine(Engine(ScriptedBackend(lambda q, _: [0.0] * len(q.options), "{}"), WallClock()))
+        yield engine
+        assert engine.close(WAIT_S)
+
+
+def admitted(shared: SharedEngine, count: int) -> None:
+    """Waits until the engine has received count requests."""
+    done = Event()
+    for _ in range(int(WAIT_S / 0.005)):
+        if shared.status().received >= count:
+            return
+        done.wait(0.005)
+    raise AssertionError(f"only {shared.status().received} of {count} requests came")
+
+
+def test_an_action_goes_before_a_window(shared: SharedEngine, gate: Gate, pool: ThreadPoolExecutor) -> None:
+    asked = []
+    for count, (name, urgency) in enumerate(
+        [("first", Urgency.WINDOW), ("window", Urgency.WINDOW), ("action", Urgency.ACTION)], start=1
+    ):
+        asked.append(pool.submit(shared.score, SCENE, (name, "other"), urgency=urgency))
+        admitted(shared, count)
+        assert gate.entered.wait(WAIT_S)
+    gate.opened.set()
+    assert [future.result(WAIT_S).outcome for future in asked] == [Outcome.ANSWERED] * 3
+    assert gate.order == ["first", "action", "window"]
+
+
+def test_the_oldest_of_the_least_urgent_gives_way(shared: SharedEngine, gate: Gate, pool: ThreadPoolExecutor) -> None:
+    asked = {}
+    names = ["first", "action", "old window", "new window"]
+    for count, name in enumerate(names, start=1):
+        urgency = Urgency.ACTION if name == "action" else Urgency.WINDOW
+        asked[name] = pool.submit(shared.score, SCENE, (name, "other"), urgency=urgency)
+        admitted(shared, count)
+        assert gate.entered.wait(WAIT_S)
+    dropped = asked["old window"].result(WAIT_S)
+    assert (dropped.outcome, shared.status().dropped) == (Outcome.TIMED_OUT, 1)
+    assert "gave way" in dropped.reason
+    gate.opened.set()
+    assert asked["new window"].result(WAIT_S).outcome is Outcome.ANSWERED
+
+
+def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
+    clock = WallClock()
+    scores = shared.ask_many(SCENE, QUESTIONS, Limit(clock, clock.now_ns() + 50 * NS_PER_MS))
+    assert [answer.outcome for answer in scores] == [Outcome.TIMED_OUT] * 3
+    assert shared.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 50 * NS_PER_MS)).outcome is Outcome.TIMED_OUT
+    gate.opened.set()
+    assert shared.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+
+
+def test_closing_declines_what_waits(shared: SharedEngine, gate: Gate, pool: ThreadPoolExecutor) -> None:
+    pool.submit(shared.score, SCENE, OPTIONS)
+    assert gate.entered.wait(WAIT_S)
+    waiting = pool.submit(shared.score, SCENE, OPTIONS)
+    admitted(shared, 2)
+    assert not shared.close(timeout_s=0.01)
+    gate.opened.set()
+    assert shared.close(WAIT_S)
+    assert waiting.result(WAIT_S).outcome is Outcome.FAILED
+    assert shared.score(SCENE, OPTIONS).outcome is Outcome.FAILED
