@@ -1,0 +1,36 @@
+"""Speech and pictures of a window as parts of a prompt, timed from its beginning."""
+
+from norm_core.engines.prompt import Image, Part, Quoted, Text
+from norm_core.frame import Frame
+from norm_core.speech import Speaker, Utterance
+from norm_core.time import ns_to_s
+
+_NAMES = {
+    "en": {Speaker.ROBOT: "ROBOT", Speaker.USER: "PERSON", Speaker.UNKNOWN: "SOMEONE"},
+    "zh": {Speaker.ROBOT: "机器人", Speaker.USER: "用户", Speaker.UNKNOWN: "某人"},
+}
+
+
+def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "en") -> Quoted:
+    """Who said what when, one line an utterance, as quoted words of others."""
+    names = _NAMES[locale]
+    lines = [
+        f"[{ns_to_s(said.start_ns - start_ns):.1f}-{ns_to_s(said.end_ns - start_ns):.1f} s] "
+        f"{names[said.speaker]}{f' {said.speaker_id}' if said.speaker_id else ''}: {' '.join(said.text.split())}"
+        for said in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id))
+    ]
+    nobody = {"en": "(nobody speaks)", "zh": "（没有人说话）"}[locale]
+    return Quoted(text="\n".join(lines) or nobody, label={"en": "transcript", "zh": "对话记录"}[locale])
+
+
+def pictures(frames: tuple[Frame, ...], most: int, start_ns: int) -> tuple[Part, ...]:
+    """At most so many frames, evenly spread and the last among them, each after its time."""
+    count = min(most, len(frames))
+    if not count:
+        return ()
+    step = len(frames) / count
+    chosen = [frames[len(frames) - 1 - int(index * step)] for index in reversed(range(count))]
+    parts: list[Part] = []
+    for frame in chosen:
+        parts += [Text(text=f"[{ns_to_s(frame.stamp_ns - start_ns):.1f} s]"), Image(jpeg=frame.tile_jpeg)]
+    return tuple(parts)

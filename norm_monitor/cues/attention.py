@@ -1,0 +1,131 @@
+"""People who look away or leave, and whether the robot notices."""
+
+from collections.abc import Iterator
+
+from norm_core.flag import Evidence
+from norm_core.presence import Presence, PresenceState
+from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.turns import Turn
+
+# The time after someone turned away in which asking them is a reaction to it.
+_REACTION_NS = 8 * NS_PER_S
+
+
+def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person looks away for long while the robot talks on."""
+    cue = table.cues["ignores_looking_away"]
+    least_ns = s_to_ns(cue.value("away_s"))
+    for since_ns, last in _spells(scene.presences, "away_since_ns"):
+        if last.stamp_ns < scene.start_ns:
+            continue
+        ripe_ns = since_ns + least_ns
+        if last.stamp_ns < ripe_ns:
+            yield LookAgain(at_ns=ripe_ns)
+            continue
+        robot = _talks_at(scene, ripe_ns)
+        if robot is None or robot.start_ns >= ripe_ns or meaning.match(robot.text, "check_in"):
+            continue
+        away_s = ns_to_s(last.stamp_ns - since_ns)
+        yield table.found(
+            "ignores_looking_away",
+            anchor=str(since_ns),
+            onset_ns=since_ns,
+            offset_ns=max(since_ns, min(robot.end_ns, last.stamp_ns)),
+            severity=cue.severity_of("away_s", away_s),
+            evidence=[
+                _seen(last, "looking away for", since_ns, away_s, cue.value("away_s")),
+                quoted(robot, "robot talks on, words", robot.word_count),
+            ],
+            rationale=f"The person looked away for {away_s:.0f} s while the robot went on with {said(robot)}.",
+        )
+
+
+def leaving(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person leaves in the middle of it all, and the robot talks on or says nothing to it."""
+    cue = table.cues["ignores_leaving"]
+    lost_ns = s_to_ns(cue.value("lost_s"))
+    for gone_ns, last in _departures(scene.presences):
+        if last.stamp_ns < scene.start_ns or last.stamp_ns < gone_ns + lost_ns:
+            if last.stamp_ns >= scene.start_ns:
+                yield LookAgain(at_ns=gone_ns + lost_ns)
+            continue
+        lately = [turn for turn in scene.turns if gone_ns - 15 * NS_PER_S <= turn.start_ns <= gone_ns + lost_ns]
+        parted = any(meaning.match(t.text, c) for t in lately for c in ("farewell", "be_right_back", "thanks"))
+        robot = _talks_at(scene, gone_ns + lost_ns)
+        if parted or robot is None or meaning.match(robot.text, "check_in"):
+            continue
+        yield table.found(
+            "ignores_leaving",
+            anchor=str(gone_ns),
+            onset_ns=gone_ns,
+            offset_ns=max(gone_ns, robot.end_ns),
+            evidence=[
+                _seen(last, "out of sight for", gone_ns, ns_to_s(last.stamp_ns - gone_ns), cue.value("lost_s")),
+                quoted(robot, "robot talks on, words", robot.word_count),
+            ],
+            rationale=f"The person left without a farewell, and the robot went on with {said(robot)}.",
+        )
+
+
+def checks_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot asks whether a person is still with it, or wants to go on."""
+    for robot in scene.recent:
+        if not robot.is_robot or robot.ongoing:
+            continue
+        if match := meaning.match(robot.text, "check_in"):
+            turned = _turned_before(scene, robot)
+            yield table.found(
+                "checks_in",
+                anchor=robot.turn_id,
+                onset_ns=robot.start_ns,
+                offset_ns=robot.end_ns,
+                probability=0.8 if turned else None,
+                evidence=[quoted(robot, "nearness to checking in", match.nearness, match.threshold)],
+                rationale=f"The robot checked whether the person was with it: {said(robot)}"
+                + (", just after they had turned away." if turned else "."),
+            )
+
+
+def _turned_before(scene: Scene, robot: Turn) -> bool:
+    starts = [since_ns for since_ns, _ in _spells(scene.presences, "away_since_ns")]
+    starts += [gone_ns for gone_ns, _ in _departures(scene.presences)]
+    return any(0 <= robot.start_ns - start_ns <= _REACTION_NS for start_ns in starts)
+
+
+def _talks_at(scene: Scene, at_ns: int) -> Turn | None:
+    return next((r for r in scene.robot_turns if any(s <= at_ns < e for s, e in r.spans)), None)
+
+
+def _spells(presences: tuple[Presence, ...], field: str) -> list[tuple[int, Presence]]:
+    """Since when, and the last presence that says so, for each spell of a field that is -1 outside spells."""
+    last: dict[int, Presence] = {}
+    for presence in presences:
+        since_ns = getattr(presence, field)
+        if since_ns >= 0:
+            last[since_ns] = presence
+    return sorted(last.items())
+
+
+def _departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
+    """When someone was last seen, and the newest presence that still sees nobody."""
+    last: dict[int, Presence] = {}
+    for presence in presences:
+        if presence.state is not PresenceState.PRESENT and presence.last_seen_ns >= 0:
+            last[presence.last_seen_ns] = presence
+    return sorted(last.items())
+
+
+def _seen(presence: Presence, measure: str, since_ns: int, value: float, threshold: float) -> Evidence:
+    return Evidence(
+        measure=measure,
+        value=round(value, 3),
+        threshold=threshold,
+        unit="s",
+        start_ns=since_ns,
+        end_ns=presence.stamp_ns,
+        source_topic=presence.source_topic,
+    )

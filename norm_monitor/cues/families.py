@@ -1,0 +1,33 @@
+"""All cues, and how one looks at a scene."""
+
+from collections.abc import Callable, Iterator
+
+from norm_monitor.cues.attention import checks_in, leaving, looking_away
+from norm_monitor.cues.finding import Findings
+from norm_monitor.cues.floor import barge_in, robot_cuts_in, waits_for_end
+from norm_monitor.cues.manners import manners
+from norm_monitor.cues.naming import names
+from norm_monitor.cues.recall import asking_again, facts
+from norm_monitor.cues.repair import user_repair
+from norm_monitor.cues.repetition import monologue, robot_repeats, user_repeats
+from norm_monitor.cues.ritual import apology, greeting, parting, thanks
+from norm_monitor.cues.table import Table
+from norm_monitor.cues.timing import answer_in_time
+from norm_monitor.cues.tone import tone
+from norm_monitor.cues.wishes import answering, stopping, waiting
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+
+LookFor = Callable[[Scene, Table, Meaning], Iterator[Findings]]
+
+FAMILIES: tuple[LookFor, ...] = (
+    answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, robot_repeats, user_repeats, monologue,
+    looking_away, leaving, checks_in, greeting, parting, thanks, apology, manners, tone, stopping, waiting, answering,
+    names, asking_again, facts,
+)  # fmt: skip
+
+
+def look(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """Everything that any cue finds in the scene."""
+    for family in FAMILIES:
+        yield from family(scene, table, meaning)

@@ -1,0 +1,127 @@
+"""Who has the floor: the robot cutting in, people barging in, and who yields."""
+
+from collections.abc import Iterator
+
+from norm_core.flag import Evidence
+from norm_core.time import ns_to_s, s_to_ns
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.turns import Turn
+from norm_monitor.wording import is_backchannel, is_filler
+
+
+def robot_cuts_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot begins while a person speaks, or in a pause within what they say."""
+    cue = table.cues["robot_cuts_in"]
+    active_ns, on_ns, resumes_ns = (s_to_ns(cue.value(name)) for name in ("voice_active_s", "talks_on_s", "resumes_s"))
+    for robot in scene.recent:
+        if not robot.is_robot or is_backchannel(robot.text) or is_filler(robot.text):
+            continue
+        for begin_ns, _ in robot.spans:
+            user = _speaking_at(scene, begin_ns, active_ns, on_ns) or _resumed_after(scene, begin_ns, resumes_ns)
+            if user is None:
+                continue
+            overlap_s = ns_to_s(user.overlap_ns(robot))
+            yield table.found(
+                "robot_cuts_in",
+                anchor=robot.turn_id,
+                onset_ns=begin_ns,
+                offset_ns=max(begin_ns, min(robot.end_ns, user.end_ns)),
+                evidence=[quoted(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"), _words(robot)],
+                rationale=f"The robot began {said(robot, 8)} while the person was still saying {said(user)}.",
+            )
+            break
+
+
+def barge_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person claims the turn while the robot speaks, and the robot yields or talks on."""
+    cue = table.cues["talks_over_user"]
+    least_ns, stops_ns = s_to_ns(cue.value("overlap_s")), s_to_ns(cue.value("talks_on_s"))
+    for user in scene.recent:
+        if user.is_robot or not user.timed or is_backchannel(user.text):
+            continue
+        robot = next(
+            (
+                r
+                for r in scene.robot_turns
+                if any(s <= user.start_ns < e for s, e in r.spans) and r.start_ns < user.start_ns
+            ),
+            None,
+        )
+        if robot is None or user.word_count < cue.value("words"):
+            continue
+        talks_on_ns = robot.active_ns(user.start_ns, user.end_ns)
+        if robot.ongoing and talks_on_ns <= stops_ns:
+            continue
+        if talks_on_ns > stops_ns:
+            yield table.found(
+                "talks_over_user",
+                anchor=user.turn_id,
+                onset_ns=user.start_ns,
+                offset_ns=max(user.start_ns, min(user.end_ns, robot.end_ns)),
+                evidence=[
+                    quoted(user, "robot talks on for", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s"),
+                    _words(robot),
+                ],
+                rationale=f"The person said {said(user)} and the robot talked on for {ns_to_s(talks_on_ns):.1f} s.",
+            )
+        elif talks_on_ns >= min(least_ns, stops_ns) // 2 and user.end_ns - user.start_ns >= least_ns:
+            yield table.found(
+                "yields_to_user",
+                anchor=user.turn_id,
+                onset_ns=user.start_ns,
+                offset_ns=robot.end_ns if robot.end_ns >= user.start_ns else user.start_ns,
+                evidence=[quoted(user, "robot stops after", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s")],
+                rationale=f"The person began to speak, and the robot stopped after {ns_to_s(talks_on_ns):.1f} s.",
+            )
+
+
+def waits_for_end(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person pauses in the middle of a turn, and the robot does not jump in."""
+    least_ns = s_to_ns(table.cues["waits_for_end"].value("pause_s"))
+    for before, turn in zip(scene.turns, scene.turns[1:], strict=False):
+        if turn.end_ns < scene.start_ns or before.is_robot or turn.is_robot or not (before.timed and turn.timed):
+            continue
+        pause_ns = turn.start_ns - before.end_ns
+        if least_ns <= pause_ns < 3 * least_ns and _is_unfinished(before.text):
+            yield table.found(
+                "waits_for_end",
+                anchor=turn.turn_id,
+                onset_ns=before.end_ns,
+                offset_ns=turn.start_ns,
+                evidence=[quoted(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
+                rationale=f"The person paused after {said(before)}, and the robot let them go on.",
+            )
+
+
+def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
+    """The person whose voice was active before begin_ns and went on well after it."""
+    for user in scene.user_turns:
+        claims = user.timed and not is_backchannel(user.text)
+        if claims and any(s <= begin_ns - active_ns and e >= begin_ns + on_ns for s, e in user.spans):
+            return user
+    return None
+
+
+def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
+    """The person who had paused, unfinished, and went on as the robot began."""
+    for before, user in zip(scene.user_turns, scene.user_turns[1:], strict=False):
+        claims = before.timed and user.timed and _is_unfinished(before.text) and not is_backchannel(user.text)
+        if claims and before.end_ns <= begin_ns < user.start_ns <= begin_ns + resumes_ns:
+            return user
+    return None
+
+
+def _is_unfinished(text: str) -> bool:
+    """Whether the words leave something to come."""
+    words = text.rstrip(" .…,-").lower().split()
+    return text.rstrip().endswith((",", "...", "…", "-", "—")) or (
+        bool(words)
+        and words[-1].strip(",") in {"and", "but", "so", "because", "the", "a", "to", "um", "uh", "well", "or"}
+    )
+
+
+def _words(robot: Turn) -> Evidence:
+    return quoted(robot, "words of the robot", robot.word_count, None, "words")

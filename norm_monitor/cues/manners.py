@@ -1,0 +1,31 @@
+"""What the robot says to and about people: rudeness, other people's secrets, who it says it is, encouragement."""
+
+from collections.abc import Iterator
+
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+
+_SAID = {
+    "rude": ("rude", "The robot said {words}, which slights the person."),
+    "disclosure": ("discloses", "The robot told of another person what is not its to tell: {words}."),
+    "introduction": ("introduces_itself", "The robot said who it is and what it is there for: {words}."),
+    "praise": ("encourages", "The robot encouraged the person: {words}."),
+}
+
+
+def manners(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    for robot in scene.recent:
+        if not robot.is_robot or robot.ongoing:
+            continue
+        for concept, (cue_id, note) in _SAID.items():
+            if match := meaning.match(robot.text, concept):
+                yield table.found(
+                    cue_id,
+                    anchor=robot.turn_id,
+                    onset_ns=robot.start_ns,
+                    offset_ns=robot.end_ns,
+                    evidence=[quoted(robot, f"nearness to {concept}", match.nearness, match.threshold)],
+                    rationale=note.format(words=said(robot)),
+                )

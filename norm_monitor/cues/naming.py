@@ -1,0 +1,77 @@
+"""Names: whether the robot calls a person by the one they gave."""
+
+import re
+from collections.abc import Iterator
+
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+
+_NAME = r"([A-Z][\w'’-]+)"
+_TOLD = re.compile(
+    rf"\b(?:my name is|my name's|call me|the name is|the name's)\s+{_NAME}"
+    rf"|\b(?:I am|I'm|I’m|this is)\s+{_NAME}(?=[,.!]|$| and\b)"
+)
+_TOLD_ZH = re.compile(r"我(?:叫|的名字是|姓名是)\s*([一-鿿]{1,4}?)(?=[，。！,.!]|$)")
+_ADDRESS = (
+    r"hello|hi|hey|dear|thanks|thank you|welcome(?: back)?|goodbye|bye|nice to meet you|okay|sorry|of course"
+    r"|good (?:morning|afternoon|evening)"
+)
+_CALLED = re.compile(
+    rf"(?:^|[,.!?]\s*)(?i:{_ADDRESS}),?\s+(?i:mr\.? |mrs\.? |ms\.? |miss )?{_NAME}(?=[,.!?]|$)"
+    rf"|,\s+{_NAME}(?=[.!?]|$)"
+)
+_NO_NAMES = {
+    *("there", "sir", "madam", "everyone", "all", "again", "you", "please", "too", "then", "so", "now", "today", "the"),
+    *("robot", "pepper", "nao", "okay", "yes", "no", "well", "sorry", "fine", "good", "happy", "sad", "tired", "here"),
+    *("looking", "not", "just", "glad", "sure", "late", "lost", "back", "ready", "done", "welcome", "english", "american"),
+}  # fmt: skip
+
+
+def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot calls a person by the name they gave, or by another; or asks for it again."""
+    for robot in scene.recent:
+        if not robot.is_robot or not (called := _called(robot.text)):
+            continue
+        given = {name for turn in scene.user_turns if turn.start_ns < robot.start_ns for name in names_told(turn.text)}
+        if not given:
+            continue
+        if any(_same(called, name) for name in given):
+            yield table.found(
+                "recalls_name",
+                anchor=robot.turn_id,
+                onset_ns=robot.start_ns,
+                offset_ns=-1 if robot.ongoing else robot.end_ns,
+                evidence=[quoted(robot, "names given and used", 1, 1)],
+                rationale=f"The robot used the name the person had given, {called}: {said(robot)}.",
+            )
+        else:
+            yield table.found(
+                "wrong_name",
+                anchor=robot.turn_id,
+                onset_ns=robot.start_ns,
+                offset_ns=-1 if robot.ongoing else robot.end_ns,
+                evidence=[quoted(robot, "names used that were given", 0, 1)],
+                rationale=f"The person is {' or '.join(sorted(given))}, and the robot called them {called}.",
+            )
+
+
+def names_told(text: str) -> list[str]:
+    found = [first or second for first, second in _TOLD.findall(text)] + _TOLD_ZH.findall(text)
+    return [name for name in found if name.lower() not in _NO_NAMES]
+
+
+def _called(text: str) -> str:
+    for match in _CALLED.finditer(text):
+        name = match.group(1) or match.group(2)
+        if name and name.lower() not in _NO_NAMES:
+            return name
+    return ""
+
+
+def _same(one: str, other: str) -> bool:
+    """A recogniser spells a name in several ways; the first letters and most of the rest must agree."""
+    one, other = one.lower(), other.lower()
+    shared = sum(a == b for a, b in zip(one, other, strict=False))
+    return one == other or (one[:2] == other[:2] and shared >= 0.6 * max(len(one), len(other)))

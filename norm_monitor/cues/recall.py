@@ -1,0 +1,92 @@
+"""What a person said of themselves, and whether the robot remembers it: answers and facts."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.naming import names_told
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.turns import Turn
+from norm_monitor.wording import asked, asks, sentences, tokens
+
+# Words too common to be a fact about anybody.
+_COMMON = frozenset(Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split())
+
+
+def asking_again(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot asks what a person has already answered."""
+    least = table.cues["asks_again"].value("similarity")
+    for index, robot in enumerate(scene.robot_turns):
+        question = asked(robot.text) if robot.end_ns >= scene.start_ns else ""
+        if not question or meaning.match(question, "check_in") or meaning.match(question, "clarification"):
+            continue
+        wants_name = bool(meaning.match(question, "name_question"))
+        for earlier in scene.robot_turns[:index]:
+            answer, before = scene.next_user_turn(earlier), asked(earlier.text)
+            if not before or answer is None or answer.start_ns > robot.start_ns or asks(answer.text):
+                continue
+            similarity = meaning.similarity(before, question)
+            same = similarity >= least or (wants_name and bool(meaning.match(before, "name_question")))
+            if same and not meaning.match(answer.text, "repair_request"):
+                yield _asked_again(table, robot, answer, similarity, least)
+                break
+        else:
+            told = [u for u in scene.user_turns if u.start_ns < robot.start_ns and names_told(u.text)]
+            if wants_name and told:
+                yield _asked_again(table, robot, told[-1], 1.0, least)
+
+
+def facts(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot comes back to something particular that a person had said some turns before."""
+    least = int(table.cues["recalls_fact"].value("turns"))
+    for robot in scene.recent:
+        if not robot.is_robot or robot.ongoing:
+            continue
+        earlier = [u for u in scene.user_turns if u.start_ns < robot.start_ns]
+        later = {word for u in earlier[-(least - 1) :] for word in _particular(u.text)} if least > 1 else set()
+        own = {word for r in scene.robot_turns if r.start_ns < robot.start_ns for word in _particular(r.text)}
+        for user in earlier[: len(earlier) - (least - 1)]:
+            of_themselves = [
+                s
+                for s in sentences(user.text)
+                if {"my", "i", "i'm", "i've", "we", "our"} & set(tokens(s)) and not asks(s)
+            ]
+            shared = {w for s in of_themselves for w in _particular(s)} & _particular(robot.text) - later - own
+            if shared:
+                yield table.found(
+                    "recalls_fact",
+                    anchor=robot.turn_id,
+                    onset_ns=robot.start_ns,
+                    offset_ns=robot.end_ns,
+                    evidence=[
+                        quoted(user, "the fact told, words", user.word_count),
+                        quoted(robot, "words of it taken up", len(shared), 1),
+                    ],
+                    rationale=f"The person had said {said(user)}, and the robot came back to it: {said(robot)}.",
+                )
+                break
+
+
+def _asked_again(table: Table, robot: Turn, answer: Turn, similarity: float, least: float) -> Findings:
+    return table.found(
+        "asks_again",
+        anchor=robot.turn_id,
+        onset_ns=robot.start_ns,
+        offset_ns=-1 if robot.ongoing else robot.end_ns,
+        evidence=[
+            quoted(robot, "similarity of the questions", similarity, least),
+            quoted(answer, "words of the answer", answer.word_count),
+        ],
+        rationale=f"The robot asked {said(robot)}, which the person had answered: {said(answer)}.",
+    )
+
+
+def _particular(text: str) -> set[str]:
+    return {_stem(token) for token in tokens(text) if len(token) > 3 and token not in _COMMON}
+
+
+def _stem(token: str) -> str:
+    return re.sub(r"('s|s|ing|ed)$", "", token)

@@ -1,0 +1,60 @@
+"""Trouble in understanding: a person asks again or corrects the robot, and how the robot takes it."""
+
+from collections.abc import Iterator
+
+from norm_core.time import ns_to_s, s_to_ns
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.turns import Turn
+
+
+def user_repair(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person did not get what the robot said, or says that the robot got them wrong."""
+    for turn in scene.recent:
+        robot = scene.robot_turn_before(turn)
+        if turn.is_robot or robot is None or not turn.text:
+            continue
+        gap_s = ns_to_s(turn.start_ns - robot.end_ns)
+        cue = table.cues["user_repair"]
+        if gap_s > cue.value("within_s") and turn.timed:
+            continue
+        if turn.word_count <= table.cues["misunderstood"].value("words") and (
+            match := meaning.match(turn.text, "correction")
+        ):
+            yield table.found(
+                "misunderstood",
+                anchor=turn.turn_id,
+                onset_ns=robot.start_ns,
+                offset_ns=turn.end_ns,
+                evidence=[quoted(turn, "nearness to a correction", match.nearness, match.threshold)],
+                rationale=f"After {said(robot)} the person had to correct the robot: {said(turn)}.",
+            )
+        elif turn.word_count <= cue.value("words") and (match := meaning.match(turn.text, "repair_request")):
+            yield table.found(
+                "user_repair",
+                anchor=turn.turn_id,
+                onset_ns=robot.start_ns,
+                offset_ns=turn.end_ns,
+                evidence=[quoted(turn, "nearness to a request to repeat", match.nearness, match.threshold)],
+                rationale=f"The person did not get {said(robot)} and asked {said(turn)}.",
+            )
+            yield from _repaired(scene, table, meaning, robot, turn)
+
+
+def _repaired(scene: Scene, table: Table, meaning: Meaning, robot: Turn, asked: Turn) -> Iterator[Findings]:
+    reply = scene.next_robot_turn(asked)
+    following = scene.next_user_turn(asked)
+    if reply is None or reply.ongoing or (following and following.start_ns < reply.start_ns):
+        return
+    nearness, least = meaning.similarity(robot.text, reply.text), table.cues["repairs_at_once"].value("nearness")
+    if nearness >= least and reply.start_ns - asked.end_ns < s_to_ns(4):
+        yield table.found(
+            "repairs_at_once",
+            anchor=asked.turn_id,
+            onset_ns=reply.start_ns,
+            offset_ns=reply.end_ns,
+            evidence=[quoted(reply, "nearness to what was not understood", nearness, least)],
+            rationale=f"Asked {said(asked)}, the robot said it again at once: {said(reply)}.",
+        )

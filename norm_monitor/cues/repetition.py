@@ -1,0 +1,80 @@
+"""Saying the same again: the robot by itself, a person because they were not heard; and talking for too long."""
+
+from collections.abc import Iterator
+
+from norm_core.time import ns_to_s, s_to_ns
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.wording import locale_of
+
+
+def robot_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot says what it said within its last turns, though nobody asked it to."""
+    cue = table.cues["robot_repeats"]
+    for index, turn in enumerate(scene.robot_turns):
+        if turn.end_ns < scene.start_ns or turn.word_count < cue.value("words"):
+            continue
+        for earlier in reversed(scene.robot_turns[max(0, index - int(cue.value("turns"))) : index]):
+            similarity = meaning.similarity(earlier.text, turn.text)
+            between = [u for u in scene.user_turns if earlier.start_ns < u.start_ns < turn.start_ns]
+            if similarity >= cue.value("similarity") and not (
+                between and meaning.match(between[-1].text, "repair_request")
+            ):
+                ago_s = ns_to_s(turn.start_ns - earlier.start_ns)
+                yield table.found(
+                    "robot_repeats",
+                    anchor=turn.turn_id,
+                    onset_ns=turn.start_ns,
+                    offset_ns=-1 if turn.ongoing else turn.end_ns,
+                    evidence=[quoted(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
+                    rationale=f"The robot said {said(turn)}, as it had {ago_s:.0f} s before.",
+                )
+                break
+
+
+def user_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person says the same again shortly after, since the robot did not take it up."""
+    cue = table.cues["user_repeats"]
+    within_ns = s_to_ns(cue.value("within_s"))
+    for index, turn in enumerate(scene.user_turns):
+        if turn.end_ns < scene.start_ns or turn.word_count < cue.value("words"):
+            continue
+        for earlier in reversed(scene.user_turns[:index]):
+            if turn.start_ns - earlier.end_ns > within_ns or earlier.word_count < cue.value("words"):
+                break
+            similarity = meaning.similarity(earlier.text, turn.text)
+            if similarity >= cue.value("similarity"):
+                ago_s = ns_to_s(turn.start_ns - earlier.end_ns)
+                yield table.found(
+                    "user_repeats",
+                    anchor=turn.turn_id,
+                    onset_ns=earlier.end_ns,
+                    offset_ns=turn.end_ns,
+                    evidence=[quoted(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
+                    rationale=f"The person had to say {said(turn)} again {ago_s:.0f} s later.",
+                )
+                break
+
+
+def monologue(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot talks for long without leaving room for anyone."""
+    cue = table.cues["monologue"]
+    for turn in scene.recent:
+        if not turn.is_robot:
+            continue
+        length_s, words = ns_to_s(turn.end_ns - turn.start_ns), turn.word_count
+        most_s, most_words = cue.value("length_s", locale_of(turn.text)), cue.value("words", locale_of(turn.text))
+        if length_s >= most_s or (words >= most_words and not turn.ongoing):
+            yield table.found(
+                "monologue",
+                anchor=turn.turn_id,
+                onset_ns=turn.start_ns,
+                offset_ns=-1 if turn.ongoing else turn.end_ns,
+                evidence=[
+                    quoted(turn, "length of the turn", length_s, most_s, "s"),
+                    quoted(turn, "words of the turn", words, most_words, "words"),
+                ],
+                rationale=f"The robot talked for {length_s:.0f} s and {words} words without a pause for the person.",
+            )

@@ -1,0 +1,105 @@
+"""The small rituals: greeting, parting, thanks and apology, each owed by one side to the other."""
+
+from collections.abc import Iterator
+
+from norm_core.time import s_to_ns
+from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Match, Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.turns import Turn
+
+
+def greeting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    yield from _owed(scene, table, meaning, "greeting", "greets", "no_greeting")
+
+
+def parting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    yield from _owed(scene, table, meaning, "farewell", "says_goodbye", "no_goodbye")
+
+
+def thanks(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot accepts thanks, or thanks the person."""
+    for robot in scene.recent:
+        if not robot.is_robot or robot.ongoing:
+            continue
+        before = scene.user_turn_before(robot)
+        if (
+            before
+            and (thanked := meaning.match(before.text, "thanks"))
+            and (match := meaning.match(robot.text, "welcome"))
+        ):
+            yield _done(
+                table,
+                "accepts_thanks",
+                robot,
+                match,
+                f"Thanked with “{thanked.sentence}”, the robot said {said(robot)}.",
+            )
+        elif match := meaning.match(robot.text, "thanks"):
+            yield _done(table, "thanks_user", robot, match, f"The robot thanked the person: {said(robot)}.")
+
+
+def apology(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """After a complaint or a correction an apology is due with the robot's next turn."""
+    for user in scene.recent:
+        robot = scene.next_robot_turn(user) if not user.is_robot else None
+        if robot is None or robot.ongoing:
+            continue
+        complaint = meaning.match(user.text, "complaint")
+        wronged = complaint or meaning.match(user.text, "correction")
+        if not wronged:
+            continue
+        if match := meaning.match(robot.text, "apology"):
+            yield _done(table, "apologises", robot, match, f"After {said(user)} the robot apologised: {said(robot)}.")
+        elif complaint and not meaning.match(robot.text, "sympathy"):
+            yield table.found(
+                "no_apology",
+                anchor=user.turn_id,
+                onset_ns=user.start_ns,
+                offset_ns=robot.end_ns,
+                evidence=[
+                    quoted(user, "nearness to a complaint", complaint.nearness, complaint.threshold),
+                    quoted(robot, "words of the reply", robot.word_count),
+                ],
+                rationale=f"The person complained, {said(user)}, and the robot passed over it with {said(robot)}.",
+            )
+
+
+def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str, broken: str) -> Iterator[Findings]:  # noqa: PLR0917
+    """What a person says by way of ritual is to be given back; the robot may also begin."""
+    within_ns = s_to_ns(table.cues[broken].value("within_s"))
+    for robot in scene.recent:
+        if robot.is_robot and not robot.ongoing and (match := meaning.match(robot.text, concept)):
+            yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {said(robot)}.")
+    for user in scene.recent:
+        if user.is_robot or not (match := meaning.match(user.text, concept)):
+            continue
+        around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
+        if any(meaning.match(robot.text, concept) for robot in around):
+            continue
+        due_ns = user.end_ns + within_ns
+        reply = next((r for r in around if r.start_ns >= user.start_ns), None)
+        if reply is None and scene.end_ns <= due_ns:
+            yield LookAgain(at_ns=due_ns + 1)
+        elif reply is None or not reply.ongoing:
+            answer = f"went on with {said(reply)}" if reply else "said nothing"
+            yield table.found(
+                broken,
+                anchor=user.turn_id,
+                onset_ns=user.start_ns,
+                offset_ns=reply.end_ns if reply else due_ns,
+                evidence=[quoted(user, f"nearness to a {concept}", match.nearness, match.threshold)],
+                rationale=f"The person said {said(user)}, and the robot {answer}.",
+            )
+
+
+def _done(table: Table, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:
+    return table.found(
+        cue_id,
+        anchor=robot.turn_id,
+        onset_ns=robot.start_ns,
+        offset_ns=robot.end_ns,
+        evidence=[quoted(robot, "nearness to the ritual", match.nearness, match.threshold)],
+        rationale=rationale,
+    )

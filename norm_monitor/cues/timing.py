@@ -1,0 +1,84 @@
+"""How long the robot takes to answer, and whether it answers at all."""
+
+from collections.abc import Iterator
+
+from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.turns import Turn
+from norm_monitor.wording import asks, is_backchannel, is_filler
+
+
+def answer_in_time(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """Late, announced and missing answers to what a person said to the robot."""
+    for turn in scene.recent:
+        if not turn.is_robot and turn.timed and not turn.ongoing and _wants_an_answer(turn, scene, meaning):
+            yield from _answer(turn, scene, table)
+
+
+def _wants_an_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
+    """Whether silence after the turn would be noticed: it is more than a sign of listening, and ends no encounter."""
+    following = scene.next_user_turn(turn)
+    goes_on = following is not None and following.start_ns - turn.end_ns < NS_PER_S
+    over_robot = any(robot.active_ns(turn.end_ns, turn.end_ns + 1) for robot in scene.robot_turns)
+    closes = any(meaning.match(turn.text, concept) for concept in ("farewell", "thanks", "stop", "be_right_back"))
+    return not (goes_on or over_robot or is_backchannel(turn.text) or (closes and not asks(turn.text)))
+
+
+def _answer(turn: Turn, scene: Scene, table: Table) -> Iterator[Findings]:
+    reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
+    taken_over = next((user for user in scene.user_turns if user.start_ns >= turn.end_ns), None)
+    until_ns = min(reply.start_ns if reply else scene.end_ns, taken_over.start_ns if taken_over else scene.end_ns)
+    silence_s = ns_to_s(until_ns - turn.end_ns)
+    asked = asks(turn.text)
+    longest_s = table.cues["no_response"].value("silence_s")
+    if silence_s >= longest_s:
+        yield _no_response(turn, until_ns if reply else -1, silence_s, table)
+    elif reply is None or (taken_over and taken_over.start_ns < reply.start_ns):
+        if taken_over is None:
+            yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
+    elif is_filler(reply.text):
+        limit_s = table.cues["announced_delay"].value("filler_s")
+        if silence_s <= limit_s:
+            yield table.found(
+                "announced_delay",
+                anchor=turn.turn_id,
+                onset_ns=reply.start_ns,
+                offset_ns=reply.end_ns,
+                evidence=[quoted(reply, "filler after", silence_s, limit_s, "s")],
+                rationale=f"The robot needed time and said so {silence_s:.1f} s after {said(turn)}.",
+            )
+    elif silence_s >= table.cues["response_delay"].value("delay_s"):
+        yield table.found(
+            "response_delay",
+            anchor=turn.turn_id,
+            onset_ns=turn.end_ns,
+            offset_ns=reply.start_ns,
+            severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
+            evidence=[quoted(turn, "silence before the answer", silence_s, 2.0, "s")],
+            rationale=f"After {said(turn)} the robot was silent for {silence_s:.1f} s, then answered {said(reply)}.",
+        )
+    elif asked and silence_s <= (limit_s := table.cues["timely_answer"].value("delay_s")):
+        yield table.found(
+            "timely_answer",
+            anchor=turn.turn_id,
+            onset_ns=reply.start_ns,
+            offset_ns=reply.end_ns,
+            evidence=[quoted(turn, "silence before the answer", silence_s, limit_s, "s")],
+            rationale=f"The robot answered {said(turn)} after {silence_s:.1f} s, as a person would.",
+        )
+
+
+def _no_response(turn: Turn, offset_ns: int, silence_s: float, table: Table) -> Findings:
+    cue = table.cues["no_response"]
+    return table.found(
+        "no_response",
+        anchor=turn.turn_id,
+        onset_ns=turn.end_ns,
+        offset_ns=offset_ns,
+        severity=cue.severity_of("silence_s", silence_s),
+        evidence=[quoted(turn, "silence after the turn", silence_s, cue.value("silence_s"), "s")],
+        rationale=f"The person said {said(turn)}, and the robot said nothing for {silence_s:.1f} s.",
+    )

@@ -1,0 +1,76 @@
+"""Whether the robot's words fit what a person feels, as far as their words tell it. Voices and faces are not read."""
+
+from collections.abc import Iterator
+
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Match, Meaning
+from norm_monitor.scene import Scene
+from norm_monitor.turns import Turn
+
+
+def tone(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """Cheer or nothing after bad news, and the sympathy or shared joy that fits."""
+    for user in scene.recent:
+        if user.is_robot or (robot := scene.next_robot_turn(user)) is None or robot.ongoing:
+            continue
+        following = scene.next_user_turn(user)
+        if following and following.start_ns < robot.start_ns:
+            continue
+        bad = meaning.match(user.text, "bad_news") or meaning.match(user.text, "unhappy_answer")
+        good = meaning.match(user.text, "good_news")
+        if bad:
+            yield from _after_bad_news(user, robot, bad, table, meaning)
+        elif good and (match := meaning.match(robot.text, "congratulation") or meaning.match(robot.text, "enthusiasm")):
+            yield _found(
+                "shares_joy",
+                user,
+                robot,
+                match,
+                table,
+                f"The person told good news, {said(user)}, and the robot shared it: {said(robot)}.",
+            )
+
+
+def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    if match := meaning.match(robot.text, "sympathy"):
+        yield _found(
+            "sympathises",
+            user,
+            robot,
+            match,
+            table,
+            f"The person said {said(user)}, and the robot took it with sympathy: {said(robot)}.",
+        )
+    elif match := meaning.match(robot.text, "enthusiasm"):
+        yield _found(
+            "cheerful_after_bad_news",
+            user,
+            robot,
+            match,
+            table,
+            f"The person said {said(user)}, and the robot was cheerful: {said(robot)}.",
+        )
+    else:
+        yield _found(
+            "passes_over_feeling",
+            user,
+            robot,
+            bad,
+            table,
+            f"The person said {said(user)}, and the robot passed over it: {said(robot)}.",
+        )
+
+
+def _found(cue_id: str, user: Turn, robot: Turn, match: Match, table: Table, rationale: str) -> Findings:  # noqa: PLR0917
+    return table.found(
+        cue_id,
+        anchor=user.turn_id,
+        onset_ns=robot.start_ns,
+        offset_ns=robot.end_ns,
+        evidence=[
+            quoted(user, "words of the person", user.word_count),
+            quoted(robot, "nearness of the reply", match.nearness, match.threshold),
+        ],
+        rationale=rationale,
+    )

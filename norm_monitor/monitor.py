@@ -1,0 +1,93 @@
+"""The monitor: what the senses give goes in with its stamps, flags come out. No clock decides what is found."""
+
+from collections.abc import Iterable
+
+from norm_core.flag import SocialFlag
+from norm_core.frame import Frame
+from norm_core.presence import Presence
+from norm_core.provenance import Provenance
+from norm_core.speech import RobotSpeech, Utterance
+from norm_core.status import Counter
+from norm_core.time import Clock
+from norm_core.window import Window, digest
+from norm_monitor.cues.families import look
+from norm_monitor.cues.finding import Finding, LookAgain
+from norm_monitor.cues.table import Table
+from norm_monitor.fusion import Fusion, FusionConfig
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import History
+from norm_monitor.senses.windows import Entry, WindowCutter
+
+
+class Monitor:
+    """Cues over windows: one at every step, and one whenever something happened that a cue may wait for."""
+
+    def __init__(
+        self,
+        cutter: WindowCutter,
+        table: Table,
+        meaning: Meaning,
+        clock: Clock,
+        *,
+        fusion: FusionConfig | None = None,
+        provenance: Provenance | None = None,
+    ) -> None:
+        self._cutter, self._table, self._meaning, self._clock = cutter, table, meaning, clock
+        self._provenance = provenance or Provenance()
+        self._history = History()
+        self._fusion = Fusion(fusion or FusionConfig(), {name: cue.cooldown_s for name, cue in table.cues.items()})
+        self._presence: tuple[object, ...] = ()
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        return (*self._cutter.counters, *self._fusion.counters)
+
+    def add(self, entry: Entry) -> None:
+        """Takes in what a source gives; call pass_by when the source has got that far."""
+        self._cutter.add(entry)
+        if (at_ns := self._worth_a_look(entry)) is not None:
+            self._cutter.ask(at_ns)
+
+    def pass_by(self, source: str, watermark_ns: int) -> list[SocialFlag]:
+        """The flags that a source's watermark lets be decided."""
+        return self._judge(self._cutter.pass_by(source, watermark_ns))
+
+    def flush(self) -> list[SocialFlag]:
+        """The flags of whatever is still open, as at the end of a bag."""
+        return self._judge(self._cutter.flush())
+
+    def _judge(self, windows: Iterable[Window]) -> list[SocialFlag]:
+        flags: list[SocialFlag] = []
+        for window in windows:
+            scene = self._history.scene(window)
+            found = list(look(scene, self._table, self._meaning))
+            for again in {f.at_ns for f in found if isinstance(f, LookAgain)}:
+                self._cutter.ask(max(again, window.end_ns + 1))
+            for finding in (f for f in found if isinstance(f, Finding)):
+                if flag := self._fusion.take(finding, self._provenance_of(window), self._clock.now_ns()):
+                    flags.append(flag)
+        return flags
+
+    def _worth_a_look(self, entry: Entry) -> int | None:
+        """When to look because of this entry, if at all."""
+        match entry:
+            case Utterance():
+                return entry.end_ns + 1 if entry.final else None
+            case RobotSpeech():
+                return entry.stamp_ns + 1
+            case Presence():
+                before, self._presence = self._presence, (entry.state, entry.away_since_ns)
+                return entry.stamp_ns + 1 if before != self._presence else None
+            case Frame():
+                return None
+
+    def _provenance_of(self, window: Window) -> Provenance:
+        known = self._provenance
+        return Provenance(
+            window_digest=digest(window),
+            config_sha256=known.config_sha256 or self._table.sha256(),
+            software_version=known.software_version,
+            model=known.model,
+            weights_sha256=known.weights_sha256,
+            window_late=window.late,
+        )

@@ -1,0 +1,95 @@
+"""What a cue looks at: a window, and the turns and people of the minutes before it."""
+
+from functools import cached_property
+from typing import TypeVar
+
+from norm_core.presence import Presence
+from norm_core.speech import RobotSpeech, Utterance
+from norm_core.time import NS_PER_S
+from norm_core.window import Window
+from norm_monitor.turns import Turn, turns_of
+
+K = TypeVar("K")
+V = TypeVar("V", Utterance, RobotSpeech, Presence)
+
+HISTORY_NS = 300 * NS_PER_S
+MOST_ENTRIES = 2_000
+
+
+class Scene:
+    """Turns and presences up to the window's end. Only what happens within the window need be looked at anew."""
+
+    def __init__(self, window: Window, turns: tuple[Turn, ...], presences: tuple[Presence, ...]) -> None:
+        self.window, self.turns, self.presences = window, turns, presences
+
+    @property
+    def start_ns(self) -> int:
+        return self.window.start_ns
+
+    @property
+    def end_ns(self) -> int:
+        return self.window.end_ns
+
+    @cached_property
+    def robot_turns(self) -> tuple[Turn, ...]:
+        return tuple(turn for turn in self.turns if turn.is_robot)
+
+    @cached_property
+    def user_turns(self) -> tuple[Turn, ...]:
+        """Turns of everyone but the robot."""
+        return tuple(turn for turn in self.turns if not turn.is_robot)
+
+    @cached_property
+    def recent(self) -> tuple[Turn, ...]:
+        """The turns that reach into the window."""
+        return tuple(turn for turn in self.turns if turn.end_ns >= self.start_ns)
+
+    def next_robot_turn(self, turn: Turn) -> Turn | None:
+        """The robot's first turn that begins after this one does."""
+        return next((r for r in self.robot_turns if r.start_ns > turn.start_ns), None)
+
+    def next_user_turn(self, turn: Turn) -> Turn | None:
+        return next((u for u in self.user_turns if u.start_ns > turn.start_ns), None)
+
+    def robot_turn_before(self, turn: Turn) -> Turn | None:
+        """The robot's last turn that began before this one."""
+        return next((r for r in reversed(self.robot_turns) if r.start_ns < turn.start_ns), None)
+
+    def user_turn_before(self, turn: Turn) -> Turn | None:
+        return next((u for u in reversed(self.user_turns) if u.start_ns < turn.start_ns), None)
+
+
+class History:
+    """What the windows of the last minutes held, once each, bounded in time and number."""
+
+    def __init__(self) -> None:
+        self._utterances: dict[str, Utterance] = {}
+        self._robot_speech: dict[tuple[str, str], RobotSpeech] = {}
+        self._presences: dict[tuple[int, str], Presence] = {}
+
+    def scene(self, window: Window) -> Scene:
+        """Takes in what the window holds, and gives the scene at its end."""
+        self._utterances.update((u.utterance_id, u) for u in window.utterances)
+        self._robot_speech.update(((s.speech_id, s.state), s) for s in window.robot_speech)
+        self._presences.update(((p.stamp_ns, p.source_topic), p) for p in window.presences)
+        self._forget(window.end_ns - HISTORY_NS)
+        turns = turns_of(
+            (u for u in self._utterances.values() if u.start_ns < window.end_ns),
+            (s for s in self._robot_speech.values() if s.stamp_ns < window.end_ns),
+            window.end_ns,
+        )
+        presences = sorted(
+            (p for p in self._presences.values() if p.stamp_ns < window.end_ns), key=lambda p: p.stamp_ns
+        )
+        return Scene(window, turns, tuple(presences))
+
+    def _forget(self, before_ns: int) -> None:
+        _drop_old(self._utterances, before_ns)
+        _drop_old(self._robot_speech, before_ns)
+        _drop_old(self._presences, before_ns)
+
+
+def _drop_old(kept: dict[K, V], before_ns: int) -> None:
+    aged: list[K] = [key for key, entry in kept.items() if entry.stamp_ns < before_ns]
+    for key in [*aged, *list(kept)[: max(0, len(kept) - MOST_ENTRIES)]]:
+        kept.pop(key, None)
