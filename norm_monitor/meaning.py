@@ -10,19 +10,22 @@ from pydantic import Field
 from norm_core.config import Config, load
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.record import record
-from norm_monitor.wording import is_chinese, sentences
+from norm_monitor.wording import clauses, is_chinese, sentences
 
 SHIPPED = Path(__file__).with_name("concepts.yaml")
 
 # A sentence can mean two things, as a farewell and thanks, where one comes nearly as near as the other.
 RIVALRY = 0.15
+# The concept of what means nothing in particular.
+ORDINARY = "ordinary"
 REMEMBERED = 2_048
 
 
 class Concept(Config):
     """Examples in any language of what it is, and of what is near and yet not it."""
 
-    nearness: float = Field(0.6, gt=0, lt=1)
+    nearness: float = Field(default=0.6, gt=0, lt=1)
+    clauses: bool = False  # a ritual may stand between commas, among other things
     like: tuple[str, ...] = Field(min_length=1)
     unlike: tuple[str, ...] = ()
 
@@ -81,10 +84,12 @@ class Meanings:
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
 
     def match(self, text: str, concept: str) -> Match:
-        threshold = self._concepts[concept].nearness
+        known = self._concepts[concept]
         parts = sentences(text)
-        nearest = max(parts if len(parts) < 2 else [*parts, text], key=lambda s: self._nearness(s)[concept], default="")
-        return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=threshold)
+        if known.clauses:
+            parts += [clause for part in parts for clause in clauses(part)]
+        nearest = max(parts, key=lambda part: self._nearness(part)[concept], default="")
+        return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=known.nearness)
 
     def similarity(self, one: str, other: str) -> float:
         vectors = self._encoder.encode([_plain(one), _plain(other)])
@@ -104,9 +109,10 @@ class Meanings:
         likeness = self._examples @ self._encoder.encode([_plain(sentence)])[0]
         near = {key: float(likeness[rows].max()) if len(rows) else -1.0 for key, rows in self._rows.items()}
         highest = max(near[name, True] for name in self._concepts)
+        plain = near.get((ORDINARY, True), -1.0)
         return {
             name: near[name, True]
-            if near[name, True] > near[name, False] and near[name, True] >= highest - RIVALRY
+            if near[name, True] > max(near[name, False], plain) and near[name, True] >= highest - RIVALRY
             else min(near[name, True], 0.0)
             for name in self._concepts
         }

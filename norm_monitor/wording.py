@@ -42,6 +42,12 @@ def sentences(text: str) -> list[str]:
     return [part for found in _SENTENCE.finditer(text) if tokens(part := found.group().strip())]
 
 
+def clauses(sentence: str) -> list[str]:
+    """What stands between commas, where there are any."""
+    parts = [part.strip() for part in re.split(r"[,，;；:：]", sentence) if tokens(part)]
+    return parts if len(parts) > 1 else []
+
+
 def is_chinese(text: str) -> bool:
     """True where Chinese characters are in the text."""
     return re.search(f"[{_CJK}]", text) is not None

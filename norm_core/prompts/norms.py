@@ -35,7 +35,7 @@ _ZH = {
     SpeechAct.DISAGREEMENT: "不同意",
 }
 _TASK = {
-    "en": "Below are moments of a scene and what was said in it. What stands between fence lines is a record of speech.",
+    "en": "Below are moments of a scene and what was said in it. Between fence lines stands a record of speech.",
     "zh": "下面是一个场景的画面和对话记录。围栏之间是对话记录。",
 }
 _SHOWN = {"en": "Which speech act does the scene show most clearly?", "zh": "这个场景最明显地表现了哪种言语行为？"}

@@ -27,7 +27,11 @@ def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
             yield LookAgain(at_ns=ripe_ns)
             continue
         robot = _talks_at(scene, ripe_ns)
-        if robot is None or robot.start_ns >= ripe_ns or meaning.match(robot.text, "check_in"):
+        if (
+            robot is None
+            or robot.start_ns >= since_ns + s_to_ns(cue.value("certain_s"))
+            or meaning.match(robot.text, "check_in")
+        ):
             continue
         away_s = ns_to_s(last.stamp_ns - since_ns)
         yield table.found(
@@ -36,6 +40,7 @@ def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
             onset_ns=since_ns,
             offset_ns=max(since_ns, min(robot.end_ns, last.stamp_ns)),
             severity=cue.severity_of("away_s", away_s),
+            probability=cue.probability if away_s >= cue.value("certain_s") else 0.45,
             evidence=[
                 _seen(last, "looking away for", since_ns, away_s, cue.value("away_s")),
                 quoted(robot, "robot talks on, words", robot.word_count),

@@ -36,8 +36,17 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
             continue
         given = {name for turn in scene.user_turns if turn.start_ns < robot.start_ns for name in names_told(turn.text)}
         if not given:
-            continue
-        if any(_same(called, name) for name in given):
+            answer = scene.next_user_turn(robot)
+            if answer is None or not meaning.match(answer.text, "correction"):
+                yield table.found(
+                    "calls_by_name",
+                    anchor=robot.turn_id,
+                    onset_ns=robot.start_ns,
+                    offset_ns=-1 if robot.ongoing else robot.end_ns,
+                    evidence=[quoted(robot, "names used", 1, 1)],
+                    rationale=f"The robot called the person by name, {called}: {said(robot)}.",
+                )
+        elif any(_same(called, name) for name in given):
             yield table.found(
                 "recalls_name",
                 anchor=robot.turn_id,

@@ -56,11 +56,13 @@ def facts(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
             ]
             shared = {w for s in of_themselves for w in _particular(s)} & _particular(robot.text) - later - own
             if shared:
+                told = meaning.match(robot.text, "remembering")
                 yield table.found(
                     "recalls_fact",
                     anchor=robot.turn_id,
                     onset_ns=robot.start_ns,
                     offset_ns=robot.end_ns,
+                    probability=0.7 if told else None,
                     evidence=[
                         quoted(user, "the fact told, words", user.word_count),
                         quoted(robot, "words of it taken up", len(shared), 1),

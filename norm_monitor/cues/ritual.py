@@ -9,6 +9,9 @@ from norm_monitor.meaning import Match, Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
 
+# A longer turn asks for something else besides, and that may be answered alone.
+LONGEST_RITUAL = 4
+
 
 def greeting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     yield from _owed(scene, table, meaning, "greeting", "greets", "no_greeting")
@@ -73,7 +76,7 @@ def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str,
         if robot.is_robot and not robot.ongoing and (match := meaning.match(robot.text, concept)):
             yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {said(robot)}.")
     for user in scene.recent:
-        if user.is_robot or not (match := meaning.match(user.text, concept)):
+        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := meaning.match(user.text, concept)):
             continue
         around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
         if any(meaning.match(robot.text, concept) for robot in around):

@@ -15,7 +15,7 @@ def answer_in_time(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Fin
     """Late, announced and missing answers to what a person said to the robot."""
     for turn in scene.recent:
         if not turn.is_robot and turn.timed and not turn.ongoing and _wants_an_answer(turn, scene, meaning):
-            yield from _answer(turn, scene, table)
+            yield from _answer(turn, scene, table, meaning)
 
 
 def _wants_an_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
@@ -27,17 +27,19 @@ def _wants_an_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     return not (goes_on or over_robot or is_backchannel(turn.text) or (closes and not asks(turn.text)))
 
 
-def _answer(turn: Turn, scene: Scene, table: Table) -> Iterator[Findings]:
+def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
     taken_over = next((user for user in scene.user_turns if user.start_ns >= turn.end_ns), None)
     until_ns = min(reply.start_ns if reply else scene.end_ns, taken_over.start_ns if taken_over else scene.end_ns)
     silence_s = ns_to_s(until_ns - turn.end_ns)
     asked = asks(turn.text)
+    expects = asked or bool(meaning.match(turn.text, "greeting"))
     longest_s = table.cues["no_response"].value("silence_s")
-    if silence_s >= longest_s:
-        yield _no_response(turn, until_ns if reply else -1, silence_s, table)
+    late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
+    if expects and silence_s >= longest_s:
+        yield _no_response(turn, until_ns if reply else -1, silence_s, longest_s, table)
     elif reply is None or (taken_over and taken_over.start_ns < reply.start_ns):
-        if taken_over is None:
+        if expects and taken_over is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
     elif is_filler(reply.text):
         limit_s = table.cues["announced_delay"].value("filler_s")
@@ -50,14 +52,15 @@ def _answer(turn: Turn, scene: Scene, table: Table) -> Iterator[Findings]:
                 evidence=[quoted(reply, "filler after", silence_s, limit_s, "s")],
                 rationale=f"The robot needed time and said so {silence_s:.1f} s after {said(turn)}.",
             )
-    elif silence_s >= table.cues["response_delay"].value("delay_s"):
+    elif silence_s >= late_s:
         yield table.found(
             "response_delay",
             anchor=turn.turn_id,
             onset_ns=turn.end_ns,
             offset_ns=reply.start_ns,
             severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
-            evidence=[quoted(turn, "silence before the answer", silence_s, 2.0, "s")],
+            probability=min(table.cues["response_delay"].probability, 0.2 + 0.1375 * silence_s),  # 0.75 at 4 s
+            evidence=[quoted(turn, "silence before the answer", silence_s, late_s, "s")],
             rationale=f"After {said(turn)} the robot was silent for {silence_s:.1f} s, then answered {said(reply)}.",
         )
     elif asked and silence_s <= (limit_s := table.cues["timely_answer"].value("delay_s")):
@@ -71,7 +74,7 @@ def _answer(turn: Turn, scene: Scene, table: Table) -> Iterator[Findings]:
         )
 
 
-def _no_response(turn: Turn, offset_ns: int, silence_s: float, table: Table) -> Findings:
+def _no_response(turn: Turn, offset_ns: int, silence_s: float, longest_s: float, table: Table) -> Findings:
     cue = table.cues["no_response"]
     return table.found(
         "no_response",
@@ -79,6 +82,6 @@ def _no_response(turn: Turn, offset_ns: int, silence_s: float, table: Table) -> 
         onset_ns=turn.end_ns,
         offset_ns=offset_ns,
         severity=cue.severity_of("silence_s", silence_s),
-        evidence=[quoted(turn, "silence after the turn", silence_s, cue.value("silence_s"), "s")],
+        evidence=[quoted(turn, "silence after the turn", silence_s, longest_s, "s")],
         rationale=f"The person said {said(turn)}, and the robot said nothing for {silence_s:.1f} s.",
     )
