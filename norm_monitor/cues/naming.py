@@ -25,7 +25,7 @@ _CALLED = re.compile(
 _NO_NAMES = {
     *("there", "sir", "madam", "everyone", "all", "again", "you", "please", "too", "then", "so", "now", "today", "the"),
     *("robot", "pepper", "nao", "okay", "yes", "no", "well", "sorry", "fine", "good", "happy", "sad", "tired", "here"),
-    *("looking", "not", "just", "glad", "sure", "late", "lost", "back", "ready", "done", "welcome", "english", "american"),
+    *("looking", "not", "just", "glad", "sure", "late", "lost", "back", "ready", "done", "welcome", "english"),
 }  # fmt: skip
 
 
