@@ -1,7 +1,5 @@
 """The monitor: what the senses give goes in with its stamps, flags come out. No clock decides what is found."""
 
-from collections.abc import Iterable
-
 from norm_core.flag import SocialFlag
 from norm_core.frame import Frame
 from norm_core.presence import Presence
@@ -50,23 +48,27 @@ class Monitor:
 
     def pass_by(self, source: str, watermark_ns: int) -> list[SocialFlag]:
         """The flags that a source's watermark lets be decided."""
-        return self._judge(self._cutter.pass_by(source, watermark_ns))
+        flags = [flag for window in self._cutter.move_on(source, watermark_ns) for flag in self._look(window)[0]]
+        for window in self._cutter.closing():
+            found, again_ns = self._look(window)
+            flags += found
+            for at_ns in again_ns:
+                self._cutter.ask(max(at_ns, window.end_ns + 1))
+        return flags
 
     def flush(self) -> list[SocialFlag]:
         """The flags of whatever is still open, as at the end of a bag."""
-        return self._judge(self._cutter.flush())
+        return [flag for window in self._cutter.flush() for flag in self._look(window)[0]]
 
-    def _judge(self, windows: Iterable[Window]) -> list[SocialFlag]:
-        flags: list[SocialFlag] = []
-        for window in windows:
-            scene = self._history.scene(window)
-            found = list(look(scene, self._table, self._meaning))
-            for again in {f.at_ns for f in found if isinstance(f, LookAgain)}:
-                self._cutter.ask(max(again, window.end_ns + 1))
-            for finding in (f for f in found if isinstance(f, Finding)):
-                if flag := self._fusion.take(finding, self._provenance_of(window), self._clock.now_ns()):
-                    flags.append(flag)
-        return flags
+    def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:
+        """What to publish of a window, and when some cue wants to look again."""
+        found = list(look(self._history.scene(window), self._table, self._meaning))
+        flags = (
+            self._fusion.take(finding, self._provenance_of(window), self._clock.now_ns())
+            for finding in found
+            if isinstance(finding, Finding)
+        )
+        return [flag for flag in flags if flag], {again.at_ns for again in found if isinstance(again, LookAgain)}
 
     def _worth_a_look(self, entry: Entry) -> int | None:
         """When to look because of this entry, if at all."""

@@ -19,16 +19,13 @@ MOST_ENTRIES = 2_000
 class Scene:
     """Turns and presences up to the window's end. Only what happens within the window need be looked at anew."""
 
-    def __init__(self, window: Window, turns: tuple[Turn, ...], presences: tuple[Presence, ...]) -> None:
-        self.window, self.turns, self.presences = window, turns, presences
+    def __init__(self, window: Window, until_ns: int, turns: tuple[Turn, ...], presences: tuple[Presence, ...]) -> None:
+        """What lies after until_ns is not known, so that nothing may be said to be missing there."""
+        self.window, self.end_ns, self.turns, self.presences = window, until_ns, turns, presences
 
     @property
     def start_ns(self) -> int:
         return self.window.start_ns
-
-    @property
-    def end_ns(self) -> int:
-        return self.window.end_ns
 
     @cached_property
     def robot_turns(self) -> tuple[Turn, ...]:
@@ -73,20 +70,30 @@ class History:
         self._robot_speech.update(((s.speech_id, s.state), s) for s in window.robot_speech)
         self._presences.update(((p.stamp_ns, p.source_topic), p) for p in window.presences)
         self._forget(window.end_ns - HISTORY_NS)
+        until_ns = _known_until_ns(window)
         turns = turns_of(
             (u for u in self._utterances.values() if u.start_ns < window.end_ns),
             (s for s in self._robot_speech.values() if s.stamp_ns < window.end_ns),
-            window.end_ns,
+            until_ns,
         )
         presences = sorted(
             (p for p in self._presences.values() if p.stamp_ns < window.end_ns), key=lambda p: p.stamp_ns
         )
-        return Scene(window, turns, tuple(presences))
+        return Scene(window, until_ns, turns, tuple(presences))
 
     def _forget(self, before_ns: int) -> None:
         _drop_old(self._utterances, before_ns)
         _drop_old(self._robot_speech, before_ns)
         _drop_old(self._presences, before_ns)
+
+
+def _known_until_ns(window: Window) -> int:
+    """Where a source is missing, silence after the last thing heard or seen means nothing."""
+    if not window.missing:
+        return window.end_ns
+    ends = [u.end_ns for u in window.utterances]
+    ends += [edge.stamp_ns for edge in window.robot_speech] + [seen.stamp_ns for seen in window.presences]
+    return max(min(max(ends, default=window.start_ns) + 1, window.end_ns), window.start_ns + 1)
 
 
 def _drop_old(kept: dict[K, V], before_ns: int) -> None:

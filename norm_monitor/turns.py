@@ -70,7 +70,7 @@ def _heard(utterance: Utterance) -> Turn:
 def _told(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
     started: dict[str, RobotSpeech] = {}
     told: list[Turn] = []
-    for edge in sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.START)):
+    for edge in sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.STOP)):
         if edge.state is SpeechEdge.START:
             started[edge.speech_id] = edge
         elif begun := started.pop(edge.speech_id, None):

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from norm_monitor.cues.finding import Findings, quoted, said
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import Scene
 
+LIKE_SPELT = 0.7
 _NAME = r"([A-Z][\w'’-]+)"
 _TOLD = re.compile(
-    rf"\b(?:my name is|my name's|call me|the name is|the name's)\s+{_NAME}"
+    rf"\b(?i:my name is|my name's|call me|the name is|the name's)\s+{_NAME}"
     rf"|\b(?:I am|I'm|I’m|this is)\s+{_NAME}(?=[,.!]|$| and\b)"
 )
 _TOLD_ZH = re.compile(r"我(?:叫|的名字是|姓名是)\s*([一-鿿]{1,4}?)(?=[，。！,.!]|$)")
@@ -80,7 +82,5 @@ def _called(text: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """A recogniser spells a name in several ways; the first letters and most of the rest must agree."""
-    one, other = one.lower(), other.lower()
-    shared = sum(a == b for a, b in zip(one, other, strict=False))
-    return one == other or (one[:2] == other[:2] and shared >= 0.6 * max(len(one), len(other)))
+    """A recogniser spells a name in several ways."""
+    return SequenceMatcher(None, one.lower(), other.lower()).ratio() >= LIKE_SPELT

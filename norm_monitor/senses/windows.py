@@ -78,6 +78,10 @@ class WindowCutter:
 
     def pass_by(self, source: str, watermark_ns: int) -> list[Window]:
         """Moves a source's watermark on, and gives the windows that close by it."""
+        return [*self.move_on(source, watermark_ns), *self.closing()]
+
+    def move_on(self, source: str, watermark_ns: int) -> list[Window]:
+        """Moves a source's watermark on; closing() then gives what closes. A jump back flushes, and gives that."""
         if source not in self._sources:
             raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
         before_ns = self._watermarks.get(source)
@@ -88,7 +92,7 @@ class WindowCutter:
             self._watermarks[source] = watermark_ns
             return flushed
         self._watermarks[source] = watermark_ns if before_ns is None else max(before_ns, watermark_ns)
-        return list(self._close())
+        return []
 
     def flush(self) -> list[Window]:
         """Closes whatever is still open, as at the end of a bag; sources that had not passed are marked missing."""
@@ -105,7 +109,8 @@ class WindowCutter:
         self._closed_ns: int | None = None
         self._kept_from_ns = -(2**63)
 
-    def _close(self) -> Iterator[Window]:
+    def closing(self) -> Iterator[Window]:
+        """The windows that can close, one by one: what is asked for in between is heeded in its order of time."""
         while (end_ns := self._next_end_ns()) is not None:
             complete = not self._behind(end_ns)
             overdue = self._lateness_ns is not None and max(self._watermarks.values()) >= end_ns + self._lateness_ns

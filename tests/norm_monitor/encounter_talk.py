@@ -1,0 +1,110 @@
+"""A conversation in seconds, as the senses would give it, and what the monitor makes of it."""
+
+from collections.abc import Iterable
+
+from norm_core.flag import SocialFlag
+from norm_core.presence import Face, Presence, PresenceState
+from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
+from norm_core.time import ReplayClock, s_to_ns
+from norm_monitor.cues.table import Table
+from norm_monitor.fusion import FusionConfig
+from norm_monitor.meaning import Meaning
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.windows import Entry, WindowCutter
+
+START_S = 1_000.0
+SOURCES = ("utterances", "robot_speech", "presence")
+
+
+def at(seconds: float) -> int:
+    return s_to_ns(START_S + seconds)
+
+
+def seconds(stamp_ns: int) -> float:
+    return stamp_ns / 1e9 - START_S
+
+
+def user(start_s: float, end_s: float, text: str, timing: Timing = Timing.SOURCE, person: str = "") -> list[Entry]:
+    return [
+        Utterance(
+            stamp_ns=at(start_s),
+            utterance_id=f"u{start_s}",
+            speaker=Speaker.USER,
+            speaker_id=person,
+            text=text,
+            start_ns=at(start_s),
+            end_ns=at(end_s),
+            timing=timing,
+            source_topic="audio",
+        )
+    ]
+
+
+def robot(start_s: float, end_s: float, text: str) -> list[Entry]:
+    return [
+        RobotSpeech(stamp_ns=at(start_s), speech_id=f"r{start_s}", state=SpeechEdge.START, text=text),
+        RobotSpeech(stamp_ns=at(end_s), speech_id=f"r{start_s}", state=SpeechEdge.STOP),
+    ]
+
+
+def seen(start_s: int, end_s: int, *, away_from_s: int | None = None, gone: bool = False) -> list[Entry]:
+    """Somebody before the camera once a second, turned away from some second on, or last seen at start_s."""
+    entries: list[Entry] = []
+    for second in range(start_s, end_s):
+        away = away_from_s is not None and second >= away_from_s
+        lost_s = second - start_s
+        state = PresenceState.PRESENT if not gone else PresenceState.LOST if lost_s < 2 else PresenceState.ABSENT
+        face = Face(left_ratio=0.4, top_ratio=0.3, width_ratio=0.2, height_ratio=0.3, confidence=0.9, looking_away=away)
+        entries.append(
+            Presence(
+                stamp_ns=at(second),
+                source_topic="camera",
+                state=state,
+                faces=() if gone else (face,),
+                since_ns=at(0),
+                last_seen_ns=at(start_s if gone else second),
+                away_since_ns=at(away_from_s) if away and away_from_s is not None else -1,
+            )
+        )
+    return entries
+
+
+def when_given(entry: Entry) -> int:
+    """When the senses give an entry: an utterance once it is over."""
+    return entry.end_ns if isinstance(entry, Utterance) else entry.stamp_ns
+
+
+class Watched:
+    """A monitor fed with an encounter, second by second."""
+
+    def __init__(self, meaning: Meaning, table: Table | None = None, fusion: FusionConfig | None = None) -> None:
+        self.clock = ReplayClock()
+        cutter = WindowCutter(SOURCES, lateness_ns=None)
+        self.monitor = Monitor(cutter, table or Table.shipped(), meaning, self.clock, fusion=fusion)
+
+    def watch(self, *parts: Iterable[Entry], until_s: float = 30.0) -> list[SocialFlag]:
+        """Every flag as it was published, in order."""
+        flags: list[SocialFlag] = []
+        entries = sorted((entry for part in parts for entry in part), key=when_given)
+        speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
+        ticks = [at(tick / 2) for tick in range(int(2 * until_s) + 1)]
+        for now_ns in sorted({*ticks, *map(when_given, entries)}):
+            for entry in entries:
+                if when_given(entry) == now_ns:
+                    self.monitor.add(entry)
+            flags += self._pass(now_ns, speaking)
+        return flags + self.monitor.flush()
+
+    def _pass(self, now_ns: int, speaking: list[tuple[int, int]]) -> list[SocialFlag]:
+        self.clock.advance_to(now_ns)
+        heard_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
+        return [
+            flag
+            for source in SOURCES
+            for flag in self.monitor.pass_by(source, heard_ns if source == "utterances" else now_ns)
+        ]
+
+
+def last_of(flags: list[SocialFlag]) -> dict[str, SocialFlag]:
+    """The newest flag of each cue."""
+    return {flag.cue_id: flag for flag in flags}

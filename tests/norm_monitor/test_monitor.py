@@ -1,0 +1,82 @@
+"""The monitor as a whole: the same input gives the same flags, whatever order and pace it comes in."""
+
+import random
+
+from encounter_talk import SOURCES, Watched, at, robot, seen, user, when_given
+
+from norm_core.flag import SocialFlag
+from norm_core.time import ReplayClock
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meanings
+from norm_monitor.monitor import Monitor
+from norm_monitor.scene import HISTORY_NS, History
+from norm_monitor.senses.windows import Entry, WindowCutter
+
+ENCOUNTER: list[Entry] = [
+    *user(1, 2, "Good morning!"),
+    *robot(2.5, 5, "Good morning, I'm Pepper, the reception robot."),
+    *user(6, 8, "Where can I buy a ticket?"),
+    *robot(13, 16, "You can buy it at the counter."),
+    *user(14, 17, "Excuse me, I asked about the ticket."),
+    *robot(20, 23, "You can buy it at the counter."),
+    *user(24, 25, "Thank you. Goodbye!"),
+    *robot(25.5, 27, "Goodbye, have a nice day."),
+    *seen(0, 28),
+]
+
+
+def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
+    """What parity compares: all but when it was decided."""
+    return [
+        (f.event_id, f.state, f.attributes, f.severity, f.onset_ns, f.offset_ns, f.evidence, f.rationale,
+         f.provenance.window_digest)
+        for f in flags
+    ]  # fmt: skip
+
+
+def at_once(meaning: Meanings, entries: list[Entry]) -> list[SocialFlag]:
+    """All entries first, then one jump of every watermark to the end."""
+    cutter = WindowCutter(SOURCES, lateness_ns=None)
+    monitor = Monitor(cutter, Table.shipped(), meaning, ReplayClock(at(0)))
+    for entry in entries:
+        monitor.add(entry)
+    flags = [flag for source in SOURCES for flag in monitor.pass_by(source, at(60))]
+    return flags + monitor.flush()
+
+
+def test_pace_and_order_change_no_flag(meaning: Meanings) -> None:
+    slowly = decided(Watched(meaning).watch(ENCOUNTER, until_s=60))
+    assert len({flag[0] for flag in slowly}) >= 5
+    shuffled = ENCOUNTER[:]
+    random.Random(7).shuffle(shuffled)
+    assert decided(at_once(meaning, sorted(ENCOUNTER, key=when_given))) == slowly
+    assert decided(at_once(meaning, shuffled)) == slowly
+
+
+def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
+    [flag, *_] = Watched(meaning).watch(ENCOUNTER)
+    assert len(flag.provenance.window_digest) == 64
+    assert flag.provenance.config_sha256 == Table.shipped().sha256()
+    assert not flag.provenance.window_late
+
+
+def test_an_hour_of_talk_is_kept_bounded(meaning: Meanings) -> None:
+    history = History()
+    cutter = WindowCutter(("utterances",), lateness_ns=None)
+    for second in range(0, 3_600, 4):
+        for entry in user(second, second + 2, f"Sentence number {second}."):
+            cutter.add(entry)
+        for window in cutter.pass_by("utterances", at(second + 3)):
+            scene = history.scene(window)
+    assert scene.turns[0].start_ns >= scene.end_ns - HISTORY_NS
+    assert len(scene.turns) <= HISTORY_NS // 4_000_000_000 + 2
+    assert cutter.held_entries <= 15
+
+
+def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: Meanings) -> None:
+    cutter = WindowCutter(SOURCES, lateness_ns=None)
+    monitor = Monitor(cutter, Table.shipped(), meaning, ReplayClock(at(0)))
+    for entry in user(0, 2, "Where can I buy a ticket?"):
+        monitor.add(entry)
+    flags = [flag for source in SOURCES for flag in monitor.pass_by(source, at(3))] + monitor.flush()
+    assert "no_response" not in {flag.cue_id for flag in flags}
