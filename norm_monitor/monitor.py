@@ -1,6 +1,6 @@
 """The monitor: what the senses give goes in with its stamps, flags come out. No clock decides what is found."""
 
-from norm_core.flag import SocialFlag
+from norm_core.flag import SocialFlag, Tier
 from norm_core.frame import Frame
 from norm_core.presence import Presence
 from norm_core.provenance import Provenance
@@ -12,9 +12,11 @@ from norm_monitor.cues.families import look
 from norm_monitor.cues.finding import Finding, LookAgain
 from norm_monitor.cues.table import Table
 from norm_monitor.fusion import Fusion, FusionConfig
+from norm_monitor.judge import Judgement
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import History
 from norm_monitor.senses.windows import Entry, WindowCutter
+from norm_monitor.triggers import Triggers
 
 
 class Monitor:
@@ -29,11 +31,13 @@ class Monitor:
         *,
         fusion: FusionConfig | None = None,
         provenance: Provenance | None = None,
+        judge_every_s: float = 30.0,
     ) -> None:
         self._cutter, self._table, self._meaning, self._clock = cutter, table, meaning, clock
         self._provenance = provenance or Provenance()
         self._history = History()
         self._fusion = Fusion(fusion or FusionConfig(), {name: cue.cooldown_s for name, cue in table.cues.items()})
+        self._triggers = Triggers(judge_every_s)
         self._presence: tuple[object, ...] = ()
 
     @property
@@ -56,18 +60,26 @@ class Monitor:
                 self._cutter.ask(max(at_ns, window.end_ns + 1))
         return flags
 
+    def windows_to_judge(self) -> list[Window]:
+        """The windows since the last call that the judge should see."""
+        return self._triggers.take()
+
     def flush(self) -> list[SocialFlag]:
         """The flags of whatever is still open, as at the end of a bag."""
         return [flag for window in self._cutter.flush() for flag in self._look(window)[0]]
 
+    def take_judgement(self, judgement: Judgement) -> SocialFlag | None:
+        """The flag that the judge's answer about a window makes or changes."""
+        if judgement.finding is None:
+            return None
+        return self._fusion.take(judgement.finding, judgement.provenance, self._clock.now_ns(), Tier.JUDGE)
+
     def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:
         """What to publish of a window, and when some cue wants to look again."""
         found = list(look(self._history.scene(window), self._table, self._meaning))
-        flags = (
-            self._fusion.take(finding, self._provenance_of(window), self._clock.now_ns())
-            for finding in found
-            if isinstance(finding, Finding)
-        )
+        findings = [finding for finding in found if isinstance(finding, Finding)]
+        self._triggers.see(window, findings)
+        flags = [self._fusion.take(f, self._provenance_of(window), self._clock.now_ns()) for f in findings]
         return [flag for flag in flags if flag], {again.at_ns for again in found if isinstance(again, LookAgain)}
 
     def _worth_a_look(self, entry: Entry) -> int | None:

@@ -1,0 +1,37 @@
+"""Which windows are worth a model's time: those in which a cue sees something new, and one on every slow beat."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from norm_core.time import s_to_ns
+from norm_core.window import Window
+from norm_monitor.cues.finding import Finding
+
+_REMEMBERED = 1_000
+
+
+class Triggers:
+    """A cue triggers by anything it finds, however unsure; what is below the floor for a flag is the judge's to say."""
+
+    def __init__(self, every_s: float) -> None:
+        """An every_s of 0 leaves it to the cues alone."""
+        self._every_ns = s_to_ns(every_s)
+        self._last_ns: int | None = None
+        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._due: list[Window] = []
+
+    def see(self, window: Window, findings: Iterable[Finding]) -> None:
+        """Notes the window where it is worth judging."""
+        new = [key for f in findings if (key := (f.cue_id, f.anchor)) not in self._seen]
+        self._seen.update(dict.fromkeys(new))
+        while len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        beat = self._every_ns > 0 and (self._last_ns is None or window.end_ns - self._last_ns >= self._every_ns)
+        if new or (beat and window.utterances):
+            self._last_ns = window.end_ns
+            self._due.append(window)
+
+    def take(self) -> list[Window]:
+        """What is due, once."""
+        due, self._due = self._due, []
+        return due

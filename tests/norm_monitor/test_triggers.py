@@ -1,0 +1,24 @@
+from test_fusion import finding
+
+from norm_core.time import NS_PER_S
+from norm_core.window import Window
+from norm_monitor.triggers import Triggers
+
+
+def window(end_s: int) -> Window:
+    return Window(start_ns=(end_s - 15) * NS_PER_S, end_ns=end_s * NS_PER_S)
+
+
+def test_something_new_is_judged_once() -> None:
+    triggers = Triggers(0)
+    for end_s in (15, 20, 25):
+        triggers.see(window(end_s), [finding(12)])
+    assert triggers.take() == [window(15)]
+    assert triggers.take() == []
+
+
+def test_a_window_with_nothing_in_it_is_not_judged() -> None:
+    triggers = Triggers(10)
+    for end_s in range(15, 100, 5):
+        triggers.see(window(end_s), [])
+    assert triggers.take() == []
