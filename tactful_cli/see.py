@@ -10,6 +10,7 @@ from rich.table import Table
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.frame import Frame
 from norm_core.jsonl import to_plain
+from norm_core.ledger import Ledger
 from norm_core.presence import Presence
 from norm_core.time import ReplayClock, ns_to_s
 from norm_monitor.senses.camera import Camera, CameraConfig
@@ -40,16 +41,17 @@ def see(
     except FaceWeightsMissingError as error:
         complain(f"faces are not looked for: {error}")
         finder = None
+    ledger = Ledger(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
     with BagReader(bag) as reader:
         topic = topic or _first_camera(reader, bag)
-        camera = Camera(topic, ReplayClock(), CameraConfig(keep_hz=keep_hz))
+        camera = Camera(topic, ReplayClock(), ledger, CameraConfig(keep_hz=keep_hz))
         tracker = PresenceTracker()
         rows: list[tuple[Frame, Presence | None]] = [
             (frame, tracker.follow(frame, finder.find(frame)) if finder else None)
             for frame in _frames(reader, topic, camera)
         ]
     if as_json:
-        counters = {counter.name: counter.count for counter in camera.ledger.counters()}
+        counters = {counter.name: counter.count for counter in ledger.counters}
         listed = [_plain(frame, presence) for frame, presence in rows]
         print_json(
             {
@@ -65,8 +67,10 @@ def see(
     for frame, presence in rows:
         table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
     out.print(table)
-    for fault in camera.ledger.counts():
-        err.print(camera.ledger.explain(fault))
+    for counter in ledger.counters:
+        err.print(f"{counter.name}: {counter.count}")
+    for reason in ledger.reasons:
+        err.print(reason)
 
 
 def _first_camera(reader: BagReader, bag: Path) -> str:

@@ -13,6 +13,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.frame import Frame
+from norm_core.ledger import Ledger
 from norm_core.presence import Presence
 from norm_core.time import ReplayClock, split_stamp
 from norm_monitor.senses.camera import Camera
@@ -41,7 +42,7 @@ def bag(tmp_path: Path) -> Path:
 
 
 def kept_by_the_pure_path(bag: Path) -> list[Frame]:
-    camera = Camera(TOPIC, ReplayClock())
+    camera = Camera(TOPIC, ReplayClock(), Ledger())
     with BagReader(bag) as reader:
         frames = [camera.see(picture_of(reader.decode(message))) for message in reader.messages([TOPIC])]
     return [frame for frame in frames if frame]
