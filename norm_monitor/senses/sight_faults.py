@@ -52,7 +52,7 @@ ADVICE: dict[SightFault, Advice] = {
         mend="synchronise the clocks (chrony), and look at the camera's cable and driver",
     ),
     SightFault.DECODE_FAILED: Advice(
-        cause="the bytes are no whole picture: a bad cable, a full bus or a wrong step",
+        cause="the bytes are no whole picture: a bad cable, a full USB bus or a wrong step",
         mend="look at the driver's log, and lower the resolution or the rate",
     ),
     SightFault.ZERO_SIZE: Advice(cause="the driver publishes before its camera gives pictures", mend="restart it"),

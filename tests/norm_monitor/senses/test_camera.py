@@ -10,7 +10,7 @@ from camera_messages import PERIOD_NS, START_NS, compressed, raw, scene
 from norm_core.ledger import Ledger
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.senses.camera import Camera, CameraConfig
-from norm_monitor.senses.picture import PictureError, decode
+from norm_monitor.senses.picture import Picture, PictureError, decode
 from norm_monitor.senses.ring import StaleInputError
 from norm_monitor.senses.sight_faults import ADVICE, SightFault
 
@@ -99,7 +99,16 @@ def test_jpeg_formats(stated: str) -> None:
     assert np.abs(decode(picture)[4:20, 4:28].astype(int) - (200, 40, 40)).max() < 20
 
 
+def torn(start: int, count: int, by: bytes = b"") -> Picture:
+    """A JPEG that keeps its markers and lost some bytes between them, as to a dropped packet."""
+    noise = np.random.default_rng(0).integers(0, 255, (96, 128, 3), np.uint8)
+    picture = compressed(START_NS, noise)
+    return replace(picture, data=picture.data[:start] + by + picture.data[start + count :])
+
+
 BAD = {
+    "torn": (torn(2000, 512), "DECODE_FAILED"),
+    "overwritten": (torn(2000, 512, bytes(512)), "DECODE_FAILED"),
     "cut short": (
         replace(compressed(START_NS, scene()), data=compressed(START_NS, scene()).data[:300]),
         "DECODE_FAILED",
@@ -124,6 +133,12 @@ def test_bad_pictures_are_counted_and_the_next_is_kept(name: str) -> None:
     assert good is not None and good.stamp_ns == START_NS + PERIOD_NS
     with pytest.raises(PictureError):
         decode(picture)
+
+
+def test_a_whole_jpeg_with_a_stray_byte_before_its_end_is_kept() -> None:
+    whole = torn(0, 0)
+    stray = replace(whole, data=whole.data[:-2] + b"\x01" + whole.data[-2:])
+    assert np.array_equal(decode(stray), decode(whole))
 
 
 def test_the_first_frame_of_each_second_is_kept() -> None:
