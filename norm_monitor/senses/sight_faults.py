@@ -85,5 +85,5 @@ def advise(fault: SightFault) -> str:
 
 def note(ledger: Ledger, fault: SightFault, detail: str = "") -> None:
     """Counts a fault, and states it for a while with its cause and what mends it."""
-    ledger.count(fault)
-    ledger.trouble(fault, Health.DEGRADED, advise(fault), latest=detail, lasting_s=LASTS_S)
+    ledger.count(fault.value)
+    ledger.trouble(fault.value, Health.DEGRADED, advise(fault), latest=detail, lasting_s=LASTS_S)

@@ -114,6 +114,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
         """Counts a condition once each time that it begins."""
         health = Health.STALE if fault is SightFault.STALE else Health.DEGRADED
         if not holds:
-            self.mended(fault)
-        elif self.trouble(fault, health, advise(fault)):
-            self.count(fault)
+            self.mended(fault.value)
+        elif self.trouble(fault.value, health, advise(fault)):
+            self.count(fault.value)
