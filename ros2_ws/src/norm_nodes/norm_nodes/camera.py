@@ -22,7 +22,7 @@ from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
-WATCH_PERIOD_S = 0.5
+WATCH_PERIOD_S = 1.0
 
 
 class CameraNodeConfig(CameraConfig):
