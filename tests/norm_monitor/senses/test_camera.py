@@ -1,5 +1,6 @@
 """What is kept of a camera's messages, and how bad ones are counted."""
 
+import gc
 from dataclasses import replace
 
 import cv2
@@ -209,6 +210,23 @@ def test_an_hour_of_camera_stays_within_the_ring() -> None:
         sizes.append((len(eye.ring), eye.ring.size_bytes))
     assert eye.kept == 3600
     assert max(count for count, _ in sizes) <= 50 and max(size for _, size in sizes) <= 20_000
+
+
+def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
+    eye, ledger = camera(CameraConfig(ring_s=60))
+    good, bad = compressed(START_NS, scene()), BAD["torn"][0]
+    held: list[int] = []
+    for second in range(3600):
+        at_ns = START_NS + second * NS_PER_S
+        eye.see(replace(bad, stamp_ns=at_ns))
+        for stamp_ns in (at_ns + PERIOD_NS, at_ns + PERIOD_NS, at_ns):
+            eye.see(replace(good, stamp_ns=stamp_ns, frame_id=f"camera{second}"))
+        if second % 600 == 120:
+            gc.collect()
+            held.append(sum(1 for _ in gc.get_objects()))
+    assert eye.kept == 3600 and counts(ledger)[SightFault.DECODE_FAILED] == 3600
+    assert len(eye.ring) <= 60 and len(ledger.reasons) <= len(SightFault)
+    assert max(held) - min(held) < 200
 
 
 def test_a_camera_that_vanishes_and_comes_back_is_kept_again_at_once() -> None:
