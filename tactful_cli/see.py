@@ -1,6 +1,7 @@
 """`tactful see`: what the camera path makes of a bag: kept frames, faults and faces."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,10 +47,12 @@ def see(
         topic = topic or _first_camera(reader, bag)
         camera = Camera(topic, ReplayClock(), ledger, CameraConfig(keep_hz=keep_hz))
         tracker = PresenceTracker()
-        rows: list[tuple[Frame, Presence | None]] = [
-            (frame, tracker.follow(frame, finder.find(frame)) if finder else None)
-            for frame in _frames(reader, topic, camera)
-        ]
+        rows: list[tuple[Frame, Presence | None]] = []
+        with err.status(f"{topic}: reading") as progress:
+            for frame in _frames(reader, topic, camera):
+                presence = tracker.follow(frame, finder.find(frame)) if finder else None
+                rows.append((replace(frame, tile_jpeg=b""), presence))  # without it, an hour takes a few megabytes
+                progress.update(f"{topic}: {len(rows)} frames kept of {camera.seen or len(rows)} seen")
     if as_json:
         counters = {counter.name: counter.count for counter in ledger.counters}
         listed = [_plain(frame, presence) for frame, presence in rows]
