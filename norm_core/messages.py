@@ -21,6 +21,7 @@ from norm_core.provenance import LatencySegment, Provenance
 from norm_core.speech import RobotSpeech, Utterance, Word
 from norm_core.status import Counter, MonitorStatus, QueueStatus
 from norm_core.time import join_stamp, split_stamp
+from norm_core.window import ClosedWindow
 
 T = TypeVar("T")
 
@@ -30,8 +31,9 @@ Make = Callable[[str, dict[str, Any]], Any]
 RECORDS: dict[str, type] = {
     f"norm_interfaces/msg/{cls.__name__}": cls
     for cls in (
-        Answer, CandidateJudgement, Counter, Decision, Episode, Evidence, Face, Frame, LatencySegment, MonitorStatus,
-        OtherAgent, Presence, Provenance, Query, QueueStatus, RobotSpeech, SocialFlag, Utterance, Viewpoint, Word,
+        Answer, CandidateJudgement, ClosedWindow, Counter, Decision, Episode, Evidence, Face, Frame, LatencySegment,
+        MonitorStatus, OtherAgent, Presence, Provenance, Query, QueueStatus, RobotSpeech, SocialFlag, Utterance,
+        Viewpoint, Word,
     )
 }  # fmt: skip
 

@@ -35,6 +35,39 @@ class Window:
                 raise ValueError(f"{stamp_ns} ns lies outside the window {self.start_ns} to {self.end_ns} ns")
 
 
+@record
+class ClosedWindow:
+    """That a window closed, and what it held: the contents travel on their own topics. stamp_ns is its end."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    start_ns: int
+    end_ns: int
+    sha256: str
+    frame_count: int
+    utterance_count: int
+    robot_speech_count: int
+    presence_count: int
+    late: bool = False
+    missing: tuple[str, ...] = ()
+
+
+def closed(window: Window) -> ClosedWindow:
+    """What is told of a window to those who do not hold its contents."""
+    return ClosedWindow(
+        stamp_ns=window.end_ns,
+        start_ns=window.start_ns,
+        end_ns=window.end_ns,
+        sha256=digest(window),
+        frame_count=len(window.frames),
+        utterance_count=len(window.utterances),
+        robot_speech_count=len(window.robot_speech),
+        presence_count=len(window.presences),
+        late=window.late,
+        missing=window.missing,
+    )
+
+
 def gather(
     start_ns: int,
     end_ns: int,

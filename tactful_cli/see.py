@@ -1,6 +1,7 @@
 """`tactful see`: what the camera path makes of a bag: kept frames, faults and faces."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from rich.table import Table
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.frame import Frame
 from norm_core.jsonl import to_plain
+from norm_core.ledger import Ledger
 from norm_core.presence import Presence
 from norm_core.time import ReplayClock, ns_to_s
 from norm_monitor.senses.camera import Camera, CameraConfig
@@ -40,16 +42,19 @@ def see(
     except FaceWeightsMissingError as error:
         complain(f"faces are not looked for: {error}")
         finder = None
+    ledger = Ledger(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
     with BagReader(bag) as reader:
         topic = topic or _first_camera(reader, bag)
-        camera = Camera(topic, ReplayClock(), CameraConfig(keep_hz=keep_hz))
+        camera = Camera(topic, ReplayClock(), ledger, CameraConfig(keep_hz=keep_hz))
         tracker = PresenceTracker()
-        rows: list[tuple[Frame, Presence | None]] = [
-            (frame, tracker.follow(frame, finder.find(frame)) if finder else None)
-            for frame in _frames(reader, topic, camera)
-        ]
+        rows: list[tuple[Frame, Presence | None]] = []
+        with err.status(f"{topic}: reading") as progress:
+            for frame in _frames(reader, topic, camera):
+                presence = tracker.follow(frame, finder.find(frame)) if finder else None
+                rows.append((replace(frame, tile_jpeg=b""), presence))  # without it, an hour takes a few megabytes
+                progress.update(f"{topic}: {len(rows)} frames kept of {camera.seen or len(rows)} seen")
     if as_json:
-        counters = {counter.name: counter.count for counter in camera.ledger.counters()}
+        counters = {counter.name: counter.count for counter in ledger.counters}
         listed = [_plain(frame, presence) for frame, presence in rows]
         print_json(
             {
@@ -65,8 +70,10 @@ def see(
     for frame, presence in rows:
         table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
     out.print(table)
-    for fault in camera.ledger.counts():
-        err.print(camera.ledger.explain(fault))
+    for counter in ledger.counters:
+        err.print(f"{counter.name}: {counter.count}")
+    for reason in ledger.reasons:
+        err.print(reason)
 
 
 def _first_camera(reader: BagReader, bag: Path) -> str:

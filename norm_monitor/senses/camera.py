@@ -8,11 +8,12 @@ from pydantic import Field
 
 from norm_core.config import Config
 from norm_core.frame import Frame
+from norm_core.ledger import Ledger
 from norm_core.time import Clock
 from norm_monitor.senses.picture import Picture, PictureError, Pixels, codec_of, decode
 from norm_monitor.senses.ring import FrameRing
 from norm_monitor.senses.sampler import Sampler
-from norm_monitor.senses.sight_faults import SightFault, SightLedger
+from norm_monitor.senses.sight_faults import SightFault, note
 
 
 class CameraConfig(Config):
@@ -31,10 +32,9 @@ class CameraConfig(Config):
 class Camera:
     """One camera topic, from messages in the order of arrival to frames."""
 
-    def __init__(self, topic: str, clock: Clock, config: CameraConfig | None = None) -> None:
-        self._topic, self._config = topic, config or CameraConfig()
-        self.ledger = SightLedger()
-        self.sampler = Sampler(self._config.keep_hz, self.ledger)
+    def __init__(self, topic: str, clock: Clock, ledger: Ledger, config: CameraConfig | None = None) -> None:
+        self._topic, self._ledger, self._config = topic, ledger, config or CameraConfig()
+        self.sampler = Sampler(self._config.keep_hz, ledger)
         self.ring = FrameRing(
             clock, self._config.ring_s, self._config.ring_frames, max(1, int(self._config.ring_mb * 1e6))
         )
@@ -54,7 +54,7 @@ class Camera:
         try:
             pixels = decode(picture)
         except PictureError as error:
-            self.ledger.note(error.fault, str(error)[:200])
+            note(self._ledger, error.fault, str(error)[:200])
             return None
         frame = self._frame(picture, pixels)
         self.sampler.keep(picture.stamp_ns)
@@ -65,7 +65,9 @@ class Camera:
     def _note_source(self, picture: Picture) -> None:
         source = (picture.frame_id, picture.encoding, picture.width_px, picture.height_px)
         if self._source not in (None, source):
-            self.ledger.note(SightFault.SOURCE_CHANGED, f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}")
+            note(
+                self._ledger, SightFault.SOURCE_CHANGED, f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}"
+            )
         self._source = source
 
     def _frame(self, picture: Picture, pixels: Pixels) -> Frame:

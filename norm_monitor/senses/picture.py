@@ -1,9 +1,11 @@
 """Camera messages as plain pictures, and their pixels as BGR."""
 
+import re
 from typing import Any
 
 import cv2
 import numpy as np
+import simplejpeg
 from numpy.typing import NDArray
 
 from norm_core.record import record
@@ -35,7 +37,8 @@ for _pattern in ("rggb", "bggr", "gbrg", "grbg"):
         _PACKED[f"bayer_{_pattern}{_bits}"] = (_bits // 8, 1, getattr(cv2, f"COLOR_Bayer{_pattern.upper()}2BGR"))
 _PLANAR = {"nv12": cv2.COLOR_YUV2BGR_NV12, "nv21": cv2.COLOR_YUV2BGR_NV21}
 _MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
-_JPEG_END = b"\xff\xd9"
+# Some cameras leave a few bytes between picture and end marker; where damage does, it leaves many.
+_STRAY_BYTES = re.compile(r": \d extraneous bytes")
 
 
 class PictureError(ValueError):
@@ -115,16 +118,26 @@ def _decode_compressed(picture: Picture) -> Pixels:
     found = next((name for name, magic in _MAGIC.items() if data[:8].tobytes().startswith(magic)), None)
     if found is None:
         raise PictureError(SightFault.DECODE_FAILED, f"format {picture.encoding!r}, yet neither JPEG nor PNG inside")
-    # A truncated JPEG decodes to a picture half grey; some cameras pad after the end marker.
-    if found == "jpeg" and _JPEG_END not in data[-1024:].tobytes():
-        raise PictureError(SightFault.DECODE_FAILED, "the JPEG is cut short")
-    pixels = cv2.imdecode(data, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+    pixels = decode_jpeg(data) if found == "jpeg" else cv2.imdecode(data, cv2.IMREAD_COLOR)
     if pixels is None:
         raise PictureError(SightFault.DECODE_FAILED, f"the {found} is damaged")
     # "compressed rgb8" says that the encoder was handed RGB as though it were BGR.
     if "compressed rgb" in picture.encoding.lower():
         pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
     return np.asarray(pixels, np.uint8)
+
+
+def decode_jpeg(data: Any) -> Pixels:
+    """A JPEG's pixels as BGR; one that is cut short or damaged, as far as JPEG can tell, is a PictureError.
+
+    Other decoders give a damaged JPEG as a picture that is grey or garbled from the damage on.
+    """
+    try:
+        return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=True), np.uint8)
+    except ValueError as error:
+        if not _STRAY_BYTES.search(str(error)):
+            raise PictureError(SightFault.DECODE_FAILED, str(error)) from error
+    return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=False), np.uint8)
 
 
 def _decode_raw(picture: Picture) -> Pixels:

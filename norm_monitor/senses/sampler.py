@@ -2,8 +2,9 @@
 
 from collections import deque
 
+from norm_core.ledger import Ledger
 from norm_core.time import NS_PER_S, ns_to_s
-from norm_monitor.senses.sight_faults import SightFault, SightLedger
+from norm_monitor.senses.sight_faults import SightFault, note
 
 JUMP_NS = 60 * NS_PER_S  # beyond this a step in stamps is a clock's, not a camera's
 _MANY = 60  # intervals from which the camera's own pace is read
@@ -13,7 +14,7 @@ _SLACK = 1.8  # a gap is longer than this many of the camera's intervals
 class Sampler:
     """Judges each stamp in the order of arrival; keep() confirms that a wanted frame could be used."""
 
-    def __init__(self, keep_hz: float, ledger: SightLedger) -> None:
+    def __init__(self, keep_hz: float, ledger: Ledger) -> None:
         if not keep_hz > 0:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
         self._period_ns = round(NS_PER_S / keep_hz)
@@ -43,18 +44,18 @@ class Sampler:
     def _follows(self, stamp_ns: int, latest_ns: int) -> bool:
         step_ns = stamp_ns - latest_ns
         if step_ns == 0:
-            self._ledger.note(SightFault.DUPLICATE)
+            note(self._ledger, SightFault.DUPLICATE)
             return False
         if step_ns < -JUMP_NS:
-            self._ledger.note(SightFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
+            note(self._ledger, SightFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
             self._kept_slot = None
             self.restarts += 1
             return True
         if step_ns < 0:
-            self._ledger.note(SightFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
+            note(self._ledger, SightFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
             return False
         if step_ns > JUMP_NS:
-            self._ledger.note(SightFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
+            note(self._ledger, SightFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
             return True
         self._look_for_gap(step_ns)
         return True
@@ -66,5 +67,5 @@ class Sampler:
             if step_ns > _SLACK * pace_ns:
                 missing = round(step_ns / pace_ns) - 1
                 self.missing_by_stamps += missing
-                self._ledger.note(SightFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
+                note(self._ledger, SightFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
         self._intervals_ns.append(step_ns)

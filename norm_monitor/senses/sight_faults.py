@@ -1,15 +1,16 @@
 """What can be wrong with a camera's messages: how each is counted, why it happens and what mends it."""
 
-from collections import Counter as Tally
 from enum import StrEnum
 
+from norm_core.ledger import Ledger
 from norm_core.record import record
-from norm_core.status import Counter
+from norm_core.status import Health
+
+LASTS_S = 10.0  # a fault that has not come again for this long is no longer stated, only counted
 
 
 class SightFault(StrEnum):
     STAMP_GAP = "stamp_gaps"
-    MESSAGE_LOST = "messages_lost"
     DUPLICATE = "duplicate_stamps"
     REORDERED = "reordered_stamps"
     JUMPED_BACK = "stamps_jumped_back"
@@ -19,6 +20,7 @@ class SightFault(StrEnum):
     UNKNOWN_ENCODING = "unknown_encodings"
     SOURCE_CHANGED = "source_changes"
     TWO_PUBLISHERS = "two_publishers"
+    RAW_BEST_EFFORT = "raw_best_effort"
     STALE = "stale_input"
 
 
@@ -28,13 +30,11 @@ class Advice:
     mend: str
 
 
-_LOSS = Advice(
-    cause="frames are lost on the way: best-effort raw images over the default shared memory lose most of theirs",
-    mend="subscribe to the compressed topic, or publish reliably",
-)
 ADVICE: dict[SightFault, Advice] = {
-    SightFault.STAMP_GAP: _LOSS,
-    SightFault.MESSAGE_LOST: _LOSS,
+    SightFault.STAMP_GAP: Advice(
+        cause="frames are lost on the way: best-effort raw images over the default shared memory lose most of theirs",
+        mend="subscribe to the compressed topic, or publish reliably",
+    ),
     SightFault.DUPLICATE: Advice(
         cause="the same stamp came twice, as from a relay or a bag played beside the camera",
         mend="end one of the two, or let the driver stamp each frame",
@@ -52,7 +52,7 @@ ADVICE: dict[SightFault, Advice] = {
         mend="synchronise the clocks (chrony), and look at the camera's cable and driver",
     ),
     SightFault.DECODE_FAILED: Advice(
-        cause="the bytes are no whole picture: a bad cable, a full bus or a wrong step",
+        cause="the bytes are no whole picture: a bad cable, a full USB bus or a wrong step",
         mend="look at the driver's log, and lower the resolution or the rate",
     ),
     SightFault.ZERO_SIZE: Advice(cause="the driver publishes before its camera gives pictures", mend="restart it"),
@@ -67,6 +67,10 @@ ADVICE: dict[SightFault, Advice] = {
     SightFault.TWO_PUBLISHERS: Advice(
         cause="more than one publisher is on the camera's topic", mend="end one, or remap it to a topic of its own"
     ),
+    SightFault.RAW_BEST_EFFORT: Advice(
+        cause="raw images are published best effort, and over the default shared memory most of such frames are lost",
+        mend="set transport to compressed and topic to the compressed one, or publish reliably",
+    ),
     SightFault.STALE: Advice(
         cause="no picture has come of late: the camera or its driver has stopped, or the topic's name is another",
         mend="look at the driver, at ros2 topic hz, and at ROS_DOMAIN_ID",
@@ -79,30 +83,7 @@ def advise(fault: SightFault) -> str:
     return f"{fault.value.replace('_', ' ')}: {ADVICE[fault].cause}; {ADVICE[fault].mend}"
 
 
-class SightLedger:
-    """Counts faults; its size does not grow with time."""
-
-    def __init__(self) -> None:
-        self._tally: Tally[SightFault] = Tally()
-        self._details: dict[SightFault, str] = {}
-
-    def note(self, fault: SightFault, detail: str = "", by: int = 1) -> None:
-        """Counts a fault and keeps its latest detail."""
-        self._tally[fault] += by
-        self._details[fault] = detail
-
-    def count(self, fault: SightFault) -> int:
-        return self._tally[fault]
-
-    def counts(self) -> dict[SightFault, int]:
-        return dict(self._tally)
-
-    def counters(self) -> tuple[Counter, ...]:
-        """Every fault that happened, by name."""
-        return tuple(Counter(name=fault.value, count=count) for fault, count in sorted(self._tally.items()))
-
-    def explain(self, fault: SightFault) -> str:
-        """One line for a person: what, why, and what to do."""
-        advice, detail = ADVICE[fault], self._details.get(fault, "")
-        what = f"{fault.value.replace('_', ' ')}: {self._tally[fault]}" + (f" ({detail})" if detail else "")
-        return f"{what}; {advice.cause}; {advice.mend}"
+def note(ledger: Ledger, fault: SightFault, detail: str = "") -> None:
+    """Counts a fault, and states it for a while with its cause and what mends it."""
+    ledger.count(fault.value)
+    ledger.trouble(fault.value, Health.DEGRADED, advise(fault), latest=detail, lasting_s=LASTS_S)

@@ -36,6 +36,17 @@ def test_the_health_is_the_worst_until_it_is_mended() -> None:
     assert ledger.health is Health.STALE
 
 
+def test_a_passing_trouble_is_stated_with_its_latest_particular_until_it_has_passed() -> None:
+    now_s, news = [0.0], []
+    ledger = Ledger(lambda health, reason: news.append(reason), lambda: now_s[0])
+    for latest in ("first", "second"):
+        ledger.trouble("gap", Health.DEGRADED, "a gap", latest=latest, lasting_s=10)
+    assert ledger.reasons == ("a gap (second)",) and news == ["a gap (first)"]
+    now_s[0] = 10.0
+    assert (ledger.reasons, ledger.health) == ((), Health.OK)
+    assert ledger.trouble("gap", Health.DEGRADED, "a gap", lasting_s=10) and len(news) == 2
+
+
 def test_beginning_anew_forgets_all() -> None:
     ledger = Ledger()
     ledger.queue("q", 1, Policy.REFUSE).put(1)

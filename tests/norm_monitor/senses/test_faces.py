@@ -6,6 +6,7 @@ import pytest
 from camera_messages import START_NS, close, compressed, face_image, rotated, scene
 
 from norm_core.frame import Frame
+from norm_core.ledger import Ledger
 from norm_core.presence import Face, PresenceState
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.senses.camera import Camera
@@ -19,7 +20,9 @@ HEAD = np.array([(-4, -3, 0), (4, -3, 0), (-2, 4, 0), (2, 4, 0), (0, -8, 0), (0,
 
 
 def kept(image: np.ndarray, at_s: int = 0) -> Frame:
-    frame = Camera("/camera", ReplayClock()).see(compressed(START_NS + at_s * NS_PER_S, np.ascontiguousarray(image)))
+    frame = Camera("/camera", ReplayClock(), Ledger()).see(
+        compressed(START_NS + at_s * NS_PER_S, np.ascontiguousarray(image))
+    )
     assert frame is not None
     return frame
 

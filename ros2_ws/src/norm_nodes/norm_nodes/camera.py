@@ -1,18 +1,17 @@
 """A camera's topic in, kept frames and presence out."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
-from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import CompressedImage, Image
 
 from norm_core.frame import Frame
 from norm_core.presence import Presence
-from norm_core.status import Health, MonitorStatus
+from norm_core.status import Health
 from norm_monitor.senses.camera import Camera, CameraConfig
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
@@ -23,8 +22,7 @@ from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
-WATCH_PERIOD_S = 0.5
-MENDED_AFTER_S = 10.0  # a fault that has not come again for this long is no longer in the status
+WATCH_PERIOD_S = 1.0
 
 
 class CameraNodeConfig(CameraConfig):
@@ -59,18 +57,14 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def open(self) -> None:
         config = self.config
-        self._camera = Camera(config.topic, self.clock, config)
+        self._camera = Camera(config.topic, self.clock, self.ledger, config)
         self._tracker = PresenceTracker(config.left_after_s)
         self._finder = self._load_finder() if config.faces else None
         self._frames = self.offer(Frame, "frames", EVENTS, "kept frames, one a second by default")
         self._presence = self.offer(Presence, "presence", EVENTS, "who is before the camera, for each kept frame")
         type_ = CompressedImage if config.transport == "compressed" else Image
-        events = SubscriptionEventCallbacks(message_lost=self._on_lost)
-        self._subscription = self.listen(type_, config.topic, self._on_image, SENSOR, "the camera", events=events)
+        self._subscription = self.listen(type_, config.topic, self._on_image, SENSOR, "the camera")
         self._arrived_s = time.monotonic()
-        self._stale = False
-        self._counted: dict[SightFault, int] = {}
-        self._happened_s: dict[SightFault, float] = {}
         self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def start(self) -> None:
@@ -83,12 +77,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
     def close(self) -> None:
         self.destroy_timer(self._timer)
         self._finder = None
-
-    def status(self) -> MonitorStatus:
-        status = super().status()
-        if self._camera is None:
-            return status
-        return replace(status, counters=(*status.counters, *self._camera.ledger.counters()))
 
     def _load_finder(self) -> FaceFinder | None:
         config = self.config
@@ -112,29 +100,20 @@ class CameraNode(NormNode[CameraNodeConfig]):
         if self._finder:
             self._presence.publish(to_ros(self._tracker.follow(frame, self._finder.find(frame))))
 
-    def _on_lost(self, event: Any) -> None:
-        if self._camera:
-            self._camera.ledger.note(SightFault.MESSAGE_LOST, by=event.total_count_change)
-
     def _watch(self) -> None:
         """Status alone hangs on this timer; no frame does."""
-        if not self._active or self._camera is None:
+        if not self._active:
             return
-        now_s, ledger = time.monotonic(), self._camera.ledger
-        stale = now_s - self._arrived_s > self.config.stale_after_s
-        if stale and not self._stale:
-            ledger.note(SightFault.STALE, self.config.topic)
-        self._stale = stale
-        if self.count_publishers(self._subscription.topic_name) > 1:
-            ledger.note(SightFault.TWO_PUBLISHERS)
-        for fault, count in ledger.counts().items():
-            if self._counted.get(fault) != count:
-                self._happened_s[fault] = now_s
-        self._counted = ledger.counts()
-        for fault, happened_s in self._happened_s.items():
-            health = Health.STALE if fault is SightFault.STALE else Health.DEGRADED
-            lasting = self._stale if fault is SightFault.STALE else now_s - happened_s < MENDED_AFTER_S
-            if lasting:
-                self.trouble(fault, health, advise(fault))
-            else:
-                self.mended(fault)
+        self._state_while(SightFault.STALE, time.monotonic() - self._arrived_s > self.config.stale_after_s)
+        publishers = self.get_publishers_info_by_topic(self._subscription.topic_name)
+        self._state_while(SightFault.TWO_PUBLISHERS, len(publishers) > 1)
+        best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)
+        self._state_while(SightFault.RAW_BEST_EFFORT, self.config.transport == "raw" and best_effort)
+
+    def _state_while(self, fault: SightFault, holds: bool) -> None:
+        """Counts a condition once each time that it begins."""
+        health = Health.STALE if fault is SightFault.STALE else Health.DEGRADED
+        if not holds:
+            self.mended(fault.value)
+        elif self.trouble(fault.value, health, advise(fault)):
+            self.count(fault.value)

@@ -37,6 +37,7 @@ from norm_nodes.heartbeat import (
 C = TypeVar("C", bound=Config)
 
 NAMESAKE_FORGOTTEN_S = 3 * HEARTBEAT_S
+LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 
 
 class NormNode(LifecycleNode, Generic[C]):
@@ -56,7 +57,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
         self._namesake_heard_s = -math.inf
-        self._ledger = Ledger()
+        self.ledger = Ledger(self._log)
         self._held: list[Callable[[], object]] = []
         self._state = NodeState.UNCONFIGURED
         parameters.declare(self, self.config_model)
@@ -99,13 +100,11 @@ class NormNode(LifecycleNode, Generic[C]):
         callback: Callable[[Any], None],
         qos: QoSProfile,
         description: str,
-        *,
-        events: SubscriptionEventCallbacks | None = None,
     ) -> Any:
         """A subscription to a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
         subscription = super().create_subscription(
-            message_type, topic, callback, qos, event_callbacks=events or self.loss_events(topic)
+            message_type, topic, callback, qos, event_callbacks=self.loss_events(topic)
         )
         self._held.append(lambda: self.destroy_subscription(subscription))
         self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
@@ -116,13 +115,12 @@ class NormNode(LifecycleNode, Generic[C]):
 
         def lost(event: Any) -> None:
             self.count("messages_lost", event.total_count_change)
-            self.trouble(
-                f"loss on {topic}",
-                Health.DEGRADED,
-                f"messages on {topic} were lost: the machine is too slow for them, or a best-effort publisher sends "
-                "larger messages than its shared memory holds (for images use the compressed topic)",
-            )
+            self.ledger.trouble(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
 
+        advice = (
+            f"messages on {topic} were lost: the machine is too slow for them, or a best-effort publisher sends "
+            "larger messages than its shared memory holds (for images use the compressed topic)"
+        )
         return SubscriptionEventCallbacks(message_lost=lost)
 
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
@@ -134,23 +132,18 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def bounded_queue(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> BoundedQueue[Any]:
         """A queue whose depth and drops stand in the status until close."""
-        return self._ledger.queue(name, capacity, policy)
+        return self.ledger.queue(name, capacity, policy)
 
     def count(self, name: str, by: int = 1) -> None:
         """Adds to a counter of the status; from any thread."""
-        self._ledger.count(name, by)
+        self.ledger.count(name, by)
 
-    def trouble(self, about: str, health: Health, reason: str) -> None:
+    def trouble(self, about: str, health: Health, reason: str) -> bool:
         """States in the status, until mended, that something is not well and what mends it; from any thread."""
-        if self._ledger.trouble(about, health, reason):
-            log = self.get_logger()
-            if health is Health.FAILED:
-                log.error(reason)
-            else:
-                log.warning(reason)
+        return self.ledger.trouble(about, health, reason)
 
     def mended(self, about: str) -> None:
-        self._ledger.mended(about)
+        self.ledger.mended(about)
 
     def status(self) -> MonitorStatus:
         """The heartbeat as it would be sent now."""
@@ -158,14 +151,14 @@ class NormNode(LifecycleNode, Generic[C]):
             stamp_ns=self.clock.now_ns(),
             node=self.get_fully_qualified_name(),
             state=self._state,
-            health=self._ledger.health,
-            reasons=self._ledger.reasons,
+            health=self.ledger.health,
+            reasons=self.ledger.reasons,
             software_version=__version__,
             config_sha256=self.config.sha256(),
             instance_id=self.instance_id,
             started_ns=self.started_ns,
-            queues=self._ledger.queues,
-            counters=self._ledger.counters,
+            queues=self.ledger.queues,
+            counters=self.ledger.counters,
         )
 
     def beat(self) -> None:
@@ -209,9 +202,15 @@ class NormNode(LifecycleNode, Generic[C]):
             self._clean_up()
             self._state = NodeState.UNCONFIGURED
 
+    def _log(self, health: Health, reason: str) -> None:
+        if health is Health.FAILED:
+            self.get_logger().error(reason)
+        else:
+            self.get_logger().warning(reason)
+
     def _configure(self) -> None:
         self.config = parameters.read(self, self.config_model)
-        self._ledger.begin_anew()
+        self.ledger.begin_anew()
         try:
             self.open()
         except BaseException:
@@ -223,7 +222,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self.close()
         finally:
             self._release()
-        self._ledger.begin_anew()
+        self.ledger.begin_anew()
 
     def _release(self) -> None:
         while self._held:

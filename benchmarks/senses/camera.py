@@ -1,0 +1,240 @@
+"""What the camera node costs beside a plain rclpy subscriber that decodes every frame, and how many frames it loses.
+
+Both listen to one publisher of 640x480 pictures at 30 Hz at the same time, so that their ratio holds on a busy
+machine too. Run it in the environment: eval "$(./tactful env)"; python benchmarks/senses/camera.py
+"""
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import rclpy
+from norm_nodes.convert import from_ros, record_class
+from norm_nodes.endpoint import SENSOR
+from norm_nodes.heartbeat import STATUS_QOS
+from rclpy.executors import SingleThreadedExecutor
+from sensor_msgs.msg import CompressedImage, Image
+
+from norm_core.ledger import Ledger
+from norm_core.status import MonitorStatus
+from norm_core.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera import Camera
+from norm_monitor.senses.faces import FaceFinder
+from norm_monitor.senses.picture import Picture
+from sim_replays.domain import claimed_domain
+from sim_replays.processes import NodeProcess
+
+WIDTH_PX, HEIGHT_PX, RATE_HZ = 640, 480, 30
+TOPIC = "/camera/image"
+PATIENCE_S = 60.0
+
+
+def picture() -> np.ndarray:
+    """The photograph that scikit-image carries, or noise on a slope where it is absent."""
+    package = find_spec("skimage")
+    path = Path(package.origin).parent / "data/astronaut.png" if package and package.origin else None
+    image = cv2.imread(str(path)) if path else None
+    if image is None:
+        slope = np.add.outer(np.arange(HEIGHT_PX), np.arange(WIDTH_PX)) // 5
+        image = np.repeat((slope % 256).astype(np.uint8)[:, :, None], 3, 2)
+    return np.asarray(cv2.resize(image, (WIDTH_PX, HEIGHT_PX)), np.uint8)
+
+
+def jpeg() -> bytes:
+    return bytes(cv2.imencode(".jpg", picture(), (cv2.IMWRITE_JPEG_QUALITY, 85))[1])
+
+
+def message(transport: str) -> Any:
+    if transport == "jpeg":
+        return CompressedImage(format="jpeg", data=jpeg())
+    rgb = np.ascontiguousarray(picture()[:, :, ::-1])
+    return Image(encoding="rgb8", width=WIDTH_PX, height=HEIGHT_PX, step=3 * WIDTH_PX, data=rgb.tobytes())
+
+
+def publish(transport: str, seconds: float) -> None:
+    """Publishes to two subscribers and prints how many were sent."""
+    node = rclpy.create_node("benchmark_camera")
+    publisher = node.create_publisher(type(message(transport)), TOPIC, SENSOR)
+    image, deadline_s = message(transport), time.monotonic() + PATIENCE_S
+    while publisher.get_subscription_count() < 2:
+        if time.monotonic() > deadline_s:
+            sys.exit("the two subscribers were not discovered")
+        time.sleep(0.05)
+    time.sleep(1.0)  # their side of the match
+    print("started", flush=True)
+    started_s = time.monotonic()
+    for index in range(round(seconds * RATE_HZ)):
+        time.sleep(max(0.0, started_s + index / RATE_HZ - time.monotonic()))
+        image.header.stamp = node.get_clock().now().to_msg()
+        publisher.publish(image)
+    print(json.dumps({"sent": round(seconds * RATE_HZ), "took_s": time.monotonic() - started_s}), flush=True)
+    time.sleep(1.0)  # so that the last ones leave
+
+
+def decode_all(transport: str) -> None:
+    """The plain subscriber; prints how many it decoded once it is told to end."""
+    node, decoded = rclpy.create_node("benchmark_plain"), [0]
+
+    def take(image: Any) -> None:
+        if transport == "jpeg":
+            cv2.imdecode(np.frombuffer(image.data, np.uint8), cv2.IMREAD_COLOR)
+        else:
+            cv2.cvtColor(np.frombuffer(image.data, np.uint8).reshape(HEIGHT_PX, WIDTH_PX, 3), cv2.COLOR_RGB2BGR)
+        decoded[0] += 1
+
+    node.create_subscription(type(message(transport)), TOPIC, take, SENSOR)
+    executor, ended = SingleThreadedExecutor(), []
+    executor.add_node(node)
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
+    while not ended:
+        executor.spin_once(timeout_sec=0.2)
+    print(json.dumps({"decoded": decoded[0]}), flush=True)
+
+
+@contextmanager
+def role(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--role", name, *arguments], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
+    """The camera node beside the plain subscriber for some seconds."""
+    statuses: list[MonitorStatus] = []
+    ros_transport = "compressed" if transport == "jpeg" else "raw"
+    parameters = {"camera": {"topic": TOPIC, "transport": ros_transport, "faces": faces}}
+    with claimed_domain() as domain_id:
+        os.environ["ROS_DOMAIN_ID"] = str(domain_id)
+        rclpy.init(domain_id=domain_id)
+        node = rclpy.create_node("benchmark")
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        node.create_subscription(
+            record_class(MonitorStatus),
+            "/tactful/status",
+            lambda status: statuses.append(from_ros(MonitorStatus, status)),
+            STATUS_QOS,
+        )
+        shared = ("--transport", transport, "--seconds", str(seconds))
+        with NodeProcess(["camera"], parameters, domain_id) as camera, role("plain", *shared) as plain:
+            with role("publish", *shared) as publisher:
+                assert publisher.stdout and plain.stdout
+                if publisher.stdout.readline().strip() != "started":
+                    raise RuntimeError("the publisher did not start")
+                pids = {"camera": camera.pid, "plain": plain.pid}
+                before, began_s = {name: cpu_s(pid) for name, pid in pids.items()}, time.monotonic()
+                early_mb = rss_mb(camera.pid)
+                while publisher.poll() is None:
+                    executor.spin_once(timeout_sec=0.5)
+                took_s = time.monotonic() - began_s
+                used = {name: 100 * (cpu_s(pid) - before[name]) / took_s for name, pid in pids.items()}
+                sent = json.loads(publisher.stdout.readline())["sent"]
+            memory_mb, told = rss_mb(camera.pid), len(statuses)
+            while len(statuses) < told + 2:
+                executor.spin_once(timeout_sec=0.5)
+            plain.terminate()
+            decoded = json.loads(plain.stdout.readline())["decoded"]
+        rclpy.try_shutdown()
+    counted = {counter.name: counter.count for counter in statuses[-1].counters}
+    return {
+        "transport": transport,
+        "faces": faces,
+        "seconds": seconds,
+        "camera_percent": round(used["camera"], 2),
+        "plain_percent": round(used["plain"], 2),
+        "ratio": round(used["camera"] / used["plain"], 3),
+        "sent": sent,
+        "camera_lost": sent - counted.get("images_received", 0),
+        "plain_lost": sent - decoded,
+        "rss_mb_at_start": round(early_mb),
+        "rss_mb_at_end": round(memory_mb),
+        "counted": counted,
+    }
+
+
+def steps(rounds: int = 100) -> dict[str, float]:
+    """Median milliseconds of one thread's CPU time for each kept frame."""
+    cv2.setNumThreads(1)
+    camera, finder, data = Camera("/c", ReplayClock(), Ledger()), FaceFinder(), jpeg()
+    keep_ms, find_ms = [], []
+    for index in range(rounds):
+        image = Picture(stamp_ns=index * NS_PER_S, frame_id="c", encoding="jpeg", compressed=True, data=data)
+        began_s = time.thread_time()
+        frame = camera.see(image)
+        kept_s = time.thread_time()
+        assert frame is not None
+        finder.find(frame)
+        keep_ms.append((kept_s - began_s) * 1e3)
+        find_ms.append((time.thread_time() - kept_s) * 1e3)
+    both = sorted(a + b for a, b in zip(keep_ms, find_ms, strict=True))
+    return {
+        "keep_ms": round(statistics.median(keep_ms), 1),
+        "faces_ms": round(statistics.median(find_ms), 1),
+        "both_ms": round(statistics.median(both), 1),
+        "both_p95_ms": round(both[int(0.95 * rounds)], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long JPEG frames are counted for loss")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long each of the shorter rows takes")
+    parser.add_argument("--json", type=Path, default=Path("camera.json"), help="where the figures are written")
+    parser.add_argument("--role", choices=("publish", "plain"), help=argparse.SUPPRESS)
+    parser.add_argument("--transport", default="jpeg", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.role:
+        rclpy.init()
+        if options.role == "publish":
+            publish(options.transport, options.seconds)
+        else:
+            decode_all(options.transport)
+        rclpy.try_shutdown()
+        return
+    figures: dict[str, Any] = {"cores": os.cpu_count(), "load_before": os.getloadavg()[0], "steps": steps(), "rows": []}
+    print("CPU ms a kept frame:", figures["steps"])
+    print("transport faces seconds  camera%  plain%  ratio   sent  lost  plain-lost  RSS MB", flush=True)
+    rows = [("jpeg", options.seconds, False), ("rgb8", options.seconds, False), ("jpeg", options.seconds, True)]
+    if options.minutes:
+        rows.append(("jpeg", 60 * options.minutes, True))
+    for transport, seconds, faces in rows:
+        row = measure(transport, seconds, faces)
+        figures["rows"].append(row)
+        print(
+            f"{transport:9} {faces!s:5} {seconds:7.0f} {row['camera_percent']:8.2f} {row['plain_percent']:7.2f} "
+            f"{row['ratio']:6.2f} {row['sent']:6} {row['camera_lost']:5} {row['plain_lost']:11} "
+            f"{row['rss_mb_at_start']} to {row['rss_mb_at_end']}",
+            flush=True,
+        )
+        options.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The camera node over real DDS keeps what the pure path keeps of the same bag, and `tactful see` says so."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from camera_messages import PERIOD_NS, START_NS, compressed, scene
+
+from norm_core.bags.reader import BagReader
+from norm_core.bags.types import make
+from norm_core.bags.writer import BagWriter
+from norm_core.frame import Frame
+from norm_core.ledger import Ledger
+from norm_core.presence import Presence
+from norm_core.status import Health
+from norm_core.time import NS_PER_S, ReplayClock, split_stamp
+from norm_monitor.senses.camera import Camera
+from norm_monitor.senses.picture import picture_of
+from sim_replays.processes import NodeProcess
+
+TOPIC = "/camera/image_raw/compressed"
+COUNT, CORRUPT = 195, (0, 121, 122)
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    """6.5 s at 30 Hz; some of the frames that would be kept are damaged."""
+    jpeg = compressed(0, scene(640, 480)).data
+    with BagWriter(tmp_path / "bag") as writer:
+        for index in range(COUNT):
+            stamp_ns = START_NS + index * PERIOD_NS
+            sec, nanosec = split_stamp(stamp_ns)
+            stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
+            header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": "camera"})
+            data = jpeg[:1000] if index in CORRUPT else jpeg
+            values = {"header": header, "format": "jpeg", "data": data}
+            writer.write_message(TOPIC, make("sensor_msgs/msg/CompressedImage", values), stamp_ns)
+    return tmp_path / "bag"
+
+
+def kept_by_the_pure_path(bag: Path) -> list[Frame]:
+    camera = Camera(TOPIC, ReplayClock(), Ledger())
+    with BagReader(bag) as reader:
+        frames = [camera.see(picture_of(reader.decode(message))) for message in reader.messages([TOPIC])]
+    return [frame for frame in frames if frame]
+
+
+class Driver:
+    """A camera's driver in the test's own process: a picture a second of stamp time at each call."""
+
+    def __init__(self, observer: Any, start_ns: int, transport: str = "compressed", reliable: bool = True) -> None:
+        from rclpy.qos import QoSProfile, ReliabilityPolicy
+        from sensor_msgs.msg import CompressedImage, Image
+
+        quality = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
+        self._node, self._stamp_ns = observer.node, start_ns
+        if transport == "raw":
+            self._message = Image(encoding="bgr8", width=64, height=48, step=192, data=scene().tobytes())
+        else:
+            self._message = CompressedImage(format="jpeg", data=compressed(0, scene()).data)
+        self._publisher = self._node.create_publisher(
+            type(self._message), TOPIC, QoSProfile(depth=30, reliability=quality)
+        )
+
+    def send(self, data: bytes | None = None, step_ns: int = NS_PER_S) -> bool:
+        self._stamp_ns += step_ns
+        stamp = self._message.header.stamp
+        stamp.sec, stamp.nanosec = split_stamp(self._stamp_ns)
+        if data is not None:
+            self._message.data = data
+        self._publisher.publish(self._message)
+        return True
+
+    def end(self) -> None:
+        self._node.destroy_publisher(self._publisher)
+
+
+def camera(domain_id: int, **parameters: Any) -> NodeProcess:
+    return NodeProcess(["camera"], {"camera": {"topic": TOPIC, "faces": False, **parameters}}, domain_id)
+
+
+def stated(observer: Any, words: str) -> None:
+    """Waits until the latest heartbeat says so."""
+    observer.until(lambda: any(words in reason for reason in observer.statuses[-1].reasons), f"the status: {words}")
+
+
+@pytest.mark.ros
+def test_a_camera_that_vanishes_is_stale_and_well_again_when_it_comes_back(domain_id: int, observer: Any) -> None:
+    statuses = observer.watch_status()
+    with camera(domain_id, stale_after_s=0.5):
+        driver = Driver(observer, START_NS)
+        observer.until(lambda: driver.send() and observer.counted("frames_kept") >= 1, "a frame")
+        driver.end()
+        observer.until(lambda: statuses[-1].health is Health.STALE, "a stale status")
+        kept, driver = observer.counted("frames_kept"), Driver(observer, START_NS + 3600 * NS_PER_S)
+        observer.until(lambda: driver.send() and observer.counted("frames_kept") > kept, "a frame after it came back")
+        observer.until(lambda: driver.send() and statuses[-1].health is not Health.STALE, "a status no longer stale")
+        assert observer.counted("stale_input") >= 1 and observer.counted("stamps_jumped_forward") == 1
+
+
+@pytest.mark.ros
+def test_two_publishers_are_named(domain_id: int, observer: Any) -> None:
+    observer.watch_status()
+    with camera(domain_id):
+        drivers = [Driver(observer, START_NS + index) for index in range(2)]
+        observer.until(lambda: drivers[0].send() and observer.counted("two_publishers") == 1, "the second one")
+        stated(observer, "more than one publisher")
+
+
+@pytest.mark.ros
+def test_raw_best_effort_is_named_with_what_mends_it(domain_id: int, observer: Any) -> None:
+    observer.watch_status()
+    with camera(domain_id, transport="raw"):
+        driver = Driver(observer, START_NS, "raw", reliable=False)
+        observer.until(lambda: driver.send() and observer.counted("frames_kept") >= 1, "a frame")
+        observer.until(lambda: observer.counted("raw_best_effort") == 1, "the advice")
+        stated(observer, "set transport to compressed")
+
+
+@pytest.mark.ros
+def test_bad_pictures_are_named_and_not_fatal(domain_id: int, observer: Any) -> None:
+    observer.watch_status()
+    with camera(domain_id) as process:
+        driver, good = Driver(observer, START_NS), compressed(0, scene()).data
+        observer.until(lambda: driver.send() and observer.counted("frames_kept") >= 1, "a frame")
+        for data in (good[:200], b"", b"not a picture"):
+            driver.send(data)
+        kept = observer.counted("frames_kept")
+        observer.until(lambda: driver.send(good) and observer.counted("frames_kept") > kept, "the next good one")
+        observer.until(lambda: observer.counted("decode_failures") == 2, "two decode failures")
+        assert observer.counted("zero_size_images") == 1 and process.is_running()
+
+
+@pytest.mark.ros
+def test_messages_that_the_middleware_lost_are_counted_and_their_cause_named(domain_id: int) -> None:
+    import rclpy
+    from norm_nodes.camera import CameraNode
+
+    rclpy.init(domain_id=domain_id)
+    try:
+        node = CameraNode()
+        lost = node.loss_events(TOPIC).message_lost
+        assert lost is not None
+        for count in (2, 3):
+            lost(SimpleNamespace(total_count_change=count))
+        status = node.status()
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+    assert [c.count for c in status.counters if c.name == "messages_lost"] == [5]
+    assert status.health is Health.DEGRADED and "use the compressed topic" in status.reasons[0]
+
+
+@pytest.mark.ros
+def test_the_node_keeps_what_the_pure_path_keeps(bag: Path, tmp_path: Path, domain_id: int, observer: Any) -> None:
+    received = tmp_path / "received"
+    observer.watch_status()
+    topics = ["/tactful/frames", "/tactful/presence"]
+    with (
+        NodeProcess(["camera"], {"camera": {"topic": TOPIC}}, domain_id),
+        NodeProcess(["bag_recorder"], {"bag_recorder": {"bag": str(received), "topics": topics}}, domain_id),
+    ):
+        # The player sees that the camera listens to it; that the recorder listens to the camera, it cannot see.
+        warm_up = Driver(observer, START_NS - 3600 * NS_PER_S)
+        observer.until(lambda: warm_up.send() and observer.counted("messages_recorded") >= 2, "a recorded frame")
+        warm_up.end()
+        with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag)}}, domain_id) as player:
+            assert player.wait(60) == 0
+    with BagReader(received) as reader:
+        records = [reader.decode(message) for message in reader.messages(topics)]
+    frames = [r for r in records if isinstance(r, Frame) and r.stamp_ns >= START_NS]
+    expected = kept_by_the_pure_path(bag)
+    assert frames == expected
+    stamps = [r.stamp_ns for r in records if isinstance(r, Presence) and r.stamp_ns >= START_NS]
+    assert stamps == [frame.stamp_ns for frame in expected]
+
+
+def test_see_tells_frames_and_faults(bag: Path) -> None:
+    command = [sys.executable, "-m", "tactful_cli", "see", str(bag), "--json", "--no-faces"]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert told["images"] == COUNT and told["faults"] == {"decode_failures": len(CORRUPT)}
+    stamps = [frame["stamp_ns"] for frame in told["frames"]]
+    assert stamps == [frame.stamp_ns for frame in kept_by_the_pure_path(bag)]
