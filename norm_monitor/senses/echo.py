@@ -6,8 +6,8 @@ from statistics import median
 
 import numpy as np
 
-from norm_monitor.senses.microphone import RATE_HZ
 from norm_core.time import NS_PER_S
+from norm_monitor.senses.microphone import RATE_HZ
 from norm_monitor.senses.segments import Segment
 
 _KEPT = 8

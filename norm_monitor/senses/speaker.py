@@ -4,7 +4,11 @@ Each word weighs for the robot or for the user; the likeliest way from word to w
 speaker costs. Outside the robot's time there is no doubt, and where the weights balance nobody is named.
 """
 
+import math
+from dataclasses import replace
 from itertools import groupby
+
+import numpy as np
 
 from norm_core.record import record
 from norm_core.speech import Speaker, Utterance, Word
@@ -12,7 +16,7 @@ from norm_core.time import NS_PER_MS
 from norm_monitor.senses.echo import EchoLevel, level_db
 from norm_monitor.senses.recognised import Recognised
 from norm_monitor.senses.robot_voice import LEAD_NS, RobotContext
-from norm_monitor.senses.segments import Segment
+from norm_monitor.senses.segments import Segment, Stage
 from norm_monitor.senses.words import likeness, normalised, skeleton
 
 # An echo begins this long after the robot at most.
@@ -55,7 +59,7 @@ def attribute(heard: Heard, echo: EchoLevel, louder_db: float) -> list[Utterance
     weights = _weights(heard, timed, in_robots_time, echo.usual_db, louder_db)
     began, ended = _together(segment, robot)
     robots = _likeliest(weights, began, ended, _CHANGE if words else _CERTAIN)
-    if segment.final:
+    if segment.final and words:
         _learn(segment, robot, timed, robots, echo)
     if len(set(robots)) > 1:
         runs = [
@@ -68,7 +72,27 @@ def attribute(heard: Heard, echo: EchoLevel, louder_db: float) -> list[Utterance
     return [_utterance(heard, Speaker.ROBOT if robots[0] else others)]
 
 
-def _weights(  # noqa: PLR0917
+def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
+    """An utterance of another recogniser, by its text and times alone: its sound is not at hand."""
+    segment = Segment(
+        start_ns=utterance.start_ns,
+        end_ns=utterance.end_ns,
+        sound_ns=utterance.start_ns,
+        samples=np.zeros(0, np.float32),
+        timing=utterance.timing,
+        stage=Stage.FINAL if utterance.final else Stage.PARTIAL,
+    )
+    recognised = Recognised(
+        text=utterance.text, locale=utterance.locale, words=(), confidence=1.0, no_speech_probability=0.0
+    )
+    heard = Heard(segment=segment, recognised=recognised, robot=robot, source_topic=utterance.source_topic)
+    (judged,) = attribute(heard, EchoLevel(), math.inf)
+    # Who recognises a voice holds it for a person's, unless the robot spoke meanwhile.
+    speaker = judged.speaker if robot.turns else utterance.speaker
+    return replace(utterance, speaker=speaker, overlap_ns=judged.overlap_ns, late=judged.late)
+
+
+def _weights(
     heard: Heard, words: tuple[Word, ...], in_robots_time: list[bool], echo_db: float | None, louder_db: float
 ) -> list[float]:
     """For each word how much speaks for the robot, against the user where below zero."""

@@ -18,6 +18,11 @@ RATE_HZ = 16_000
 SCENE_S = 6.0
 ROBOT, USER = "en-us+f3", "en-gb+m3"
 
+CLOSES, BOOKS = "The reading room closes at nine this evening", "There are seven books about the sea"
+LIFT = "Please take the lift on your left, the second floor."
+STOP, MAP = "Stop, stop, that is not what I asked.", "No, thank you, I already have a map."
+WHERE = "Where can I find the history section please?"
+
 # Each: what the robot says, how loud its echo is and how much noise is in it; what the user says, when, how loud;
 # and when the robot stops because of it.
 SCENES = [
@@ -25,29 +30,11 @@ SCENES = [
     ("user alone", "", 0.0, 0.0, "No wait, I want the history section.", 1.0, 0.3, None),
     ("garbled echo alone", "The reading room closes at nine this evening.", 0.10, 0.006, "", 0.0, 0.0, None),
     ("garbled echo alone", "Your book is due back on Friday.", 0.10, 0.008, "", 0.0, 0.0, None),
-    (
-        "barge-in",
-        "The reading room closes at nine this evening, and the cafe serves soup until three.",
-        0.08,
-        0.0,
-        "Stop, stop, that is not what I asked.",
-        3.0,
-        0.4,
-        4.0,
-    ),
-    ("answer at once", "Would you like me to show you the way?", 0.10, 0.0, "No, thank you, I already have a map.", -0.15, 0.3, None),
-    (
-        "barge-in as loud as the echo",
-        "There are seven books about the sea, and my name is Robin.",
-        0.15,
-        0.0,
-        "Where can I find the history section please?",
-        2.2,
-        0.25,
-        2.6,
-    ),
-    ("barge-in without an echo", "Please take the lift on your left, the second floor.", 0.0, 0.0, "Can you speak a little louder please?", 1.4, 0.3, None),
-]  # fmt: skip
+    ("barge-in", f"{CLOSES}, and the cafe serves soup until three.", 0.08, 0.0, STOP, 3.0, 0.4, 4.0),
+    ("answer at once", "Would you like me to show you the way?", 0.10, 0.0, MAP, -0.15, 0.3, None),
+    ("barge-in as loud as the echo", f"{BOOKS}, and my name is Robin.", 0.15, 0.0, WHERE, 2.2, 0.25, 2.6),
+    ("barge-in without an echo", LIFT, 0.0, 0.0, "Can you speak a little louder please?", 1.4, 0.3, None),
+]
 
 
 def said(text: str, voice: str) -> Samples:
