@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-BUILD_TIMEOUT_S = 110
+BUILD_TIMEOUT_S = 400
 
 _PACKAGE = """<?xml version="1.0"?>
 <package format="3">
@@ -49,6 +49,9 @@ ROS_DRIVERS: Definitions = {
         "SoundRequest": "int8 sound\nint8 command\nfloat32 volume\nstring arg\nstring arg2",
     },
 }
+NAOQI: Definitions = {
+    "naoqi_bridge_msgs": {"AudioBuffer": "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data"},
+}
 MGONZS13: Definitions = {
     "audio_common_msgs": {
         "AudioData": "float32[] float32_data\nint32[] int32_data\nint16[] int16_data\nint8[] int8_data\n"
@@ -57,9 +60,7 @@ MGONZS13: Definitions = {
         "Audio": "audio_common_msgs/AudioData audio_data\naudio_common_msgs/AudioInfo info",
         "AudioStamped": "std_msgs/Header header\naudio_common_msgs/Audio audio",
     },
-    "naoqi_bridge_msgs": {
-        "AudioBuffer": "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data"
-    },
+    **NAOQI,
 }
 
 
@@ -77,7 +78,14 @@ def build(folder: Path, definitions: Definitions) -> Path:
         (source / "CMakeLists.txt").write_text(_CMAKE.format(name=package, files=files), encoding="utf-8")
     command = ["colcon", "--log-base", str(folder / "log"), "build", "--base-paths", str(folder / "src")]
     command += ["--build-base", str(folder / "build"), "--install-base", str(folder / "prefix"), "--merge-install"]
-    command += ["--cmake-args", "-DBUILD_TESTING=OFF", f"-DPython3_EXECUTABLE={sys.executable}", "--no-warn-unused-cli"]
+    command += [
+        "--cmake-args",
+        "-DBUILD_TESTING=OFF",
+        "-DCMAKE_CXX_FLAGS=-O0 -g0",
+        "-DCMAKE_C_FLAGS=-O0 -g0",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+        "--no-warn-unused-cli",
+    ]
     built = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     assert built.returncode == 0, built.stdout[-2_000:] + built.stderr[-2_000:]
     return folder / "prefix"
