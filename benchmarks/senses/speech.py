@@ -53,7 +53,9 @@ class Run:
             while edges and edges[0].stamp_ns <= end_ns:
                 list(self._listener.hear_robot(edges.pop(0)))
             for passage in self._listener.hear(chunk, end_ns):
-                self._passages.put(passage)
+                # As in the node: what is not final is skipped while anything waits.
+                if passage.segment.final or self._passages.empty():
+                    self._passages.put(passage)
         for passage in self._listener.flush():
             self._passages.put(passage)
         self._passages.put(None)
