@@ -89,24 +89,26 @@ def edges_of(turns: list[dict[str, Any]]) -> list[RobotSpeech]:
     return sorted(edges, key=lambda edge: edge.stamp_ns)
 
 
-def alone_s(segments: list[Segment]) -> list[float]:
-    """How long faster-whisper itself takes for the same sound, with words and times, asked as plainly as can be."""
+def side_by_side(whisper: Whisper, segments: list[Segment]) -> dict[str, list[float]]:
+    """Wall and processor seconds for the same sound, ours and faster-whisper's asked plainly for words, in turns."""
     model = WhisperModel(str(packaged_model()), device="cpu", compute_type="float32", cpu_threads=2)
-    taken = []
-    for segment in [segments[0], *segments]:
-        begun_s = time.perf_counter()
+
+    def alone(segment: Segment) -> None:
         list(model.transcribe(segment.samples, language="en", beam_size=1, temperature=0.0, word_timestamps=True)[0])
-        taken.append(time.perf_counter() - begun_s)
-    return taken[1:]
 
-
-def ours_s(whisper: Whisper, segments: list[Segment]) -> list[float]:
-    taken = []
+    alone(segments[0])
+    taken: dict[str, list[float]] = {"ours": [], "ours_cpu": [], "alone": [], "alone_cpu": []}
     for segment in segments:
-        begun_s = time.perf_counter()
-        whisper.recognise(segment)
-        taken.append(time.perf_counter() - begun_s)
+        for name, recognise in (("ours", whisper.recognise), ("alone", alone)):
+            begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
+            recognise(segment)
+            taken[name].append(time.perf_counter() - begun_s)
+            taken[f"{name}_cpu"].append(time.process_time() - begun_cpu_s)
     return taken
+
+
+def median(values: list[float]) -> float:
+    return round(statistics.median(values), 2)
 
 
 def p95(values: list[float]) -> float:
@@ -141,19 +143,21 @@ def main() -> None:
     heard = runs["conversation"].utterances
     latencies_s = [latency for run in runs.values() for latency in run.latencies_s]
     segments = [segment for run in runs.values() for segment in run.segments]
-    ours, alone = ours_s(whisper, segments), alone_s(segments)
+    taken = side_by_side(whisper, segments)
     figures = {
         "onset error, median ms (asked 120)": round(statistics.median(errors_ms(heard, conversation, "start_s"))),
         "offset error, median ms (asked 120)": round(statistics.median(errors_ms(heard, conversation, "end_s"))),
-        "end of speech to final text, median s (asked 0.9)": round(statistics.median(latencies_s), 2),
+        "end of speech to final text, median s (asked 0.9)": median(latencies_s),
         "end of speech to final text, p95 s (asked 1.3)": round(p95(latencies_s), 2),
         "segments": len(latencies_s),
-        "recognition, median s": round(statistics.median(ours), 2),
-        "faster-whisper alone, median s": round(statistics.median(alone), 2),
-        "ratio": round(statistics.median(a / b for a, b in zip(ours, alone, strict=True)), 2),
+        "recognition, median s (of processors)": f"{median(taken['ours'])} ({median(taken['ours_cpu'])})",
+        "faster-whisper alone, median s (of processors)": f"{median(taken['alone'])} ({median(taken['alone_cpu'])})",
+        "ratio of processor seconds, median": median(
+            [ours / alone for ours, alone in zip(taken["ours_cpu"], taken["alone_cpu"], strict=True)]
+        ),
         "words of jfk": words,
         "cores": os.cpu_count(),
-        "load at the end": round(os.getloadavg()[0], 1),
+        "load of the machine meanwhile": round(os.getloadavg()[0], 1),
     }
     for name, figure in figures.items():
         sys.stdout.write(f"{name:52} {figure}\n")

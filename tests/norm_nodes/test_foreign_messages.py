@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from foreign_bag import Maker, int16, write
-from foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, build, environment
+from foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, environment
 from speech_path import START_NS, edges_of
 
 from norm_core.messages import from_message
@@ -37,16 +37,6 @@ def chunks(sound: Any) -> list[tuple[int, Any]]:
     return [
         (START_NS + first * NS_PER_S // RATE_HZ, sound[first : first + CHUNK]) for first in range(0, len(sound), CHUNK)
     ]
-
-
-@pytest.fixture(scope="session")
-def ros_drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("ros_drivers"), ROS_DRIVERS)
-
-
-@pytest.fixture(scope="session")
-def mgonzs13(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("mgonzs13"), MGONZS13)
 
 
 def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
