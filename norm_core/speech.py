@@ -49,6 +49,7 @@ class Utterance:
     overlap_ns: int = 0
     final: bool = True
     timing: Timing = Timing.SOURCE
+    late: bool = False  # word of the robot's speech came too late to tell who spoke
     source_topic: str = ""
 
 

@@ -9,12 +9,14 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.reader import BagError, BagReader
+from norm_core.messages import MessageError, message_type
 from norm_core.speech import RobotSpeech, Utterance
-from norm_core.time import ns_to_s
+from norm_core.time import NS_PER_S, ns_to_s
 from norm_monitor.senses.audio_message import SoundChunk, decode
-from norm_monitor.senses.hearing import HearingConfig, Listener, Scribe
+from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
 from norm_monitor.senses.pcm import SoundError
-from norm_monitor.senses.segments import Segment, SegmentConfig
+from norm_monitor.senses.robot_speech import NotRobotSpeechError, RobotSpeechAdapter
+from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.sound_file import SoundFileError, chunks_of
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err, out, print_json
@@ -28,6 +30,9 @@ def hear(  # noqa: PLR0917
     source: Annotated[Path, typer.Argument(metavar="FILE|BAG", help="Sound file (wav, flac, ...) or rosbag2 folder.")],
     channel: Annotated[int, typer.Option(min=-1, max=7, help="Channel to hear; -1 for the mean of all.")] = 0,
     topic: Annotated[str, typer.Option(help="Audio topic of the bag; the only one where it is left out.")] = "",
+    robot_topic: Annotated[
+        list[str] | None, typer.Option(help="Topic of captions, TTS goals or texts that tell what the robot says.")
+    ] = None,
     language: Annotated[str, typer.Option(help="Language code, as en or zh.")] = "en",
     model: Annotated[str, typer.Option(help="Folder of a CTranslate2 Whisper model; the packaged one if empty.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
@@ -38,56 +43,76 @@ def hear(  # noqa: PLR0917
         segments=SegmentConfig(partial_every_s=0),
         whisper=WhisperConfig(model=model, language=language),
     )
-    scribe = Scribe(config, Whisper(config.whisper), str(source))
     listener = Listener(config)
-    start_ns, segments = _from_bag(source, topic, listener, scribe) if source.is_dir() else _from_file(source, listener)
-    utterances = [utterance for segment in segments for utterance in scribe.write(segment)]
-    rows = [_row(utterance, start_ns) for utterance in utterances]
+    if source.is_dir():
+        with BagReader(source) as bag:
+            topic = topic or _only_audio_topic(bag, listener)
+            start_ns = (bag.bounds_ns or (0, 0))[0]
+            _tell(config, listener, _from_bag(bag, topic, robot_topic or [], listener), topic, start_ns, as_json)
+    else:
+        # A file begins at one second, as a stamp of zero would be one that was never set.
+        _tell(config, listener, _from_file(source, listener, NS_PER_S), str(source), NS_PER_S, as_json)
+
+
+def _tell(  # noqa: PLR0917
+    config: HearingConfig, listener: Listener, passages: Iterator[Passage], topic: str, start_ns: int, as_json: bool
+) -> None:
+    """Prints what could be heard, and then what was wrong."""
+    scribe = Scribe(config, Whisper(config.whisper), topic)
+    rows: list[dict[str, Any]] = []
+    damage: BagError | None = None
+    try:
+        for passage in passages:
+            rows += [_row(utterance, start_ns) for utterance in scribe.write(passage)]
+    except BagError as error:
+        damage = error
     if as_json:
         print_json(rows)
     else:
         _print_table(rows)
     for name, count in sorted((listener.counts + scribe.counts).items()):
         err.print(f"{name}: {count}")
+    if damage:
+        raise damage
 
 
-def _from_file(path: Path, listener: Listener) -> tuple[int, Iterator[Segment]]:
+def _from_file(path: Path, listener: Listener, start_ns: int) -> Iterator[Passage]:
     if not path.exists():
         raise SoundFileError(f"{path}: there is no such file")
-    # A file begins at one second, as a stamp of zero would be one that was never set.
-    start_ns = 1_000_000_000
-
-    def segments() -> Iterator[Segment]:
-        for chunk in chunks_of(path, start_ns):
-            yield from listener.hear(chunk, start_ns)
-        yield from listener.flush()
-
-    return start_ns, segments()
+    for chunk in chunks_of(path, start_ns):
+        yield from listener.hear(chunk, start_ns)
+    yield from listener.flush()
 
 
-def _from_bag(path: Path, topic: str, listener: Listener, scribe: Scribe) -> tuple[int, Iterator[Segment]]:
-    with BagReader(path) as bag:
-        topic = topic or _only_audio_topic(bag, listener)
-        wanted = [t.topic for t in bag.topics if t.topic == topic or t.type_name == "norm_interfaces/msg/RobotSpeech"]
-        entries = [(message.stamp_ns, bag.decode(message), message.topic) for message in bag.messages(wanted)]
-        bounds = bag.bounds_ns
-    for _, message, _ in entries:
-        if isinstance(message, RobotSpeech):
-            scribe.robot_speaks(message)
-    sounds = [(stamp_ns, message) for stamp_ns, message, name in entries if name == topic]
+def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], listener: Listener) -> Iterator[Passage]:
+    """Everything that bears on speech, in the order in which it was recorded."""
+    own = [t.topic for t in bag.topics if t.type_name == message_type(RobotSpeech)]
+    infos = {t.topic for t in bag.topics if t.type_name.endswith("/AudioInfo")}
+    adapters = {name: RobotSpeechAdapter() for name in robot_topics}
     faults: Counter[str] = Counter()
-
-    def segments() -> Iterator[Segment]:
-        for stamp_ns, message in sounds:
+    damage: BagError | None = None
+    try:
+        for stored in bag.messages({topic, *own, *infos, *adapters}):
             try:
-                yield from listener.hear_message(message, stamp_ns)
-            except SoundError as error:
-                faults[str(error)] += 1
-        yield from listener.flush()
-        for fault, count in faults.items():
-            complain(f"{topic}: {count} messages not heard: {fault}")
-
-    return (bounds or (0, 0))[0], segments()
+                message = bag.decode(stored)
+                if stored.topic == topic:
+                    yield from listener.hear_message(message, stored.stamp_ns)
+                elif stored.topic in infos:
+                    yield from listener.hear_info(message)
+                elif stored.topic in adapters:
+                    for edge in adapters[stored.topic].feed(message, stored.stamp_ns):
+                        yield from listener.hear_robot(edge)
+                else:
+                    yield from listener.hear_robot(message)
+            except (SoundError, NotRobotSpeechError, MessageError) as error:
+                faults[f"{stored.topic}: {error}"] += 1
+    except BagError as error:
+        damage = error
+    yield from listener.flush()
+    for fault, count in faults.items():
+        complain(f"{count} messages were not used: {fault}")
+    if damage:
+        raise damage
 
 
 def _only_audio_topic(bag: BagReader, listener: Listener) -> str:
@@ -100,10 +125,9 @@ def _only_audio_topic(bag: BagReader, listener: Listener) -> str:
 
 
 def _first(bag: BagReader, topic: str) -> Any:
-    message = next(iter(bag.messages([topic])))
     try:
-        return bag.decode(message)
-    except BagError:  # a type without a definition is no audio that could be heard
+        return bag.decode(next(iter(bag.messages([topic]))))
+    except (BagError, MessageError):  # a type without a definition is no audio that could be heard
         return None
 
 

@@ -45,7 +45,7 @@ def decode(message: Any, stated: PcmFormat) -> SoundChunk:
             "audio_without_info",
             "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
         )
-    if _has(body, "data"):  # bytes alone, with or without a stamp
+    if _has(body, "data") and _holds_bytes(body):  # bytes alone, with or without a stamp
         return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp)
     raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
 
@@ -68,6 +68,12 @@ def stated_by(info: Any, otherwise: PcmFormat) -> PcmFormat:
 
 def _has(message: Any, *names: str) -> bool:
     return all(hasattr(message, name) for name in names)
+
+
+def _holds_bytes(body: Any) -> bool:
+    """False for pictures, texts and numbers, whose field is called data, too."""
+    a_picture = any(hasattr(body, name) for name in ("format", "encoding", "width", "fields"))
+    return not a_picture and hasattr(body.data, "__len__") and not isinstance(body.data, str)
 
 
 def _from_raw(data: Any, sample_format: str) -> Samples:

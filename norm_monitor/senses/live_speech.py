@@ -1,4 +1,4 @@
-"""REP-155 voices: LiveSpeech texts, timed by the edges of is_speaking, as utterances."""
+"""Texts of other recognisers as utterances, timed by edges of is_speaking: REP-155 LiveSpeech, or any transcript."""
 
 from typing import Any
 
@@ -9,8 +9,12 @@ from norm_core.time import NS_PER_S, join_stamp
 _STALE_NS = 30 * NS_PER_S
 
 
+class NotSpeechError(ValueError):
+    """A message that has none of the fields in which recognisers put their text."""
+
+
 class LiveSpeechAdapter:
-    """One voice: feed it is_speaking and LiveSpeech messages as they come."""
+    """One voice: feed it is_speaking edges and texts as they come."""
 
     def __init__(self, source_topic: str, voice_id: str = "") -> None:
         self._source_topic, self._voice_id = source_topic, voice_id
@@ -27,19 +31,21 @@ class LiveSpeechAdapter:
             self._offset_ns = stamp_ns
 
     def live_speech(self, message: Any, arrival_ns: int) -> Utterance | None:
-        """The utterance in a LiveSpeech; None where it says nothing."""
-        final_text, partial_text = str(message.final).strip(), str(message.incremental).strip()
+        """The utterance in a LiveSpeech or a transcript; None where it says nothing, NotSpeechError where it cannot."""
+        final_text, partial_text = _texts(message)
         text = final_text or partial_text
         if not text:
             return None
-        stamp_ns = join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
+        header = getattr(message, "header", None)
+        given_ns = join_stamp(int(header.stamp.sec), int(header.stamp.nanosec)) if header else 0
+        stamp_ns = given_ns or arrival_ns
         start_ns, end_ns, timing = self._times(stamp_ns, bool(final_text))
         if final_text:
             self._texts += 1
-        confidence = float(message.confidence)
+        confidence = float(getattr(message, "confidence", 0.0))
         return Utterance(
             stamp_ns=start_ns,
-            frame_id=str(message.header.frame_id),
+            frame_id=str(header.frame_id) if header else "",
             utterance_id=f"{self._source_topic}@{start_ns}#{self._texts - bool(final_text)}",
             speaker=Speaker.USER,
             speaker_id=self._voice_id,
@@ -60,6 +66,17 @@ class LiveSpeechAdapter:
         end_ns = self._offset_ns if ended and self._offset_ns is not None else stamp_ns
         # The edges carry no stamp of their own, so they are timed by their arrival.
         return self._onset_ns, end_ns, Timing.ARRIVAL
+
+
+def _texts(message: Any) -> tuple[str, str]:
+    """The final and the partial text; a transcript is final unless it says otherwise."""
+    if hasattr(message, "final") and hasattr(message, "incremental"):
+        return str(message.final).strip(), str(message.incremental).strip()
+    for name in ("text", "transcript", "data"):
+        text = getattr(message, name, None)
+        if isinstance(text, str):
+            return text.strip(), ""
+    raise NotSpeechError(f"{type(message).__name__} has none of the fields of a transcript")
 
 
 def _locale(message: Any) -> str:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 
 import numpy as np
 from pydantic import Field
@@ -22,11 +23,17 @@ from norm_monitor.senses.voice_activity import (
 
 
 class SegmentConfig(Config):
-    padding_ms: int = Field(default=250, ge=0, le=1000, description="sound kept before speech begins and after it ends")
+    padding_ms: int = Field(default=192, ge=0, le=1000, description="sound kept before speech begins and after it ends")
     longest_s: float = Field(default=15.0, ge=2, le=28, description="longer speech is cut where it is quietest")
     partial_every_s: float = Field(
         default=2.0, ge=0, le=30, description="how often speech under way is given; 0 for never"
     )
+
+
+class Stage(StrEnum):
+    PARTIAL = "partial"  # speech goes on
+    LIKELY = "likely"  # quiet, and not yet for long enough; the final one has the same samples unless speech goes on
+    FINAL = "final"
 
 
 @record
@@ -38,11 +45,15 @@ class Segment:
     sound_ns: int
     samples: Samples
     timing: Timing
-    final: bool
+    stage: Stage
+
+    @property
+    def final(self) -> bool:
+        return self.stage is Stage.FINAL
 
 
 class Segmenter:
-    """Feed it blocks; it gives each stretch of speech once it has ended, and partial ones on the way."""
+    """Feed it blocks; it gives each stretch of speech once it has ended, likely and partial ones on the way."""
 
     def __init__(
         self,
@@ -59,6 +70,7 @@ class Segmenter:
         self._kept: deque[tuple[Block, float]] = deque()
         self._onset_ns: int | None = None
         self._partial_due_ns = 0
+        self._likely_end_ns: int | None = None
 
     @property
     def state(self) -> VoiceState:
@@ -81,7 +93,9 @@ class Segmenter:
             yield self._cut()
         elif self.state is VoiceState.SPEAKING and end_ns >= self._partial_due_ns > 0:
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
-            yield self._segment(self._onset_ns, end_ns, final=False)
+            yield self._segment(self._onset_ns, end_ns, Stage.PARTIAL)
+        else:
+            yield from self._perhaps_ended(self._onset_ns, end_ns)
 
     def flush(self) -> Iterator[Segment]:
         """Ends the stream: speech under way ends with it."""
@@ -98,7 +112,15 @@ class Segmenter:
             return
         onset_ns, self._onset_ns = self._onset_ns, None
         if onset_ns is not None and event.stamp_ns > onset_ns:
-            yield self._segment(onset_ns, event.stamp_ns, final=True)
+            yield self._segment(onset_ns, event.stamp_ns, Stage.FINAL)
+
+    def _perhaps_ended(self, onset_ns: int, now_ns: int) -> Iterator[Segment]:
+        """The segment as it will be should the quiet last, as soon as all its sound is there."""
+        quiet_ns = self._voice.quiet_since_ns
+        if quiet_ns is None or quiet_ns in (onset_ns, self._likely_end_ns) or now_ns < quiet_ns + self._padding_ns:
+            return
+        self._likely_end_ns = quiet_ns
+        yield self._segment(onset_ns, quiet_ns, Stage.LIKELY)
 
     def _begin(self, onset_ns: int) -> None:
         self._onset_ns = onset_ns
@@ -111,13 +133,13 @@ class Segmenter:
         earliest_ns = self._onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
         late = [(probability, block.stamp_ns) for block, probability in self._kept if block.stamp_ns >= earliest_ns]
         cut_ns = min(late)[1]
-        segment = self._segment(self._onset_ns, cut_ns, final=True)
+        segment = self._segment(self._onset_ns, cut_ns, Stage.FINAL)
         self._begin(cut_ns)
         while self._kept[0][0].stamp_ns < cut_ns - self._padding_ns:
             self._kept.popleft()
         return segment
 
-    def _segment(self, start_ns: int, end_ns: int, final: bool) -> Segment:
+    def _segment(self, start_ns: int, end_ns: int, stage: Stage) -> Segment:
         first_ns, last_ns = start_ns - self._padding_ns - BLOCK_NS, end_ns + self._padding_ns
         blocks = [block for block, _ in self._kept if first_ns < block.stamp_ns < last_ns]
         return Segment(
@@ -126,5 +148,5 @@ class Segmenter:
             sound_ns=blocks[0].stamp_ns,
             samples=np.concatenate([block.samples for block in blocks]),
             timing=blocks[0].timing,
-            final=final,
+            stage=stage,
         )

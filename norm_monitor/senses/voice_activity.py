@@ -46,6 +46,11 @@ class VoiceActivity:
         self.state = VoiceState.QUIET
         self._since_ns = 0
 
+    @property
+    def quiet_since_ns(self) -> int | None:
+        """Where speech may have ended, while that is not yet certain."""
+        return self._since_ns if self.state is VoiceState.STOPPING else None
+
     def feed(self, probability: float, start_ns: int, end_ns: int) -> VoiceEvent | None:
         """What the block from start_ns to end_ns makes certain."""
         match self.state:

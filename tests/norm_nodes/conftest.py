@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_interfaces import MGONZS13, ROS_DRIVERS, build
 
 from norm_core.messages import from_message
 from norm_core.status import MonitorStatus
@@ -78,3 +80,13 @@ def observer(domain_id: int) -> Iterator[Observer]:
     observer = Observer(domain_id)
     yield observer
     observer.close()
+
+
+@pytest.fixture(scope="session")
+def ros_drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("ros_drivers"), ROS_DRIVERS)
+
+
+@pytest.fixture(scope="session")
+def mgonzs13(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("mgonzs13"), MGONZS13)

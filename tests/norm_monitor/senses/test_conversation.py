@@ -1,38 +1,62 @@
-"""A conversation generated with known times: onsets, offsets and who spoke."""
+"""Generated speech with known times: onsets, offsets and who spoke, alone and over one another."""
 
 import json
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge
-from norm_core.time import NS_PER_MS, NS_PER_S, s_to_ns
-from norm_monitor.senses.hearing import HearingConfig, Listener, Scribe
-from norm_monitor.senses.segments import SegmentConfig
+import pytest
+from speech_path import START_NS, edges_of, utterances
+
+from norm_core.speech import Speaker, Utterance
+from norm_core.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.senses.sound_file import chunks_of
-from norm_monitor.senses.whisper import Whisper
+from norm_monitor.senses.whisper import Whisper, WhisperConfig
 
 HERE = Path(__file__).parent
-START_NS = 1_000 * NS_PER_S
-CONFIG = HearingConfig(segments=SegmentConfig(partial_every_s=0))
 
 
-def test_a_generated_conversation_is_heard_at_its_known_times() -> None:
-    truth = json.loads((HERE / "conversation.json").read_text(encoding="utf-8"))
-    scribe = Scribe(CONFIG, Whisper(CONFIG.whisper), "mic")
-    for index, turn in enumerate(truth):
-        if turn["speaker"] == "robot":
-            for state, at_s in ((SpeechEdge.START, turn["start_s"]), (SpeechEdge.STOP, turn["end_s"])):
-                stamp_ns = START_NS + s_to_ns(at_s)
-                edge = RobotSpeech(stamp_ns=stamp_ns, speech_id=f"s{index}", state=state, text=turn["text"])
-                scribe.robot_speaks(edge)
-    listener = Listener(CONFIG)
-    chunks = chunks_of(HERE / "conversation.flac", START_NS)
-    segments = [segment for chunk in chunks for segment in listener.hear(chunk, START_NS)]
-    utterances = [u for segment in [*segments, *listener.flush()] for u in scribe.write(segment)]
-    assert len(utterances) == len(truth)
-    onsets = [abs(u.start_ns - START_NS - s_to_ns(t["start_s"])) for u, t in zip(utterances, truth, strict=True)]
-    offsets = [abs(u.end_ns - START_NS - s_to_ns(t["end_s"])) for u, t in zip(utterances, truth, strict=True)]
+def told(name: str) -> list[dict[str, Any]]:
+    return list(json.loads((HERE / name).read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def whisper() -> Whisper:
+    return Whisper(WhisperConfig())
+
+
+@pytest.fixture(scope="module")
+def mixtures(whisper: Whisper) -> list[Utterance]:
+    edges = edges_of(scene["robot"] for scene in told("mixtures.json") if "robot" in scene)
+    return utterances([*edges, *chunks_of(HERE / "mixtures.flac", START_NS)], whisper)
+
+
+def test_a_generated_conversation_is_heard_at_its_known_times(whisper: Whisper) -> None:
+    truth = told("conversation.json")
+    edges = edges_of(turn for turn in truth if turn["speaker"] == "robot")
+    heard = utterances([*edges, *chunks_of(HERE / "conversation.flac", START_NS)], whisper)
+    assert [u.speaker.value for u in heard] == [turn["speaker"] for turn in truth]
+    onsets = [abs(u.start_ns - START_NS - s_to_ns(t["start_s"])) for u, t in zip(heard, truth, strict=True)]
+    offsets = [abs(u.end_ns - START_NS - s_to_ns(t["end_s"])) for u, t in zip(heard, truth, strict=True)]
     assert median(onsets) < 120 * NS_PER_MS
     assert median(offsets) < 120 * NS_PER_MS
-    assert [u.speaker for u in utterances][:2] == [Speaker.ROBOT, Speaker.USER]
-    assert utterances[3].speaker is Speaker.USER
+
+
+def of_scene(heard: list[Utterance], scene: dict[str, Any]) -> list[Utterance]:
+    first_ns = START_NS + s_to_ns(scene["at_s"])
+    return [u for u in heard if first_ns <= u.start_ns < first_ns + 6 * NS_PER_S]
+
+
+@pytest.mark.parametrize("index", range(8))
+def test_echo_and_user_are_told_apart(mixtures: list[Utterance], index: int) -> None:
+    """Where the echo is audible the robot is named, garbled or not; every user is heard, and nobody is invented."""
+    scene = told("mixtures.json")[index]
+    heard = of_scene(mixtures, scene)
+    audible = "robot" in scene and scene["what"] != "barge-in without an echo"
+    expected = [Speaker.ROBOT] * audible + [Speaker.USER] * ("user" in scene)
+    assert [u.speaker for u in heard] == expected, scene["what"]
+    if "user" in scene:
+        user = heard[-1]
+        assert abs(ns_to_s(user.end_ns - START_NS) - scene["user"]["end_s"]) < 0.15
+        spoken_over = max(0.0, scene.get("robot", scene["user"])["end_s"] - ns_to_s(user.start_ns - START_NS))
+        assert ns_to_s(user.overlap_ns) <= spoken_over + 0.01

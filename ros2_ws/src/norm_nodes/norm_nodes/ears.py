@@ -1,23 +1,26 @@
-"""Hears the robot's microphone and publishes who said what, and when."""
+"""Hears the robot's microphone, or its own recogniser, and publishes who said what, and when."""
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Any
 
-from pydantic import Field
 from rclpy.clock import Clock, ClockType
+from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from norm_core.config import Config, ConfigError
-from norm_core.messages import MessageError
+from norm_core.config import ConfigError
+from norm_core.messages import message_type
 from norm_core.queue import BoundedQueue
-from norm_core.speech import RobotSpeech, Utterance
+from norm_core.speech import RobotSpeech, Timing, Utterance
 from norm_core.status import Health
-from norm_monitor.senses.hearing import HearingConfig, Listener, Scribe
-from norm_monitor.senses.pcm import PcmFormat, SoundError
-from norm_monitor.senses.segments import Segment, SegmentConfig
-from norm_monitor.senses.whisper import Whisper, WhisperConfig
+from norm_monitor.senses.hearing import Listener, Passage, Scribe
+from norm_monitor.senses.live_speech import LiveSpeechAdapter
+from norm_monitor.senses.robot_speech import RobotSpeechAdapter
+from norm_monitor.senses.speaker import attribute_text
+from norm_monitor.senses.whisper import Whisper
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
+from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
@@ -25,36 +28,15 @@ SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 WATCH_S = 1.0
 WAIT_S = 0.2
 
+# A format is often told once, before anyone listens.
+_TOLD_ONCE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
-class EarsConfig(Config):
-    audio_topic: str = Field("/audio", min_length=1, description="topic of the microphone")
-    audio_type: str = Field(
-        "", description="its message type, as naoqi_bridge_msgs/msg/AudioBuffer; empty to hear nothing"
-    )
-    robot_speech_topic: str = Field(
-        "robot_speech", min_length=1, description="when the robot starts and stops to speak"
-    )
-    channel: int = Field(0, ge=-1, le=7, description="channel to hear, the first is 0; -1 for the mean of all")
-    sample_format: str = Field("s16le", description="sample format of messages that do not state theirs")
-    rate_hz: int = Field(16_000, ge=8_000, le=96_000, description="rate of messages that do not state theirs")
-    channels: int = Field(1, ge=1, le=8, description="number of channels of messages that do not state theirs")
-    model: str = Field("", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
-    language: str = Field("en", min_length=2, max_length=3, description="language code, as en or zh")
-    partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
-    stale_after_s: float = Field(3.0, gt=0, le=600, description="silence of the topic after which it counts as stopped")
-
-    def hearing(self) -> HearingConfig:
-        """The same as the speech path wants it."""
-        return HearingConfig(
-            channel=self.channel,
-            stated=PcmFormat(sample_format=self.sample_format, rate_hz=self.rate_hz, channels=self.channels),
-            segments=SegmentConfig(partial_every_s=self.partial_every_s),
-            whisper=WhisperConfig(model=self.model, language=self.language),
-        )
+# What a callback leaves to the listening thread: about what it is, and how it is taken.
+Event = tuple[str, Callable[[], Iterator[Passage | Utterance]]]
 
 
 class Ears(NormNode[EarsConfig]):
-    """Publishes utterances, partial and final; the audio callback only queues, two threads do the work."""
+    """Publishes utterances, partial and final; the callbacks only queue, two threads do the work."""
 
     config_model = EarsConfig
 
@@ -67,23 +49,20 @@ class Ears(NormNode[EarsConfig]):
 
     def open(self) -> None:
         hearing = self.config.hearing()
-        topic = self.resolve_topic_name(self.config.audio_topic)
-        self._scribe = Scribe(hearing, Whisper(hearing.whisper), topic)
         self._listener = Listener(hearing)
-        self._sounds: BoundedQueue[Any] = self.bounded_queue("sounds", SOUND_QUEUE)
-        self._speech: BoundedQueue[Segment] = self.bounded_queue("speech", SPEECH_QUEUE)
+        self._events: BoundedQueue[Event] = self.bounded_queue("sounds", SOUND_QUEUE)
+        self._speech: BoundedQueue[Passage] = self.bounded_queue("speech", SPEECH_QUEUE)
         self._utterances = self.offer(Utterance, "utterances", EVENTS, "who said what; final and partial")
-        self.listen(
-            RobotSpeech, self.config.robot_speech_topic, self._hear_robot, EVENTS, "when the robot itself speaks"
-        )
-        if self.config.audio_type:
-            self._listen_to_audio()
+        workers = [("ears_listen", self._listen)]
+        if self.config.words_from == "whisper":
+            topic = self.resolve_topic_name(self.config.audio_topic)
+            self._scribe = Scribe(hearing, Whisper(hearing.whisper), topic)
+            self._open_audio()
+            workers.append(("ears_write", self._write))
         else:
-            self.trouble("audio", Health.DEGRADED, "ears: audio_type is empty: name the type of the audio topic")
-        self._threads = [
-            Thread(target=work, name=name, daemon=True)
-            for name, work in (("ears_listen", self._listen), ("ears_write", self._write))
-        ]
+            self._open_words()
+        self._open_robot_speech()
+        self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
         for thread in self._threads:
             thread.start()
         self._watch_timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -97,76 +76,147 @@ class Ears(NormNode[EarsConfig]):
 
     def close(self) -> None:
         self.destroy_timer(self._watch_timer)
-        self._sounds.close()
+        self._events.close()
         for thread in self._threads:
             thread.join()
             self._speech.close()  # once the first thread has put in the last of it
         self._threads.clear()
 
-    def _listen_to_audio(self) -> None:
+    def _open_audio(self) -> None:
+        config = self.config
+        if not config.audio_type:
+            self.trouble("audio", Health.DEGRADED, "ears: audio_type is empty: name the type of the audio topic")
+            return
+        self._listen_to("audio_type", config.audio_topic, self._hear, "the microphone")
+        if config.audio_info_topic:
+            # Either durability alone would miss half of the publishers.
+            for qos in (SENSOR, _TOLD_ONCE):
+                self._listen_to(
+                    "audio_info_type", config.audio_info_topic, self._hear_info, "the format of bare bytes", qos
+                )
+
+    def _open_words(self) -> None:
+        config = self.config
+        self._words = LiveSpeechAdapter(self.resolve_topic_name(config.words_topic))
+        self._listen_to("words_type", config.words_topic, self._hear_words, "what the robot's own recogniser heard")
+        if config.is_speaking_topic:
+            type_ = message_class("std_msgs/msg/Bool")
+            self.listen(type_, config.is_speaking_topic, self._hear_edge, SENSOR, "when that voice speaks")
+
+    def _open_robot_speech(self) -> None:
+        self._robot_adapter = RobotSpeechAdapter(self.config.robot_speaker_ids)
+        canonical = self.config.robot_speech_type == message_type(RobotSpeech)
+        take = self._hear_robot if canonical else self._hear_robot_text
+        qos = EVENTS if canonical else SENSOR
+        self._listen_to("robot_speech_type", self.config.robot_speech_topic, take, "when the robot itself speaks", qos)
+
+    def _listen_to(
+        self, parameter: str, topic: str, take: Callable[[Any], None], what: str, qos: QoSProfile = SENSOR
+    ) -> None:
+        """Subscribes where the type is installed, and names what is missing where it is not."""
+        type_name = getattr(self.config, parameter)
         try:
-            type_ = message_class(self.config.audio_type)
+            type_ = message_class(type_name)
         except TypeMissingError as error:
-            self.trouble("audio", Health.DEGRADED, f"{self.config.audio_topic} is not heard: {error}")
+            self.trouble(parameter, Health.DEGRADED, f"{topic} is not heard: {error}")
             return
         except ValueError as error:
-            raise ConfigError(f"ears: audio_type: {self.config.audio_type} is no package/msg/Name") from error
-        self.listen(type_, self.config.audio_topic, self._hear, SENSOR, "the microphone")
+            raise ConfigError(f"ears: {parameter}: {type_name} is no package/msg/Name") from error
+        self.listen(type_, topic, take, qos, what)
 
     def _hear(self, message: Any) -> None:
         if not self._active:
             return
         self._last_sound_s, self._ended = time.monotonic(), False
-        self._sounds.put((message, self.clock.now_ns()))
+        arrival_ns = self.clock.now_ns()
+        self._events.put((self.config.audio_topic, lambda: self._listener.hear_message(message, arrival_ns)))
+
+    def _hear_info(self, message: Any) -> None:
+        self._events.put((self.config.audio_info_topic, lambda: self._listener.hear_info(message)))
 
     def _hear_robot(self, message: Any) -> None:
-        try:
-            self._scribe.robot_speaks(from_ros(RobotSpeech, message))
-        except MessageError as error:
-            self.count("robot_speech_refused")
-            self.trouble("robot_speech", Health.DEGRADED, str(error))
+        self._events.put(
+            (self.config.robot_speech_topic, lambda: self._listener.hear_robot(from_ros(RobotSpeech, message)))
+        )
+
+    def _hear_robot_text(self, message: Any) -> None:
+        arrival_ns = self.clock.now_ns()
+
+        def take() -> Iterator[Passage]:
+            for edge in self._robot_adapter.feed(message, arrival_ns):
+                yield from self._listener.hear_robot(edge)
+
+        self._events.put((self.config.robot_speech_topic, take))
+
+    def _hear_words(self, message: Any) -> None:
+        if not self._active:
+            return
+        self._last_sound_s = time.monotonic()
+        arrival_ns = self.clock.now_ns()
+
+        def take() -> Iterator[Utterance]:
+            utterance = self._words.live_speech(message, arrival_ns)
+            if utterance and utterance.timing is not Timing.ABSENT:
+                robot = self._listener.robot_about(utterance.start_ns, utterance.end_ns)
+                utterance = attribute_text(utterance, robot)
+            if utterance:
+                yield utterance
+
+        self._events.put((self.config.words_topic, take))
+
+    def _hear_edge(self, message: Any) -> None:
+        arrival_ns = self.clock.now_ns()
+
+        def take() -> Iterator[Utterance]:
+            self._words.is_speaking(bool(message.data), arrival_ns)
+            yield from ()
+
+        self._events.put((self.config.is_speaking_topic, take))
 
     def _listen(self) -> None:
-        while not self._sounds.is_drained():
-            entry = self._sounds.get(timeout_s=WAIT_S)
-            if entry is None:
+        while not self._events.is_drained():
+            event = self._events.get(timeout_s=WAIT_S)
+            if event is None:
                 continue
-            message, arrival_ns = entry
+            topic, take = event
             try:
-                found = self._listener.flush() if message is None else self._listener.hear_message(message, arrival_ns)
-                for segment in found:
-                    self._hand_on(segment)
-                if message is not None:
-                    self.mended("sound")
-            except (SoundError, RuntimeError, ValueError, TypeError) as error:
+                for found in take():
+                    self._hand_on(found)
+                self.mended(topic)
+            except (RuntimeError, ValueError, TypeError, AttributeError) as error:
                 self.count("messages_not_heard")
-                self.trouble("sound", Health.DEGRADED, f"{self.config.audio_topic}: {error}")
+                self.trouble(topic, Health.DEGRADED, f"{topic}: {error}")
             self._take_counts(self._listener.counts)
-        for segment in self._listener.flush():
-            self._hand_on(segment)
+        for passage in self._listener.flush():
+            self._hand_on(passage)
 
-    def _hand_on(self, segment: Segment) -> None:
-        if segment.final or not self._speech.status().depth:
-            self._speech.put(segment)
+    def _hand_on(self, found: Passage | Utterance) -> None:
+        if isinstance(found, Utterance):
+            self._publish(found)
+        elif found.segment.final or not self._speech.status().depth:
+            self._speech.put(found)
         else:
             self.count("partials_skipped")  # a final one waits, and matters more
 
     def _write(self) -> None:
         while not self._speech.is_drained():
-            segment = self._speech.get(timeout_s=WAIT_S)
-            if segment is None:
+            passage = self._speech.get(timeout_s=WAIT_S)
+            if passage is None:
                 continue
             try:
-                utterances = list(self._scribe.write(segment))
+                utterances = self._scribe.write(passage)
             except (RuntimeError, ValueError, OSError, MemoryError) as error:
                 self.count("segments_not_transcribed")
                 self.trouble("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
                 continue
             self.mended("transcriber")
             for utterance in utterances:
-                self._utterances.publish(to_ros(utterance))
-                self.count("utterances_final" if utterance.final else "utterances_partial")
+                self._publish(utterance)
             self._take_counts(self._scribe.counts)
+
+    def _publish(self, utterance: Utterance) -> None:
+        self._utterances.publish(to_ros(utterance))
+        self.count("utterances_final" if utterance.final else "utterances_partial")
 
     def _take_counts(self, counts: Counter[str]) -> None:
         for name, count in counts.items():
@@ -175,7 +225,7 @@ class Ears(NormNode[EarsConfig]):
 
     def _watch(self) -> None:
         """Names a microphone that vanished, and ends the speech that it left unfinished."""
-        if not self._active or not self.config.audio_type:
+        if not self._active or not self.config.audio_type or self.config.words_from != "whisper":
             return
         topic = self.config.audio_topic
         publishers = self.count_publishers(topic)
@@ -192,4 +242,4 @@ class Ears(NormNode[EarsConfig]):
         )
         if not self._ended:
             self._ended = True
-            self._sounds.put((None, 0))
+            self._events.put((topic, self._listener.flush))

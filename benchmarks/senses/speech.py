@@ -1,0 +1,168 @@
+"""Measures the speech path: times against known truth, end of speech to final text, and the words of a recording.
+
+Run `python benchmarks/senses/speech.py`; it prints a table and writes speech.json beside itself.
+"""
+
+import json
+import os
+import re
+import statistics
+import sys
+import time
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+from faster_whisper import WhisperModel
+
+from norm_core.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.senses.audio_message import SoundChunk
+from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.segments import Segment
+from norm_monitor.senses.sound_file import chunks_of
+from norm_monitor.senses.whisper import Whisper, packaged_model
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEECH = ROOT / "tests/norm_monitor/senses"
+KENNEDY = Path(os.environ.get("TACTFUL_SHARED", ROOT.parent / "shared"), "data/speech/jfk.flac")
+WORDS = "and so my fellow americans ask not what your country can do for you ask what you can do for your country"
+START_NS = 1_000 * NS_PER_S
+CHUNK_S = 0.1
+
+
+class Run:
+    """One recording at its own pace through the same two threads as in the node."""
+
+    def __init__(self, config: HearingConfig, whisper: Whisper) -> None:
+        self._listener, self._scribe = Listener(config), Scribe(config, whisper, "mic")
+        self._passages: Queue[Passage | None] = Queue()
+        self.utterances: list[Utterance] = []
+        self.segments: list[Segment] = []
+        self.latencies_s: list[float] = []
+        self._begun_s = 0.0
+
+    def play(self, sound: Path, edges: list[RobotSpeech]) -> None:
+        writer = Thread(target=self._write)
+        writer.start()
+        self._begun_s = time.monotonic()
+        for chunk in self._in_tenths(sound):
+            end_ns = chunk.stamp_ns + len(chunk.samples) * NS_PER_S // chunk.rate_hz
+            time.sleep(max(0.0, self._begun_s + ns_to_s(end_ns - START_NS) - time.monotonic()))
+            while edges and edges[0].stamp_ns <= end_ns:
+                list(self._listener.hear_robot(edges.pop(0)))
+            for passage in self._listener.hear(chunk, end_ns):
+                # As in the node: what is not final is skipped while anything waits.
+                if passage.segment.final or self._passages.empty():
+                    self._passages.put(passage)
+        for passage in self._listener.flush():
+            self._passages.put(passage)
+        self._passages.put(None)
+        writer.join()
+
+    def _in_tenths(self, sound: Path) -> Any:
+        for chunk in chunks_of(sound, START_NS):
+            step = round(CHUNK_S * chunk.rate_hz)
+            for first in range(0, len(chunk.samples), step):
+                stamp_ns = (chunk.stamp_ns or 0) + first * NS_PER_S // chunk.rate_hz
+                part = chunk.samples[first : first + step]
+                yield SoundChunk(samples=part, rate_hz=chunk.rate_hz, stamp_ns=stamp_ns)
+
+    def _write(self) -> None:
+        while (passage := self._passages.get()) is not None:
+            written = self._scribe.write(passage)
+            if not passage.segment.final:
+                continue
+            self.utterances += written
+            self.segments.append(passage.segment)
+            ended_s = self._begun_s + ns_to_s(passage.segment.end_ns - START_NS)
+            self.latencies_s.append(time.monotonic() - ended_s)
+
+
+def edges_of(turns: list[dict[str, Any]]) -> list[RobotSpeech]:
+    edges = [
+        RobotSpeech(stamp_ns=START_NS + s_to_ns(turn[at]), speech_id=f"s{index}", state=state, text=turn["text"])
+        for index, turn in enumerate(turns)
+        for state, at in ((SpeechEdge.START, "start_s"), (SpeechEdge.STOP, "end_s"))
+    ]
+    return sorted(edges, key=lambda edge: edge.stamp_ns)
+
+
+def side_by_side(whisper: Whisper, segments: list[Segment]) -> dict[str, list[float]]:
+    """Wall and processor seconds for the same sound, ours and faster-whisper's asked plainly for words, in turns."""
+    model = WhisperModel(str(packaged_model()), device="cpu", compute_type="float32", cpu_threads=2)
+
+    def alone(segment: Segment) -> None:
+        list(model.transcribe(segment.samples, language="en", beam_size=1, temperature=0.0, word_timestamps=True)[0])
+
+    alone(segments[0])
+    taken: dict[str, list[float]] = {"ours": [], "ours_cpu": [], "alone": [], "alone_cpu": []}
+    for segment in segments:
+        for name, recognise in (("ours", whisper.recognise), ("alone", alone)):
+            begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
+            recognise(segment)
+            taken[name].append(time.perf_counter() - begun_s)
+            taken[f"{name}_cpu"].append(time.process_time() - begun_cpu_s)
+    return taken
+
+
+def median(values: list[float]) -> float:
+    return round(statistics.median(values), 2)
+
+
+def p95(values: list[float]) -> float:
+    return sorted(values)[min(len(values) - 1, round(0.95 * (len(values) - 1)))]
+
+
+def errors_ms(utterances: list[Utterance], truth: list[dict[str, Any]], at: str) -> list[float]:
+    found = []
+    for turn in truth:
+        ends = [(u.start_ns if at == "start_s" else u.end_ns) - START_NS - s_to_ns(turn[at]) for u in utterances]
+        found.append(min(map(abs, ends)) / NS_PER_MS)
+    return found
+
+
+def main() -> None:
+    config = HearingConfig()
+    whisper = Whisper(config.whisper)
+    whisper.warm_up()
+    conversation = json.loads((SPEECH / "conversation.json").read_text(encoding="utf-8"))
+    scenes = json.loads((SPEECH / "mixtures.json").read_text(encoding="utf-8"))
+    runs = {"conversation": Run(config, whisper), "mixtures": Run(config, whisper)}
+    runs["conversation"].play(
+        SPEECH / "conversation.flac", edges_of([turn for turn in conversation if turn["speaker"] == "robot"])
+    )
+    runs["mixtures"].play(SPEECH / "mixtures.flac", edges_of([s["robot"] for s in scenes if "robot" in s]))
+    words = "not measured: the recording is not here"
+    if KENNEDY.is_file():
+        runs["jfk"] = Run(config, whisper)
+        runs["jfk"].play(KENNEDY, [])
+        told = " ".join(u.text for u in runs["jfk"].utterances).lower()
+        words = "exact" if " ".join(re.findall(r"[a-z']+", told)) == WORDS else f"other: {told}"
+    heard = runs["conversation"].utterances
+    latencies_s = [latency for run in runs.values() for latency in run.latencies_s]
+    segments = [segment for run in runs.values() for segment in run.segments]
+    taken = side_by_side(whisper, segments)
+    figures = {
+        "onset error, median ms (asked 120)": round(statistics.median(errors_ms(heard, conversation, "start_s"))),
+        "offset error, median ms (asked 120)": round(statistics.median(errors_ms(heard, conversation, "end_s"))),
+        "end of speech to final text, median s (asked 0.9)": median(latencies_s),
+        "end of speech to final text, p95 s (asked 1.3)": round(p95(latencies_s), 2),
+        "segments": len(latencies_s),
+        "recognition, median s (of processors)": f"{median(taken['ours'])} ({median(taken['ours_cpu'])})",
+        "faster-whisper alone, median s (of processors)": f"{median(taken['alone'])} ({median(taken['alone_cpu'])})",
+        "ratio of processor seconds, median": median(
+            [ours / alone for ours, alone in zip(taken["ours_cpu"], taken["alone_cpu"], strict=True)]
+        ),
+        "words of jfk": words,
+        "cores": os.cpu_count(),
+        "load of the machine meanwhile": round(os.getloadavg()[0], 1),
+    }
+    for name, figure in figures.items():
+        sys.stdout.write(f"{name:52} {figure}\n")
+    Path(__file__).with_suffix(".json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The parameters of the node that hears."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from norm_core.config import Config
+from norm_monitor.senses.hearing import HearingConfig
+from norm_monitor.senses.pcm import PcmFormat
+from norm_monitor.senses.robot_voice import RobotVoiceConfig
+from norm_monitor.senses.segments import SegmentConfig
+from norm_monitor.senses.whisper import WhisperConfig
+
+
+class EarsConfig(Config):
+    audio_topic: str = Field("/audio", min_length=1, description="topic of the microphone")
+    audio_type: str = Field(
+        "", description="its message type, as naoqi_bridge_msgs/msg/AudioBuffer; empty to hear nothing"
+    )
+    audio_info_topic: str = Field("", description="topic that states the format of bare bytes; empty for none")
+    audio_info_type: str = Field("audio_common_msgs/msg/AudioInfo", min_length=1, description="its message type")
+    robot_speech_topic: str = Field(
+        "robot_speech", min_length=1, description="when the robot starts and stops to speak, or what it is told to say"
+    )
+    robot_speech_type: str = Field(
+        "norm_interfaces/msg/RobotSpeech",
+        min_length=1,
+        description="its message type; of captions, TTS goals, sound requests and strings the times are reckoned",
+    )
+    robot_speaker_ids: tuple[str, ...] = Field(
+        (), description="speaker ids in captions that are the robot's; none given: all are"
+    )
+    robot_lateness_ms: int = Field(
+        300, ge=0, le=10_000, description="how far word of the robot's speech may lag behind the sound"
+    )
+    words_from: Literal["whisper", "topic"] = Field(
+        "whisper", description="whisper, or topic where a recogniser of the robot's publishes texts"
+    )
+    words_topic: str = Field(
+        "/humans/voices/anonymous_speaker/speech", min_length=1, description="topic of the robot's own recogniser"
+    )
+    words_type: str = Field("hri_msgs/msg/LiveSpeech", min_length=1, description="its message type")
+    is_speaking_topic: str = Field(
+        "/humans/voices/anonymous_speaker/is_speaking",
+        description="Bool that times the texts of words_topic; empty for none",
+    )
+    channel: int = Field(0, ge=-1, le=7, description="channel to hear, the first is 0; -1 for the mean of all")
+    sample_format: str = Field("s16le", description="sample format of messages that do not state theirs")
+    rate_hz: int = Field(16_000, ge=8_000, le=96_000, description="rate of messages that do not state theirs")
+    channels: int = Field(1, ge=1, le=8, description="number of channels of messages that do not state theirs")
+    model: str = Field("", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
+    language: str = Field("en", min_length=2, max_length=3, description="language code, as en or zh")
+    partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
+    stale_after_s: float = Field(3.0, gt=0, le=600, description="silence of the topic after which it counts as stopped")
+
+    def hearing(self) -> HearingConfig:
+        """The same as the speech path wants it."""
+        return HearingConfig(
+            channel=self.channel,
+            stated=PcmFormat(sample_format=self.sample_format, rate_hz=self.rate_hz, channels=self.channels),
+            segments=SegmentConfig(partial_every_s=self.partial_every_s),
+            robot=RobotVoiceConfig(lateness_ms=self.robot_lateness_ms),
+            whisper=WhisperConfig(model=self.model, language=self.language),
+        )

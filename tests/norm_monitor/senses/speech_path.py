@@ -1,0 +1,46 @@
+"""The speech path as tests run it: sounds and the robot's edges in, utterances out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from norm_core.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.time import NS_PER_S, s_to_ns
+from norm_monitor.senses.audio_message import SoundChunk
+from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.recognised import Recogniser
+from norm_monitor.senses.segments import SegmentConfig
+
+START_NS = 1_000 * NS_PER_S
+CONFIG = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+
+
+def edge(state: SpeechEdge, at_s: float, text: str = "", speech_id: str = "s") -> RobotSpeech:
+    return RobotSpeech(stamp_ns=START_NS + s_to_ns(at_s), speech_id=speech_id, state=state, text=text)
+
+
+def edges_of(turns: Iterable[dict[str, Any]]) -> list[RobotSpeech]:
+    """Starts and stops of turns that tell text, start_s and end_s."""
+    return [
+        edge(state, turn[at], turn["text"] if state is SpeechEdge.START else "", f"s{index}")
+        for index, turn in enumerate(turns)
+        for state, at in ((SpeechEdge.START, "start_s"), (SpeechEdge.STOP, "end_s"))
+    ]
+
+
+def passages(
+    events: Iterable[SoundChunk | RobotSpeech], config: HearingConfig = CONFIG, listener: Listener | None = None
+) -> Iterator[Passage]:
+    listener = listener or Listener(config)
+    for event in events:
+        if isinstance(event, RobotSpeech):
+            yield from listener.hear_robot(event)
+        else:
+            yield from listener.hear(event, START_NS)
+    yield from listener.flush()
+
+
+def utterances(
+    events: Sequence[SoundChunk | RobotSpeech], recogniser: Recogniser, config: HearingConfig = CONFIG
+) -> list[Utterance]:
+    scribe = Scribe(config, recogniser, "mic")
+    return [utterance for passage in passages(events, config) for utterance in scribe.write(passage)]

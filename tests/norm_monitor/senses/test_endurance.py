@@ -1,0 +1,103 @@
+"""Hours of sound, in stamps: nothing grows. And sound that changes or is too loud goes on being heard."""
+
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+from speech_path import CONFIG, START_NS, edge, passages, utterances
+from test_parity import Parrot
+
+from norm_core.speech import SpeechEdge
+from norm_core.time import NS_PER_S
+from norm_monitor.senses.audio_message import SoundChunk
+from norm_monitor.senses.hearing import Listener, Scribe
+from norm_monitor.senses.microphone import Microphone
+from norm_monitor.senses.resample import Resampler
+from norm_monitor.senses.sound_file import chunks_of
+
+HERE = Path(__file__).parent
+RATE_HZ = 16_000
+HOUR_S = 3_600
+
+
+def peak_mb() -> float:
+    """The most memory this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000
+
+
+def second(index: int, samples: np.ndarray) -> SoundChunk:
+    return SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=START_NS + index * NS_PER_S)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_hour_of_silence_through_the_real_silero_gives_nothing_and_takes_no_memory() -> None:
+    listener = Listener(CONFIG)
+    noise = (np.random.default_rng(1).standard_normal((RATE_HZ, 1)) * 1e-3).astype(np.float32)
+    before_mb = 0.0
+    for index in range(HOUR_S):
+        assert not list(listener.hear(second(index, noise), START_NS))
+        if index == 120:
+            before_mb = peak_mb()
+    assert peak_mb() - before_mb < 10
+
+
+def test_an_hour_of_talk_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("norm_monitor.senses.hearing.Silero", LoudIsSpeech)
+    listener, scribe = Listener(CONFIG), Scribe(CONFIG, Parrot(), "mic")
+    loud, quiet = np.full((RATE_HZ, 1), 0.3, np.float32), np.zeros((RATE_HZ, 1), np.float32)
+    written, before_mb = 0, 0.0
+    for index in range(HOUR_S):
+        if index % 6 == 0:
+            list(listener.hear_robot(edge(SpeechEdge.START, float(index), "hello there", f"s{index}")))
+            list(listener.hear_robot(edge(SpeechEdge.STOP, index + 1.5, "", f"s{index}")))
+        for passage in listener.hear(second(index, loud if index % 3 == 0 else quiet), START_NS):
+            written += len(scribe.write(passage))
+        if index == 1_200:
+            before_mb = peak_mb()
+    assert written >= HOUR_S // 3
+    assert peak_mb() - before_mb < 10
+    assert listener.counts["robot_speech_late"] == 0
+
+
+class LoudIsSpeech:
+    def __call__(self, block: np.ndarray) -> float:
+        return float(np.abs(block).max() > 0.1)
+
+    def reset(self) -> None: ...
+
+
+def test_a_rate_that_changes_between_words_loses_none() -> None:
+    """Two of the generated scenes, the second at another rate."""
+    whole = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(HERE / "mixtures.flac")])[: 12 * RATE_HZ]
+    resampler = Resampler(RATE_HZ, 48_000, 512)
+    faster = np.concatenate([*resampler.feed(whole[6 * RATE_HZ :]), *resampler.flush()])[: 6 * 48_000]
+    chunks = [second(i, whole[i * RATE_HZ : (i + 1) * RATE_HZ, None]) for i in range(6)]
+    chunks += [
+        SoundChunk(
+            samples=faster[i * 48_000 : (i + 1) * 48_000, None],
+            rate_hz=48_000,
+            stamp_ns=START_NS + (6 + i) * NS_PER_S,
+        )
+        for i in range(6)
+    ]
+    listener = Listener(CONFIG)
+    changed = [p.segment for p in passages(chunks, listener=listener) if p.segment.final]
+    same = [p.segment for p in passages(second(i, whole[i * RATE_HZ : (i + 1) * RATE_HZ, None]) for i in range(12))]
+    same = [segment for segment in same if segment.final]
+    assert listener.counts["audio_rate_changes"] == 1
+    assert len(changed) == len(same) == 2
+    assert all(abs(a.start_ns - b.start_ns) < NS_PER_S // 10 for a, b in zip(changed, same, strict=True))
+    assert all(abs(a.end_ns - b.end_ns) < NS_PER_S // 10 for a, b in zip(changed, same, strict=True))
+
+
+def test_clipped_sound_is_counted_and_still_heard() -> None:
+    whole = np.concatenate([chunk.samples for chunk in chunks_of(HERE / "mixtures.flac")])[6 * RATE_HZ : 12 * RATE_HZ]
+    shouted = np.clip(whole * 20, -1, 1)
+    microphone = Microphone()
+    for index in range(6):
+        list(microphone.feed(second(index, shouted[index * RATE_HZ : (index + 1) * RATE_HZ]), START_NS))
+    assert microphone.counts["audio_clipped"] >= 2
+    chunks = [second(index, shouted[index * RATE_HZ : (index + 1) * RATE_HZ]) for index in range(6)]
+    assert len(utterances(chunks, Parrot())) == 1

@@ -1,0 +1,126 @@
+"""Who spoke depends on stamps alone: whatever order things arrive in, as long as none is later than stated."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from speech_path import CONFIG, START_NS, edge, edges_of, utterances
+from test_conversation import told
+
+from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
+from norm_core.time import NS_PER_MS, NS_PER_S
+from norm_monitor.senses.audio_message import SoundChunk
+from norm_monitor.senses.recognised import Recognised
+from norm_monitor.senses.robot_voice import RobotVoice, RobotVoiceConfig
+from norm_monitor.senses.segments import Segment
+from norm_monitor.senses.sound_file import chunks_of
+
+HERE = Path(__file__).parent
+TENTH_NS = NS_PER_S // 10
+SENTENCES = ("there are seven books", "no wait I want history", "the reading room closes at nine")
+
+
+class Parrot:
+    """Recognises at once, the same words in every segment of the same length."""
+
+    def recognise(self, segment: Segment) -> Recognised:
+        texts = SENTENCES[len(segment.samples) // 512 % len(SENTENCES)].split()
+        step_ns = (segment.end_ns - segment.start_ns) // len(texts)
+        words = tuple(
+            Word(text=text, start_ns=segment.start_ns + i * step_ns, end_ns=segment.start_ns + (i + 1) * step_ns)
+            for i, text in enumerate(texts)
+        )
+        return Recognised(text=" ".join(texts), locale="en", words=words, confidence=0.9, no_speech_probability=0.0)
+
+
+@pytest.fixture(scope="module")
+def sounds() -> list[SoundChunk]:
+    found = [chunk.samples for chunk in chunks_of(HERE / "mixtures.flac")]
+    whole = np.concatenate(found)[: 24 * 16_000]
+    return [
+        SoundChunk(samples=whole[i : i + 1_600], rate_hz=16_000, stamp_ns=START_NS + i * NS_PER_S // 16_000)
+        for i in range(0, len(whole), 1_600)
+    ]
+
+
+@pytest.fixture(scope="module")
+def edges() -> list[RobotSpeech]:
+    return edges_of(scene["robot"] for scene in told("mixtures.json")[:4] if "robot" in scene)
+
+
+def merged(sounds: list[SoundChunk], arrivals: list[tuple[int, RobotSpeech]]) -> list[SoundChunk | RobotSpeech]:
+    """Each edge goes after all the sound that ends by its arrival."""
+    events: list[tuple[int, int, SoundChunk | RobotSpeech]] = [
+        ((chunk.stamp_ns or 0) + TENTH_NS, 0, chunk) for chunk in sounds
+    ]
+    events += [(arrival_ns, 1 + i, edge) for i, (arrival_ns, edge) in enumerate(arrivals)]
+    return [event for *_, event in sorted(events, key=lambda entry: entry[:2])]
+
+
+@pytest.fixture(scope="module")
+def told_first(sounds: list[SoundChunk], edges: list[RobotSpeech]) -> list[Utterance]:
+    return utterances([*edges, *sounds], Parrot())
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_utterances_are_the_same_for_any_order_within_the_lateness(
+    data: st.DataObject, sounds: list[SoundChunk], edges: list[RobotSpeech], told_first: list[Utterance]
+) -> None:
+    latest_ms = CONFIG.robot.lateness_ms - 1
+    lags_ms = data.draw(st.lists(st.integers(-20_000, latest_ms), min_size=len(edges), max_size=len(edges)))
+    order = data.draw(st.permutations(range(len(edges))))
+    arrivals = [(edges[i].stamp_ns + lags_ms[i] * NS_PER_MS, edges[i]) for i in order]
+    assert utterances(merged(sounds, arrivals), Parrot()) == told_first
+
+
+def test_the_robot_was_among_those_who_spoke(told_first: list[Utterance]) -> None:
+    assert {Speaker.ROBOT, Speaker.USER} <= {u.speaker for u in told_first}
+
+
+def test_a_word_that_comes_too_late_leaves_the_speaker_open_and_says_so(
+    sounds: list[SoundChunk], edges: list[RobotSpeech]
+) -> None:
+    late = [(edge.stamp_ns + CONFIG.robot.lateness_ms * NS_PER_MS + TENTH_NS, edge) for edge in edges]
+    heard = utterances(merged(sounds, late), Parrot())
+    touched = [u for u in heard if u.late]
+    assert touched
+    assert {u.speaker for u in touched} == {Speaker.UNKNOWN}
+
+
+EDGES = st.builds(
+    edge,
+    st.sampled_from(SpeechEdge),
+    st.integers(0, 20).map(float),
+    st.sampled_from(["", "hello"]),
+    st.sampled_from("abc"),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), fed=st.lists(EDGES, max_size=12))
+def test_what_is_known_of_the_robot_is_a_set_of_edges_not_their_order(
+    data: st.DataObject, fed: list[RobotSpeech]
+) -> None:
+    one, other = RobotVoice(RobotVoiceConfig()), RobotVoice(RobotVoiceConfig())
+    for each in fed:
+        one.feed(each, None)
+    for each in data.draw(st.permutations(fed)):
+        other.feed(each, None)
+    for at_s in range(0, 20, 3):
+        about = one.about(START_NS + at_s * NS_PER_S, START_NS + (at_s + 2) * NS_PER_S)
+        assert about == other.about(START_NS + at_s * NS_PER_S, START_NS + (at_s + 2) * NS_PER_S)
+        assert all(turn.start_ns <= turn.end_ns <= turn.rings_until_ns for turn in about.turns)
+        assert all(early.end_ns <= late.start_ns for early, late in zip(about.turns, about.turns[1:], strict=False))
+        assert not about.late
+
+
+def test_what_comes_later_by_its_stamp_changes_nothing() -> None:
+    voice = RobotVoice(RobotVoiceConfig())
+    voice.feed(edge(SpeechEdge.START, 1.0, "Hello"), None)
+    before = voice.about(START_NS, START_NS + 2 * NS_PER_S)
+    voice.feed(edge(SpeechEdge.STOP, 3.0), None)
+    voice.feed(edge(SpeechEdge.START, 4.0, "Goodbye", "t"), None)
+    assert voice.about(START_NS, START_NS + 2 * NS_PER_S) == before

@@ -1,0 +1,162 @@
+"""What may go wrong with a microphone on a robot: each is named and counted, and none is fatal."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from norm_core.status import Health, MonitorStatus
+from norm_monitor.senses.recognised import Recognised
+from norm_monitor.senses.segments import Segment
+from sim_replays.processes import NodeProcess
+
+pytestmark = pytest.mark.ros
+
+AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
+TENTH = np.zeros(1_600, "<i2").tobytes()
+
+
+def reasons(observer: Any) -> str:
+    """What the ears' last heartbeat says is not well."""
+    told = [s for s in observer.statuses if s.node == "/tactful/ears"]
+    return "; ".join(told[-1].reasons) if told else "nothing said yet"
+
+
+def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Any, domain_id: int) -> None:
+    from std_msgs.msg import UInt8MultiArray
+
+    observer.watch_status()
+    node = observer.node
+
+    def heard(publisher: Any, what: str, absent: bool) -> bool:
+        publisher.publish(UInt8MultiArray(data=TENTH))
+        return (what in reasons(observer)) is not absent and bool(observer.statuses)
+
+    with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE, "stale_after_s": 1.0}}, domain_id):
+        observer.until(lambda: "nobody publishes it" in reasons(observer), "a microphone that was never there")
+        first = node.create_publisher(UInt8MultiArray, "/audio", 10)
+        observer.until(lambda: heard(first, "/audio", absent=True), "a microphone that is well")
+        second = node.create_publisher(UInt8MultiArray, "/audio", 10)
+        observer.until(lambda: heard(first, "2 publishers: stop all but one", absent=False), "one too many")
+        node.destroy_publisher(second)
+        observer.until(lambda: heard(first, "publishers", absent=True), "one alone again")
+        observer.until(lambda: "its publisher has stopped sending" in reasons(observer), "a microphone gone quiet")
+        assert observer.statuses[-1].health is Health.STALE
+        node.destroy_publisher(first)
+        observer.until(lambda: "nobody publishes it" in reasons(observer), "a microphone that vanished")
+        back = node.create_publisher(UInt8MultiArray, "/audio", 10)
+        observer.until(lambda: heard(back, "/audio", absent=True), "a microphone that is back")
+
+
+class Gate:
+    """Stands for what is slow: it holds whoever comes until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened, self.entered = threading.Event(), threading.Event()
+
+    def hold(self) -> None:
+        self.entered.set()
+        assert self.opened.wait(60)
+
+
+class Deaf:
+    """A recogniser behind a gate."""
+
+    gate = Gate()
+
+    def __init__(self, config: Any) -> None: ...
+
+    def recognise(self, segment: Segment) -> Recognised:
+        self.gate.hold()
+        return Recognised(text="hello", locale="en", words=(), confidence=0.9, no_speech_probability=0.0)
+
+
+class Loud:
+    """Takes what is loud for speech."""
+
+    gate: Gate | None = None
+
+    def __call__(self, block: Any) -> float:
+        if self.gate:
+            self.gate.hold()
+        return float(np.abs(block).max() > 0.1)
+
+    def reset(self) -> None: ...
+
+
+@pytest.fixture
+def ears(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The node in this process, its audio callback called as the executor would."""
+    import rclpy
+    from norm_nodes import ears as module
+    from rclpy.parameter import Parameter
+
+    monkeypatch.setattr(Deaf, "gate", Gate())
+    monkeypatch.setattr(module, "Whisper", Deaf)
+    monkeypatch.setattr("norm_monitor.senses.hearing.Silero", Loud)
+    rclpy.init(domain_id=domain_id)
+    node = module.Ears()
+    try:
+        node.set_parameters([Parameter("audio_type", value=AUDIO_TYPE), Parameter("partial_every_s", value=0.0)])
+        node.trigger_configure()
+        node.trigger_activate()
+        yield node
+    finally:
+        Deaf.gate.opened.set()
+        if Loud.gate:
+            Loud.gate.opened.set()
+        node.trigger_deactivate()
+        node.trigger_cleanup()
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def queue(status: MonitorStatus, name: str) -> Any:
+    return next(q for q in status.queues if q.name == name)
+
+
+def until(condition: Any, what: str) -> None:
+    """Waits without sleeping for work of the node's own threads."""
+    for _ in range(600):
+        if condition():
+            return
+        threading.Event().wait(0.05)
+    pytest.fail(f"waited in vain for {what}")
+
+
+def words(count: int) -> list[bytes]:
+    """So many loud stretches with quiet between them, in tenths of a second."""
+    loud = (np.sin(np.arange(1_600) / 3) * 16_000).astype("<i2").tobytes()
+    return [part for _ in range(count) for part in (loud,) * 4 + (TENTH,) * 10]
+
+
+def test_a_slow_transcriber_costs_counted_segments_and_never_holds_up_the_callback(ears: Any) -> None:
+    from std_msgs.msg import UInt8MultiArray
+
+    for part in words(14):
+        ears._hear(UInt8MultiArray(data=part))
+    assert not Deaf.gate.opened.is_set()  # every callback has returned while the transcriber was held
+    until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")
+    speech = queue(ears.status(), "speech")
+    assert speech.dropped > 0
+    assert speech.depth <= speech.capacity
+    assert speech.received >= 13
+
+
+def test_a_slow_listener_costs_counted_sound_and_never_holds_up_the_callback(
+    ears: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from norm_nodes.ears import SOUND_QUEUE
+    from std_msgs.msg import UInt8MultiArray
+
+    gate = Gate()
+    monkeypatch.setattr(Loud, "gate", gate)
+    ears._hear(UInt8MultiArray(data=TENTH))
+    assert gate.entered.wait(30)
+    for _ in range(SOUND_QUEUE + 100):
+        ears._hear(UInt8MultiArray(data=TENTH))
+    assert queue(ears.status(), "sounds").dropped == 100
+    gate.opened.set()
+    until(lambda: queue(ears.status(), "sounds").depth == 0, "the rest listened to")

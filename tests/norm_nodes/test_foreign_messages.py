@@ -1,0 +1,239 @@
+"""The ears node on the real definitions of other packages, each in a prefix and processes of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foreign_bag import Maker, int16, write
+from foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, environment
+from speech_path import START_NS, edges_of
+
+from norm_core.messages import from_message
+from norm_core.speech import Speaker, Timing, Utterance
+from norm_core.time import NS_PER_S, s_to_ns
+from norm_monitor.senses.sound_file import chunks_of
+from sim_replays.processes import NodeProcess
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(500), pytest.mark.slow]
+
+SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
+RATE_HZ, CHUNK, LENGTH_S = 16_000, 1_600, 11.0
+ROBOT_TEXT = "There are seven books about the sea."
+
+
+@pytest.fixture(scope="module")
+def sound() -> Any:
+    """The robot's echo, then a user."""
+    whole = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(SPEECH / "mixtures.flac")])
+    return int16(whole[: round(LENGTH_S * RATE_HZ)])
+
+
+def chunks(sound: Any) -> list[tuple[int, Any]]:
+    """Each chunk with the stamp of its first sample."""
+    return [
+        (START_NS + first * NS_PER_S // RATE_HZ, sound[first : first + CHUNK]) for first in range(0, len(sound), CHUNK)
+    ]
+
+
+def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(prefix).items():
+        monkeypatch.setenv(name, value)
+
+
+class Session:
+    """A bag played to the ears, and what they say of it."""
+
+    def __init__(self, observer: Any, domain_id: int) -> None:
+        from norm_nodes.convert import record_class
+        from norm_nodes.endpoint import EVENTS
+
+        self.observer, self._domain_id = observer, domain_id
+        self._heard = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+        observer.watch_status()
+
+    @property
+    def finals(self) -> list[Utterance]:
+        return [u for u in (from_message(Utterance, message) for message in self._heard) if u.final]
+
+    def play(self, bag: Path, ears: dict[str, Any], rate: float, until: Any, what: str) -> None:
+        # So that speech at the end of the bag is ended soon.
+        ears = {"partial_every_s": 0.0, "stale_after_s": 1.0, **ears}
+        player = {"bag": str(bag), "rate": rate, "wait_for_subscribers_s": 20.0}
+        with (
+            NodeProcess(["ears"], {"ears": ears}, self._domain_id),
+            NodeProcess(["bag_player"], {"bag_player": player}, self._domain_id) as played,
+        ):
+            assert played.wait(90) == 0, played.said()
+            self.observer.until(until, what)
+
+
+@pytest.fixture
+def session(observer: Any, domain_id: int) -> Session:
+    return Session(observer, domain_id)
+
+
+def audio_of(kind: str, make: Maker, stamp_ns: int, part: Any) -> Any:
+    """One message; of two channels the second is the microphone."""
+    both = np.stack([np.zeros_like(part), part], axis=1).ravel()
+    header = make.header(stamp_ns)
+    if kind == "naoqi_bridge_msgs/msg/AudioBuffer":
+        channel_map = np.array([0, 2], np.uint8)
+        return make(kind, {"header": header, "frequency": RATE_HZ, "channel_map": channel_map, "data": both})
+    if kind == "audio_common_msgs/msg/AudioStamped":
+        names = ("float32", "int32", "int16", "int8", "uint8")
+        data = {f"{name}_data": np.zeros(0, name) for name in names} | {"int16_data": both}
+        held = make("audio_common_msgs/msg/AudioData", data)
+        info = make("audio_common_msgs/msg/AudioInfo", {"format": 8, "channels": 2, "rate": RATE_HZ, "chunk": CHUNK})
+        audio = make("audio_common_msgs/msg/Audio", {"audio_data": held, "info": info})
+        return make(kind, {"header": header, "audio": audio})
+    held = make("audio_common_msgs/msg/AudioData", {"data": np.frombuffer(both.tobytes(), np.uint8)})
+    return held if kind.endswith("AudioData") else make(kind, {"header": header, "audio": held})
+
+
+def bag_of(path: Path, definitions: Definitions, kind: str, sound: Any, more: Any = lambda make: []) -> Path:
+    make = Maker(definitions)
+    messages = [
+        (stamp_ns + len(part) * NS_PER_S // RATE_HZ, "/audio", audio_of(kind, make, stamp_ns, part))
+        for stamp_ns, part in chunks(sound)
+    ]
+    return write(path, make, [*messages, *more(make)])
+
+
+def own_edges(make: Maker) -> list[tuple[int, str, Any]]:
+    (scene,) = json.loads((SPEECH / "mixtures.json").read_text(encoding="utf-8"))[:1]
+    return [
+        (edge.stamp_ns + NS_PER_S // 10, "/tactful/robot_speech", make.of(edge)) for edge in edges_of([scene["robot"]])
+    ]
+
+
+def heard_in(bag: Path) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "tactful_cli", "hear", str(bag), "--channel", "1", "--json"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return list(json.loads(told.stdout))
+
+
+@pytest.mark.parametrize("kind", ["naoqi_bridge_msgs/msg/AudioBuffer", "audio_common_msgs/msg/AudioStamped"])
+def test_live_at_any_rate_and_from_the_bag_the_utterances_are_the_same(  # noqa: PLR0917
+    kind: str, mgonzs13: Path, session: Session, sound: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(mgonzs13, monkeypatch)
+    bag = bag_of(tmp_path / "bag", MGONZS13, kind, sound, own_edges)
+    rows = heard_in(bag)
+    assert [row["speaker"] for row in rows] == ["robot", "user"]
+    rate = 1.0 if kind.startswith("naoqi") else 3.0
+    session.play(bag, {"audio_type": kind, "channel": 1}, rate, lambda: len(session.finals) == 2, "two utterances")
+    # The bag's times are told from its first message on, which was recorded at the end of its chunk.
+    first_ns = START_NS + NS_PER_S // 10
+    for live, row in zip(session.finals, rows, strict=True):
+        assert (live.speaker.value, live.text, live.timing) == (row["speaker"], row["text"], Timing.SOURCE)
+        assert abs(live.start_ns - first_ns - s_to_ns(row["start_s"])) <= NS_PER_S // 1_000
+        assert abs(live.end_ns - first_ns - s_to_ns(row["end_s"])) <= NS_PER_S // 1_000
+        assert [word.text for word in live.words] == [word["text"] for word in row["words"]]
+
+
+def caption(make: Maker) -> list[tuple[int, str, Any]]:
+    stamp_ns = START_NS + NS_PER_S // 2
+    fields = {"header": make.header(stamp_ns), "speaker_id": "robot", "text": ROBOT_TEXT, "locale": "en_GB"}
+    return [(stamp_ns, "/said", make("hri_actions_msgs/msg/ClosedCaption", fields))]
+
+
+def sound_request(make: Maker) -> list[tuple[int, str, Any]]:
+    fields = {"sound": -3, "command": 1, "volume": 1.0, "arg": ROBOT_TEXT, "arg2": ""}
+    return [(START_NS + NS_PER_S // 2, "/said", make("sound_play/msg/SoundRequest", fields))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "said_type", "timing"),
+    [
+        ("AudioDataStamped", caption, "hri_actions_msgs/msg/ClosedCaption", Timing.SOURCE),
+        ("AudioData", sound_request, "sound_play/msg/SoundRequest", Timing.ARRIVAL),
+    ],
+)
+def test_what_a_robot_is_told_to_say_and_audio_info_are_understood(  # noqa: PLR0917
+    kind: str,
+    said: Any,
+    said_type: str,
+    timing: Timing,
+    ros_drivers: Path,
+    session: Session,
+    sound: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enter(ros_drivers, monkeypatch)
+
+    def more(make: Maker) -> list[tuple[int, str, Any]]:
+        fields = {
+            "channels": 2,
+            "sample_rate": RATE_HZ,
+            "sample_format": "S16LE",
+            "bitrate": 0,
+            "coding_format": "wave",
+        }
+        info = (START_NS, "/audio_info", make("audio_common_msgs/msg/AudioInfo", fields))
+        return [info, *said(make)]
+
+    bag = bag_of(tmp_path / "bag", ROS_DRIVERS, f"audio_common_msgs/msg/{kind}", sound, more)
+    # Neither rate nor channels are given but by the AudioInfo.
+    ears = {"audio_type": f"audio_common_msgs/msg/{kind}", "audio_info_topic": "/audio_info", "channel": 1}
+    ears |= {"robot_speech_topic": "/said", "robot_speech_type": said_type}
+    session.play(bag, ears, 1.0, lambda: len(session.finals) == 2, "two utterances")
+    assert [u.speaker for u in session.finals] == [Speaker.ROBOT, Speaker.USER]
+    assert {u.timing for u in session.finals} == {timing}
+
+
+def test_mp3_is_named_and_counted(
+    ros_drivers: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(ros_drivers, monkeypatch)
+    make = Maker(ROS_DRIVERS)
+    fields = {"channels": 1, "sample_rate": RATE_HZ, "sample_format": "", "bitrate": 128, "coding_format": "mp3"}
+    messages = [(START_NS, "/audio_info", make("audio_common_msgs/msg/AudioInfo", fields))]
+    data = np.frombuffer(b"no frame begins here", np.uint8)
+    messages += [
+        (START_NS + i * NS_PER_S // 10, "/audio", make("audio_common_msgs/msg/AudioData", {"data": data}))
+        for i in range(1, 6)
+    ]
+    bag = write(tmp_path / "bag", make, messages)
+    ears = {"audio_type": "audio_common_msgs/msg/AudioData", "audio_info_topic": "/audio_info"}
+    observer = session.observer
+    session.play(bag, ears, 1.0, lambda: observer.counted("audio_compressed") >= 5, "five refused messages")
+    assert any("mp3" in reason for status in observer.statuses for reason in status.reasons)
+
+
+def test_live_speech_is_used_instead_of_whisper(
+    ros_drivers: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(ros_drivers, monkeypatch)
+    make, voice = Maker(ROS_DRIVERS), "/humans/voices/v1"
+    messages = [
+        (START_NS + i * NS_PER_S, f"{voice}/is_speaking", make("std_msgs/msg/Bool", {"data": i == 0})) for i in (0, 1)
+    ]
+    fields = {"header": make.header(0), "incremental": "", "final": "hello robot", "confidence": 0.9, "locale": "en_US"}
+    stamp_ns = START_NS + 3 * NS_PER_S // 2
+    messages.append((stamp_ns, f"{voice}/speech", make("hri_msgs/msg/LiveSpeech", fields)))
+    bag = write(tmp_path / "bag", make, messages)
+    ears = {"words_from": "topic", "words_topic": f"{voice}/speech", "is_speaking_topic": f"{voice}/is_speaking"}
+    session.play(bag, ears, 1.0, lambda: session.finals, "an utterance")
+    (utterance,) = session.finals
+    assert (utterance.text, utterance.speaker, utterance.locale) == ("hello robot", Speaker.USER, "en-US")
+    assert utterance.timing is Timing.ARRIVAL
+    assert 0.8 < (utterance.end_ns - utterance.start_ns) / NS_PER_S < 1.5
+
+
+def test_a_transcript_of_plain_strings_is_used(session: Session, tmp_path: Path) -> None:
+    make = Maker({})
+    bag = write(tmp_path / "bag", make, [(START_NS, "/transcript", make("std_msgs/msg/String", {"data": "hello"}))])
+    ears = {"words_from": "topic", "words_topic": "/transcript", "words_type": "std_msgs/msg/String"}
+    ears["is_speaking_topic"] = ""
+    session.play(bag, ears, 1.0, lambda: session.finals, "an utterance")
+    assert [(u.text, u.timing) for u in session.finals] == [("hello", Timing.ABSENT)]
+
+
+def test_missing_hri_msgs_are_named_and_not_fatal(domain_id: int) -> None:
+    with NodeProcess(["ears"], {"ears": {"words_from": "topic"}}, domain_id) as process:
+        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.said()

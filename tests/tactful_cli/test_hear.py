@@ -1,0 +1,101 @@
+"""`tactful hear` on real bags: whole, cut short, foreign, and with what is asked for missing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foreign_bag import Maker, int16, write
+from foreign_interfaces import NAOQI
+from speech_path import START_NS, edges_of
+
+from norm_core.time import NS_PER_S
+from norm_monitor.senses.sound_file import chunks_of
+
+SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
+RATE_HZ, CHUNK = 16_000, 1_600
+SCENE: dict[str, Any] = json.loads((SPEECH / "mixtures.json").read_text(encoding="utf-8"))[0]
+
+
+def messages(make: Maker, sounds: tuple[str, ...] = ("/audio",)) -> list[tuple[int, str, Any]]:
+    """Four seconds with the robot's echo in the second channel, its edges, a picture and a text beside them."""
+    whole = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(SPEECH / "mixtures.flac")])[: 4 * RATE_HZ]
+    both = np.stack([np.zeros_like(whole), whole], axis=1)
+    made: list[tuple[int, str, Any]] = []
+    for first in range(0, len(both), CHUNK):
+        stamp_ns = START_NS + first * NS_PER_S // RATE_HZ
+        fields = {
+            "header": make.header(stamp_ns),
+            "frequency": RATE_HZ,
+            "channel_map": np.array([0, 2], np.uint8),
+            "data": int16(both[first : first + CHUNK]).ravel(),
+        }
+        made += [(stamp_ns, topic, make("naoqi_bridge_msgs/msg/AudioBuffer", fields)) for topic in sounds]
+    made += [(edge.stamp_ns, "/tactful/robot_speech", make.of(edge)) for edge in edges_of([SCENE["robot"]])]
+    image = {"header": make.header(START_NS), "format": "jpeg", "data": np.zeros(100, np.uint8)}
+    made.append((START_NS, "/camera", make("sensor_msgs/msg/CompressedImage", image)))
+    made.append((START_NS, "/notes", make("std_msgs/msg/String", {"data": "hello"})))
+    return made
+
+
+def hear(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tactful_cli", "hear", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    make = Maker(NAOQI)
+    return write(tmp_path_factory.mktemp("bags") / "bag", make, messages(make))
+
+
+def test_a_bag_of_foreign_definitions_tells_its_utterances(bag: Path) -> None:
+    told = hear(str(bag), "--channel", "1", "--json")
+    (row,) = json.loads(told.stdout)
+    assert row["speaker"] == "robot"
+    assert abs(row["start_s"] - SCENE["robot"]["start_s"]) < 0.12
+    assert abs(row["end_s"] - SCENE["robot"]["end_s"]) < 0.12
+    assert row["words"] and set(row) >= {"speaker", "text", "start_s", "end_s", "confidence", "words"}
+    assert told.returncode == 0
+
+
+def test_the_other_channel_is_silent(bag: Path) -> None:
+    assert json.loads(hear(str(bag), "--channel", "0", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--topic", "/none"], "has no topic /none; it has /audio"),
+        (["--topic", "/camera"], "have none of the fields of an audio message"),
+        (["--channel", "3"], "channel 3 is asked for, and the sound has 2"),
+    ],
+)
+def test_what_cannot_be_heard_is_named(bag: Path, arguments: list[str], said: str) -> None:
+    told = hear(str(bag), "--json", *arguments)
+    assert said.replace("have none", "has none") in " ".join(told.stderr.split())
+    assert "Traceback" not in told.stderr
+
+
+def test_of_two_microphones_one_must_be_named(tmp_path: Path) -> None:
+    make = Maker(NAOQI)
+    two = write(tmp_path / "two", make, messages(make, ("/left", "/right")))
+    told = hear(str(two))
+    assert told.returncode == 2
+    assert "audio topics are /left, /right: name one with --topic" in " ".join(told.stderr.split())
+    assert json.loads(hear(str(two), "--topic", "/right", "--channel", "1", "--json").stdout)
+
+
+def test_a_bag_cut_short_is_told_as_such(bag: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    for path in bag.iterdir():
+        data = path.read_bytes()
+        (cut / path.name).write_bytes(data[: len(data) // 2] if path.suffix == ".mcap" else data)
+    told = hear(str(cut), "--json")
+    assert told.returncode == 2
+    assert str(cut) in told.stderr.replace("\n", "")
+    assert "Traceback" not in told.stderr
