@@ -4,11 +4,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from norm_core.config import ConfigError
 from norm_core.engines.call import DECODE, PREFILL, Call
-from norm_core.engines.fault import InvalidRequestError
+from norm_core.engines.fault import EngineFailedError, InvalidRequestError
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Card
 from norm_core.engines.sentences import MODEL, SentenceEncoder
+from norm_core.models.manifest import Manifest
+from norm_core.models.store import Weights
 
 # A cosine of 0.1 more makes an option about e times as likely; a calibration file may say otherwise.
 _NEARNESS_SCALE = 0.1
@@ -40,6 +43,15 @@ class EncoderBackend:
 
     def close(self) -> None:
         """Holds nothing that outlives it."""
+
+
+def opened(manifest: Manifest, weights: Weights) -> EncoderBackend:
+    """The encoder on the weights that its package carries; it has no others, nor settings."""
+    if manifest.name != MODEL:
+        raise EngineFailedError(f"the encoder engine reads the weights of {MODEL} alone, not those of {manifest.name}")
+    if manifest.settings:
+        raise ConfigError(f"{manifest.name}: settings: the encoder has none, not {', '.join(manifest.settings)}")
+    return EncoderBackend(SentenceEncoder())
 
 
 def _said(prompt: Prompt) -> str:

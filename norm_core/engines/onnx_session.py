@@ -54,6 +54,11 @@ class OnnxSession:
             for given in self._session.get_inputs()
         }
 
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs' names, in their order."""
+        return [given.name for given in self._session.get_outputs()]
+
     def run(self, outputs: Sequence[str] | None, inputs: Arrays) -> list[Any]:
         """The outputs by name, or all of them."""
         return list(self._session.run(outputs, inputs))

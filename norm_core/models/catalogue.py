@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from norm_core.config import ConfigError, load
+from norm_core.kept import kept_folder
 from norm_core.models.manifest import Manifest
 
 _SHIPPED = Path(__file__).resolve().parents[2] / "models"
@@ -18,7 +19,7 @@ class Catalogue:
 
     @property
     def own(self) -> Path:
-        """Where a new manifest goes: the last folder."""
+        """Where a new manifest goes: the last folder, which need not be there yet."""
         return self._folders[-1]
 
     def names(self) -> list[str]:
@@ -42,5 +43,6 @@ class Catalogue:
 
 
 def _own_folders() -> tuple[Path, ...]:
-    """The folders in TACTFUL_MODELS, which are separated as those of PATH are."""
-    return tuple(Path(folder) for folder in os.environ.get("TACTFUL_MODELS", "").split(os.pathsep) if folder)
+    """What recipes made here, then the folders in TACTFUL_MODELS, which are separated as those of PATH are."""
+    given = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
+    return (kept_folder("manifests"), *(Path(folder) for folder in given if folder))

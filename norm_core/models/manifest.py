@@ -109,6 +109,7 @@ class Manifest(Config):
     quantization: str = Field(min_length=1)
     prompt_family: str = ""
     parameters_million: float | None = Field(None, gt=0)
+    embeddings_million: float | None = Field(None, gt=0, description="Of them the table of words, never quantized.")
     kv_bytes_per_token: int | None = Field(None, gt=0)
     context_tokens: int | None = Field(None, gt=0)
     max_images: int | None = Field(None, ge=0)
