@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -76,14 +77,17 @@ def _onnx(
     examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MOST_EXAMPLES) if bag else []
     # Every fourth example is kept from the recipe, so that the comparison is not of what it was fitted on.
     fitted, held = [e for i, e in enumerate(examples) if i % 4 != 3], list(examples[3::4])
-    folder = catalogue.own / new_name
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{model.stem}.{recipe.value}.onnx"
-    if recipe is Recipe.INT8_STATIC:
-        int8_static(model, target, fitted)
-    else:
-        int8_dynamic(model, target)
-    measured = agreement(model, target, held or [session.blank()])
+    target = catalogue.own / new_name / f"{model.stem}.{recipe.value}.onnx"
+    catalogue.own.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
+        made_at = Path(making, target.name)
+        if recipe is Recipe.INT8_STATIC:
+            int8_static(model, made_at, fitted)
+        else:
+            int8_dynamic(model, made_at)
+        measured = agreement(model, made_at, held or [session.blank()])
+        target.parent.mkdir(exist_ok=True)
+        made_at.replace(target)
     size_ratio = target.stat().st_size / model.stat().st_size
     on = f"{len(held)} pictures that it was not fitted on" if held else "zeros alone, as no bag was given"
     plain = manifest.model_dump(mode="json", exclude_defaults=True) | {

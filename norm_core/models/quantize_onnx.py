@@ -11,6 +11,8 @@ from norm_core.engines.fault import EngineFailedError
 from norm_core.engines.onnx_session import CPU, Arrays, open_session
 from norm_core.record import record
 
+_OPSET = 17
+
 
 @record
 class Agreement:
@@ -43,10 +45,19 @@ def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
         def get_next(self) -> Arrays | None:
             return next(self._left, None)
 
+    prepared = target.with_name(f"{target.stem}.prepared.onnx")
+    try:
+        _prepared(model, prepared)
+        _static(tools, prepared, target, Examples())
+    finally:
+        prepared.unlink(missing_ok=True)
+
+
+def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
     tools.quantize_static(
         str(model),
         str(target),
-        Examples(),
+        examples,
         quant_format=tools.QuantFormat.QDQ,
         activation_type=tools.QuantType.QUInt8,
         weight_type=tools.QuantType.QInt8,
@@ -62,6 +73,17 @@ def agreement(model: Path, smaller: Path, examples: Sequence[Arrays]) -> Agreeme
         for name, left, right in zip(cosines, one.run(None, example), other.run(None, example), strict=True):
             cosines[name] = min(cosines[name], _cosine(left, right))
     return Agreement(examples=len(examples), cosines=cosines)
+
+
+def _prepared(model: Path, target: Path) -> None:
+    """The model with its shapes written in, and in an operator set that knows a scale for each channel."""
+    onnx = import_module("onnx")
+    graph = onnx.load(str(model))
+    if next((entry.version for entry in graph.opset_import if not entry.domain), 0) < _OPSET:
+        graph = import_module("onnx.version_converter").convert_version(graph, _OPSET)
+    onnx.save(graph, str(target))
+    shapes = import_module("onnxruntime.quantization.shape_inference")
+    shapes.quant_pre_process(str(target), str(target), skip_symbolic_shape=True)
 
 
 def _cosine(left: Any, right: Any) -> float:
