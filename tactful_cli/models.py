@@ -152,7 +152,7 @@ def quantize_model(
     name: Name,
     recipe: Annotated[
         str,
-        typer.Option(help="int8-dynamic, int8-static (ONNX); nf4, int8-bnb (transformers); int4-genai.", prompt=False),
+        typer.Option(help="int8-dynamic, int8-static (ONNX); nf4, int8-bnb (transformers); int4-genai."),
     ],
     bag: Annotated[Path | None, typer.Option(help="Bag whose pictures int8-static measures activations on.")] = None,
     new_name: Annotated[str, typer.Option("--name", help="The new model's name; MODEL-RECIPE by default.")] = "",

@@ -8,7 +8,7 @@ from norm_core.config import Config, ConfigError
 from norm_core.jsonl import sha256_of
 from norm_core.models.manifest import HashedFile, Manifest, ModelFile
 
-LOCK_NAME = "lock.json"
+LOCK_NAME = "tactful-lock.json"  # a name that no repository has for a file of its own
 
 
 class Lock(Config):

@@ -14,7 +14,7 @@ Setting = bool | int | float | str
 
 def _inside(path: str) -> str:
     pure = PurePosixPath(path)
-    if not path or pure.is_absolute() or ".." in pure.parts or "\\" in path or str(pure) != path:
+    if not pure.name or pure.is_absolute() or ".." in pure.parts or "\\" in path or str(pure) != path:
         raise ValueError("a file's path is relative, with / between folders, and leads nowhere else")
     return path
 

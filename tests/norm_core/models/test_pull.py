@@ -286,7 +286,7 @@ def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer,
     folder = store.folder(manifest())
     folder.mkdir(parents=True)
     (folder / LOCK_NAME).write_text(json.dumps({"source": "x", "files": [{"path": "../a"}]}))
-    with pytest.raises(ConfigError, match=r"lock\.json: cannot be used"):
+    with pytest.raises(ConfigError, match=r"tactful-lock\.json: cannot be used"):
         pull(manifest(), store, origin(hub))
     assert "../a" in (folder / LOCK_NAME).read_text()
 
