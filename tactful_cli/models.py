@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from norm_core.config import ConfigError
 from norm_core.models.catalogue import Catalogue
@@ -49,11 +49,11 @@ def list_models(as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
     else:
-        table = Table("model", "task", "engine", "quantized", "MB", "GPU GB", "licence", "here")
+        table = Table(Column("model", no_wrap=True), "task", "engine", "MB", "GPU GB", "licence", "here")
         for row in rows:
             size = f"{'~' if row['size_estimated'] else ''}{row['size_mb']:.0f}" if row["size_mb"] else "?"
             fits = ", ".join(map(str, row["fits_gpus_gb"])) if row["fits_gpus_gb"] else "none" if row["gpu"] else ""
-            cells = (row["name"], row["task"], row["engine"], row["quantization"], size, fits, row["licence"])
+            cells = (row["name"], row["task"], row["engine"], size, fits, row["licence"])
             table.add_row(*cells, row["installed"] or "no")
         out.print(table)
         err.print(
