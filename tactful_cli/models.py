@@ -152,7 +152,7 @@ def quantize_model(
     name: Name,
     recipe: Annotated[
         str,
-        typer.Option(help="int8-dynamic, int8-static (ONNX); nf4, int8-bnb (transformers); int4-genai."),
+        typer.Option(help="int8-dynamic, int8-static (ONNX); int8-encoder; nf4, int8-bnb (transformers); int4-genai."),
     ],
     bag: Annotated[Path | None, typer.Option(help="Bag whose pictures int8-static measures activations on.")] = None,
     new_name: Annotated[str, typer.Option("--name", help="The new model's name; MODEL-RECIPE by default.")] = "",
@@ -169,11 +169,10 @@ def quantize_model(
         return
     out.print(f"{made['name']}: {made['manifest_path']}", soft_wrap=True)
     if "cosines" in made:
-        out.print(f"{made['size_ratio']:.0%} of the size; fitted on {made['fitted_on']} pictures")
+        out.print(f"{made['size_ratio']:.0%} of the size")
+        examples = f"{made['compared_on']} examples" if made["compared_on"] else "zeros alone: no bag was given"
         for output, cosine in made["cosines"].items():
-            out.print(
-                f"{output}: lowest cosine {cosine:.4f} over {made['compared_on'] or 'zeros and no'} other pictures"
-            )
+            out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
 
 
 @app.command("bench")

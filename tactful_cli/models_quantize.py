@@ -1,5 +1,6 @@
 """The recipes of `tactful models quantize`: each makes weights or has them made, and a manifest that names them."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,11 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import yaml
 
 from norm_core.config import ConfigError, check
 from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.onnx_sentences import DEFAULT_TOKENS, open_tokenizer
 from norm_core.engines.onnx_session import Arrays, open_session
+from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimated
 from norm_core.models.manifest import EngineKind, Manifest
@@ -23,12 +27,22 @@ from norm_monitor.senses.face_weights import onnx_file
 from tactful_cli.bag_pictures import bag_inputs
 
 _MOST_EXAMPLES = 64
-_BUILDER_TIMEOUT_S = 6 * 3600.0
+_SENTENCES = (
+    "Good morning! Is the lift working?",
+    "No.",
+    "I am sorry for your loss.",
+    "The robot waters the plants while a guest waits at the desk for an answer that does not come.",
+    "Could you please step aside, so that the lady with the walking frame can pass?",
+    "Visitors sign in on the second floor between 9 and 17 o'clock.",
+    "Stop.",
+    "He laughed at a joke which nobody else in the room had understood.",
+)
 
 
 class Recipe(StrEnum):
     INT8_DYNAMIC = "int8-dynamic"
     INT8_STATIC = "int8-static"
+    INT8_ENCODER = "int8-encoder"
     INT4_GENAI = "int4-genai"
     NF4 = "nf4"
     INT8_BNB = "int8-bnb"
@@ -48,6 +62,8 @@ def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict
         case Recipe.INT4_GENAI:
             _of_transformers(manifest, recipe)
             return _by_genai_builder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
+        case Recipe.INT8_ENCODER:
+            return _encoder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
         case Recipe.AWQ:
             raise EngineFailedError(
                 "AWQ is not made here: it fits its scales on a GPU with tools of its own. Name a repository that holds "
@@ -94,7 +110,7 @@ def _onnx(
         "name": new_name,
         "engine": EngineKind.ONNX.value,
         "source": {"path": new_name},
-        "files": [{"path": target.name, "sha256": sha256_of_file(target), "size_bytes": target.stat().st_size}],
+        "files": [_file(target.parent, target)],
         "quantization": recipe.value,
         "made_from": manifest.name,
         "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}, on {on}.",
@@ -107,6 +123,40 @@ def _onnx(
         "compared_on": len(held),
         "cosines": measured.cosines,
     }
+
+
+def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
+    if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
+        raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors")
+    made = catalogue.own / new_name
+    made.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
+        whole, small = Path(making, "whole.onnx"), Path(making, "model.onnx")
+        write_onnx(folder, whole)
+        int8_dynamic(whole, small)
+        tokenizer = open_tokenizer(folder / "tokenizer.json", manifest.context_tokens or DEFAULT_TOKENS)
+        rows = [tokenizer.encode(sentence).ids for sentence in _SENTENCES]
+        examples = [{"tokens": np.array([row], np.int64)} for row in rows]
+        measured = agreement(whole, small, examples)
+        size_ratio = small.stat().st_size / whole.stat().st_size
+        shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
+        small.replace(made / "model.onnx")
+    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
+        "name": new_name,
+        "source": {"path": new_name},
+        "files": [_file(made, made / name) for name in ("model.onnx", "tokenizer.json")],
+        "quantization": "int8",
+        "made_from": manifest.name,
+        "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its vectors is {measured.worst:.4f}, "
+        f"on {len(examples)} sentences.",
+    }
+    figures = {"size_ratio": size_ratio, "fitted_on": 0, "compared_on": len(examples), "cosines": measured.cosines}
+    return _written(plain, new_name, catalogue) | figures
+
+
+def _file(folder: Path, path: Path) -> dict[str, Any]:
+    relative = path.relative_to(folder).as_posix()
+    return {"path": relative, "sha256": sha256_of_file(path), "size_bytes": path.stat().st_size}
 
 
 def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
@@ -144,14 +194,7 @@ def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, ca
         "name": new_name,
         "engine": EngineKind.GENAI.value,
         "source": {"path": new_name},
-        "files": [
-            {
-                "path": path.relative_to(made).as_posix(),
-                "sha256": sha256_of_file(path),
-                "size_bytes": path.stat().st_size,
-            }
-            for path in files
-        ],
+        "files": [_file(made, path) for path in files],
         "quantization": "int4",
         "made_from": manifest.name,
     }

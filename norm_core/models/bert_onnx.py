@@ -84,9 +84,7 @@ class _Graph:
         positions = self._weight("embeddings.position_embeddings.weight")
         places = self._add("Slice", positions, self._ints("zero", [0]), length, self._ints("zero", [0]))
         kind = self._constant("first_kind", self._tensors["embeddings.token_type_embeddings.weight"][:1])
-        return self._normed(
-            self._add("Add", self._add("Add", words, places), kind), "embeddings.LayerNorm", epsilon
-        )
+        return self._normed(self._add("Add", self._add("Add", words, places), kind), "embeddings.LayerNorm", epsilon)
 
     def _attended(self, hidden: str, at: str, heads: int) -> str:
         """Self-attention without a mask: a sentence is encoded by itself, so nothing is padded."""

@@ -1,6 +1,7 @@
 """Recipes that make an ONNX model smaller: int8 weights alone, or activations too where examples are given."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ class Agreement:
 def int8_dynamic(model: Path, target: Path) -> None:
     """Weights of matrix products in int8, activations measured as it runs: for encoders. Needs no examples."""
     tools = _tools()
-    tools.quantize_dynamic(str(model), str(target), weight_type=tools.QuantType.QInt8)
+    with _preparing(model, target) as prepared:
+        tools.quantize_dynamic(str(prepared), str(target), weight_type=tools.QuantType.QInt8, per_channel=True)
 
 
 def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
@@ -45,12 +47,8 @@ def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
         def get_next(self) -> Arrays | None:
             return next(self._left, None)
 
-    prepared = target.with_name(f"{target.stem}.prepared.onnx")
-    try:
-        _prepared(model, prepared)
+    with _preparing(model, target) as prepared:
         _static(tools, prepared, target, Examples())
-    finally:
-        prepared.unlink(missing_ok=True)
 
 
 def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
@@ -75,8 +73,18 @@ def agreement(model: Path, smaller: Path, examples: Sequence[Arrays]) -> Agreeme
     return Agreement(examples=len(examples), cosines=cosines)
 
 
-def _prepared(model: Path, target: Path) -> None:
+@contextmanager
+def _preparing(model: Path, target: Path) -> Iterator[Path]:
     """The model with its shapes written in, and in an operator set that knows a scale for each channel."""
+    prepared = target.with_name(f"{target.stem}.prepared.onnx")
+    try:
+        _prepare(model, prepared)
+        yield prepared
+    finally:
+        prepared.unlink(missing_ok=True)
+
+
+def _prepare(model: Path, target: Path) -> None:
     onnx = import_module("onnx")
     graph = onnx.load(str(model))
     if next((entry.version for entry in graph.opset_import if not entry.domain), 0) < _OPSET:

@@ -16,6 +16,7 @@ import pytest
 from camera_messages import face_image, scene
 from faster_whisper.utils import get_assets_path
 from hub_server import COMMIT, REPOSITORY, HubServer
+from tiny_bert import write_tiny_bert
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
@@ -206,6 +207,25 @@ def test_dynamic_int8_needs_no_bag(models: Any, tmp_path: Path) -> None:
     assert code == 0, complained
     assert json.loads(printed)["size_ratio"] < 0.5
     assert models("models", "bench", "eye-int8-dynamic", "--seconds", "0.2")[0] == 0
+
+
+def test_a_sentence_encoder_in_safetensors_becomes_an_engine(models: Any, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    write_tiny_bert(tmp_path / "own/tiny-bert")
+    files = [
+        {"path": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "size_bytes": path.stat().st_size}
+        for path in sorted((tmp_path / "own/tiny-bert").iterdir())
+    ]
+    (tmp_path / "own/tiny-bert.yaml").write_text(
+        "name: tiny-bert\ntask: sentence-meaning\nengine: encoder\nsource: {path: tiny-bert}\nquantization: f32\n"
+        f"files: {json.dumps(files)}\ncontext_tokens: 40\nlicence: MIT\n"
+    )
+    code, _, complained = models("models", "bench", "tiny-bert")
+    assert code == 2 and "--recipe int8-encoder" in complained
+    code, printed, complained = models("models", "quantize", "tiny-bert", "--recipe", "int8-encoder", "--json")
+    assert code == 0, complained
+    assert json.loads(printed)["cosines"]["vector"] > 0.9
+    assert models("models", "bench", "tiny-bert-int8-encoder", "--seconds", "0.2")[0] == 0
 
 
 def test_a_changed_model_is_not_quantized(models: Any, tmp_path: Path) -> None:
