@@ -27,6 +27,7 @@ from norm_monitor.senses.face_weights import onnx_file
 from tactful_cli.bag_pictures import bag_inputs
 
 _MOST_EXAMPLES = 64
+_BUILDER_TIMEOUT_S = 6 * 3600.0
 _SENTENCES = (
     "Good morning! Is the lift working?",
     "No.",

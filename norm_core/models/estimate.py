@@ -12,11 +12,11 @@ def estimated(manifest: Manifest, quantization: str) -> Memory | None:
     bits = BITS.get(quantization)
     if not (parameters and kv and context and bits):
         return None
-    whole = manifest.embeddings_million or 0.0 if bits < 16 else 0.0  # embeddings stay at 16 bits
+    whole = (manifest.precise_million or 0.0) if bits < 16 else 0.0
     load_mb = round((parameters - whole) * bits / 8 + whole * 2)
     peak_mb = load_mb + round(kv * context / 1e6)
     how = f"{parameters:g} million parameters at {bits:g} bits"
     if whole:
-        how += f", {whole:g} million embeddings of them at 16"
+        how += f", {whole:g} million of them at 16"
     how += f"; at the peak {kv} bytes of keys and values for each of {context} tokens; activations are not counted"
     return Memory(load_mb=load_mb, peak_mb=peak_mb, estimated=True, how=how)

@@ -3,13 +3,11 @@
 import re
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from norm_core.config import Config
-
-Setting = bool | int | float | str
 
 
 def _inside(path: str) -> str:
@@ -109,7 +107,9 @@ class Manifest(Config):
     quantization: str = Field(min_length=1)
     prompt_family: str = ""
     parameters_million: float | None = Field(None, gt=0)
-    embeddings_million: float | None = Field(None, gt=0, description="Of them the table of words, never quantized.")
+    precise_million: float | None = Field(
+        None, gt=0, description="Of them the table of words, the last layer and what sees: never quantized."
+    )
     kv_bytes_per_token: int | None = Field(None, gt=0)
     context_tokens: int | None = Field(None, gt=0)
     max_images: int | None = Field(None, ge=0)
@@ -118,7 +118,7 @@ class Manifest(Config):
     licence: str = Field(min_length=1)
     notes: str = ""
     made_from: str = Field("", description="The model that a recipe made this one from.")
-    settings: dict[str, Setting] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _files_fit(self) -> Self:

@@ -28,7 +28,7 @@ engine: transformers
 source: {{hub: {REPOSITORY}}}
 quantization: bf16
 parameters_million: 100
-embeddings_million: 10
+precise_million: 10
 kv_bytes_per_token: 1000
 context_tokens: 1000
 licence: MIT

@@ -1,9 +1,8 @@
 """From a manifest to an engine, and every way in which that cannot be."""
 
-import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -45,14 +44,10 @@ def manifest(tmp_path: Path) -> Manifest:
 
 @pytest.fixture
 def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Manifest, Weights], Any]], None]:
-    """Puts a backend's module in the place of llama.cpp's."""
+    """Puts an opener in the place of llama.cpp's."""
 
     def install(opened: Callable[[Manifest, Weights], Any]) -> None:
-        module = ModuleType("scripted_engine")
-        module.opened = opened  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "scripted_engine", module)
-        monkeypatch.setattr(opening, "find_spec", lambda name: object())
-        monkeypatch.setitem(opening.BACKENDS, EngineKind.LLAMA_CPP, "scripted_engine")
+        monkeypatch.setitem(opening.OPENERS, EngineKind.LLAMA_CPP, opened)
 
     return install
 
@@ -114,11 +109,9 @@ def test_a_backend_that_cannot_load_is_a_clear_error(
 
 
 def test_an_engine_whose_library_is_missing_is_named(
-    manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
 ) -> None:
-    (tmp_path / "needy_engine.py").write_text("import a_library_that_is_not_here\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(opening.BACKENDS, EngineKind.LLAMA_CPP, "needy_engine")
+    backend_is(lambda *_: import_module("a_library_that_is_not_here"))
     with pytest.raises(EngineFailedError, match=r"llama\.cpp engine needs a_library_that_is_not_here"):
         open_engine(manifest, WallClock(), beside=tmp_path)
 
