@@ -60,6 +60,11 @@ class Store:
         if manifest.source.url:
             return Weights(folder=None)
         found = self.found(manifest, beside)
+        if found is None and manifest.source.path is not None:
+            raise EngineFailedError(
+                f"{manifest.name}: {(beside or Path()) / manifest.source.path} is not here, or no hash is known of what is "
+                "in it: list the files with their SHA-256 in the manifest"
+            )
         if found is None:
             raise EngineFailedError(
                 f"the weights of {manifest.name} are not here: run `tactful models pull {manifest.name}`"

@@ -88,6 +88,16 @@ def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: Callabl
         open_engine(Catalogue().manifest("smollm2-135m-q4"), WallClock(), store=Store(tmp_path))
 
 
+@pytest.mark.parametrize("changes", [{"files": []}, {"source": {"path": "elsewhere"}}])
+def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], changes: dict[str, Any]
+) -> None:
+    backend_is(answering)
+    changed = check(Manifest, manifest.model_dump(mode="json", exclude_defaults=True) | changes, "tiny.yaml")
+    with pytest.raises(EngineFailedError, match=r"(weights|elsewhere) is not here, or no hash is known"):
+        open_engine(changed, WallClock(), beside=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("error", "complaint"),
     [

@@ -20,6 +20,7 @@ class HubServer:
         self.cut_after: dict[str, int] = {}  # ends the line after so many bytes, once
         self.ignores_range = False
         self.hashes = True
+        self.moved_to = ""  # another server, to which requests for large files are sent on
         self.requests: list[tuple[str, str, str]] = []
         hub = self
 
@@ -58,6 +59,12 @@ class HubServer:
         file = re.fullmatch(rf"/{REPOSITORY}/resolve/{self.commit}/(.+)", handler.path)
         if file is None or file[1] not in self.files:
             self._send(handler, 404, b"no such file")
+            return
+        if self.moved_to and file[1].endswith(".safetensors"):
+            handler.send_response(302)
+            handler.send_header("Location", f"{self.moved_to}{handler.path}")
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
             return
         content, start = self.files[file[1]], 0
         if sent_range and not self.ignores_range:

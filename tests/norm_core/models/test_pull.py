@@ -202,6 +202,16 @@ def test_the_token_goes_to_the_named_server(hub: HubServer, store: Store) -> Non
     assert {token for _, _, token in hub.requests} == {"Bearer secret"}
 
 
+def test_a_file_kept_elsewhere_is_resumed_there_and_never_sees_the_token(hub: HubServer, store: Store) -> None:
+    with HubServer(dict(FILES)) as elsewhere:
+        hub.moved_to = elsewhere.url
+        elsewhere.cut_after["model.safetensors"] = 700_000
+        lock = pull(manifest(), store, origin(hub, token="secret"))
+        assert elsewhere.asked("model.safetensors") == ["", "bytes=700000-"]
+        assert {token for _, _, token in elsewhere.requests} == {""}
+    assert damages(store.folder(manifest()), lock) == []
+
+
 def test_a_folder_serves_without_network(hub: HubServer, store: Store, tmp_path: Path) -> None:
     lock = pull(manifest(), store, origin(hub))
     offline = Store(tmp_path / "offline")
