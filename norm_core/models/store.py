@@ -61,9 +61,10 @@ class Store:
             return Weights(folder=None)
         found = self.found(manifest, beside)
         if found is None and manifest.source.path is not None:
+            folder = (beside or Path()) / manifest.source.path
             raise EngineFailedError(
-                f"{manifest.name}: {(beside or Path()) / manifest.source.path} is not here, or no hash is known of what is "
-                "in it: list the files with their SHA-256 in the manifest"
+                f"{manifest.name}: {folder} is not here, or no hash is known of what is in it: "
+                "list the files with their SHA-256 in the manifest"
             )
         if found is None:
             raise EngineFailedError(
