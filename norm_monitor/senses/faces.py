@@ -6,9 +6,9 @@ from typing import Any
 
 import cv2
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
+from norm_core.engines.onnx_session import open_session
 from norm_core.frame import Frame
 from norm_core.presence import Face
 from norm_monitor.senses.face_weights import DETECTOR, LANDMARKS, onnx_file
@@ -32,8 +32,8 @@ class FaceFinder:
         away_yaw_deg: float = 30.0,
         away_pitch_deg: float = 25.0,
     ) -> None:
-        self._detector = _session(onnx_file(DETECTOR, weights_folder))
-        self._mesh = _session(onnx_file(LANDMARKS, weights_folder))
+        self._detector = open_session(onnx_file(DETECTOR, weights_folder))
+        self._mesh = open_session(onnx_file(LANDMARKS, weights_folder))
         self._min_confidence = min_confidence
         self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
         self._anchors = _anchors()
@@ -110,14 +110,6 @@ class FaceFinder:
         points = mesh.reshape(-1, 3)[list(MESH_POINTS)].astype(np.float64)
         back = cv2.invertAffineTransform(to_crop)
         return head_pose(np.column_stack([points[:, :2] @ back[:, :2].T + back[:, 2], points[:, 2] / zoom]))
-
-
-def _session(path: Path) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _anchors() -> Numbers:

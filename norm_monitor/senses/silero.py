@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from faster_whisper.utils import get_assets_path
 
+from norm_core.engines.onnx_session import open_session
 from norm_monitor.senses.pcm import Samples
 
 # How much of the block before the model sees again.
@@ -16,12 +16,7 @@ class Silero:
     """Gives the probability of speech in each block of a stream; reset it where the stream begins anew."""
 
     def __init__(self) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.enable_cpu_mem_arena = False
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        model = Path(get_assets_path(), "silero_vad_v6.onnx")
-        self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self._session = open_session(Path(get_assets_path(), "silero_vad_v6.onnx"), memory_arena=False)
         self.reset()
 
     def reset(self) -> None:

@@ -30,7 +30,9 @@ def test_without_a_verb_it_shows_its_help() -> None:
     assert "Exit codes: 0 well" in " ".join(shown.stdout.split())
 
 
-@pytest.mark.parametrize("verb", ["doctor", "demo", "bag", "bag info", "bag play", "bag record", "nodes", "api"])
+@pytest.mark.parametrize(
+    "verb", ["doctor", "demo", "bag", "bag info", "bag play", "bag record", "nodes", "api", "models pull"]
+)
 def test_every_verb_explains_itself(verb: str) -> None:
     shown = tactful(*verb.split(), "--help")
     assert shown.returncode == 0

@@ -1,0 +1,155 @@
+"""One file over HTTP, resumed where it broke off, checked before it takes its name."""
+
+import contextlib
+import errno
+import hashlib
+import http.client
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from norm_core.error import TactfulError
+from norm_core.models.store import sha256_of_file
+from norm_core.record import record
+
+_BLOCK_BYTES = 1 << 18
+
+Progress = Callable[[str, int, int | None], None]
+
+
+class PullError(TactfulError):
+    """Weights that could not be had, or are not the ones that were asked for."""
+
+    exit_code = 1
+
+
+@record
+class Wanted:
+    """A file to fetch: what is known of it before it is here. version tells parts of other versions apart."""
+
+    path: str
+    url: str
+    version: str = ""
+    size_bytes: int | None = None
+    sha256: str = ""
+    git_sha1: str = ""
+
+
+@record
+class Line:
+    """How the network is used: the token goes to the named host alone, never on to where it redirects."""
+
+    token: str = ""
+    timeout_s: float = 30.0
+    tries: int = 4
+    pause_s: float = 1.0
+
+
+def fetch(wanted: Wanted, folder: Path, line: Line, progress: Progress | None = None) -> str:
+    """Puts the file into folder and gives its SHA-256; what came before an end or a fault is kept for the next call."""
+    target = folder / wanted.path
+    part = target.with_name(f"{target.name}.{wanted.version[:12] or 'any'}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if wanted.size_bytes is None or _size(part) != wanted.size_bytes:
+            _complete(wanted, part, line, progress)
+        actual = _checked(wanted, part)
+        part.replace(target)
+    except OSError as error:
+        raise PullError(f"{wanted.path}: {_reason(error, folder)}") from error
+    return actual
+
+
+def get(url: str, line: Line, start: int = 0) -> http.client.HTTPResponse:
+    """The response to a GET, from the byte at start where the server can."""
+    request = urllib.request.Request(url, headers={"User-Agent": "tactful", "Accept-Encoding": "identity"})
+    if line.token:
+        request.add_unredirected_header("Authorization", f"Bearer {line.token}")
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=line.timeout_s)
+    return response
+
+
+def refused(url: str, error: urllib.error.HTTPError) -> PullError:
+    """What a server's no means for a person."""
+    advice = {
+        401: "it wants a token: accept the model's terms on the hub and set HF_TOKEN",
+        403: "it is not for this token: accept the model's terms on the hub and set HF_TOKEN",
+        404: "the server has no such file: look at the repository's name, the revision and the mirror",
+    }.get(error.code, "try again later or name another server with --mirror")
+    return PullError(f"{url}: HTTP {error.code} {error.reason}; {advice}")
+
+
+def _complete(wanted: Wanted, part: Path, line: Line, progress: Progress | None) -> None:
+    """Fills part to its end. A fault of the line is tried again from where it came, as long as bytes still come."""
+    left = line.tries
+    while True:
+        before = _size(part)
+        try:
+            _append(wanted, part, line, progress)
+        except urllib.error.HTTPError as error:
+            if error.code == 416 and before:  # nothing is left to send, or the part is longer than the file
+                part.unlink()
+            elif error.code < 500 and error.code != 429:
+                raise refused(wanted.url, error) from error
+            reason = f"HTTP {error.code} {error.reason}"
+        except (http.client.HTTPException, urllib.error.URLError, ConnectionError, TimeoutError) as error:
+            reason = str(getattr(error, "reason", "") or error) or type(error).__name__
+        else:
+            size = _size(part)
+            if wanted.size_bytes is None or size == wanted.size_bytes:
+                return
+            if size > wanted.size_bytes:
+                part.unlink()
+                raise PullError(f"{wanted.path}: the server sent {size} bytes of a file of {wanted.size_bytes}")
+            reason = f"the line ended after {size} of {wanted.size_bytes} bytes"
+        left = line.tries if _size(part) > before else left - 1
+        if left <= 0:
+            kept = f"; {_size(part)} bytes are kept, and the same command goes on from there" if _size(part) else ""
+            raise PullError(f"{wanted.url}: {reason}{kept}")
+        time.sleep(line.pause_s)
+
+
+def _append(wanted: Wanted, part: Path, line: Line, progress: Progress | None) -> None:
+    with get(wanted.url, line, _size(part)) as response:
+        # A server that ignores Range sends all of it with 200: then what is here is written over.
+        resumed = response.status == 206
+        with part.open("ab" if resumed else "wb") as stream:
+            while block := response.read(_BLOCK_BYTES):
+                stream.write(block)
+                if progress:
+                    progress(wanted.path, stream.tell(), wanted.size_bytes)
+            if response.length:  # a read of a broken line just ends
+                raise http.client.IncompleteRead(b"", response.length)
+
+
+def _checked(wanted: Wanted, part: Path) -> str:
+    actual = sha256_of_file(part)
+    right = actual == wanted.sha256 if wanted.sha256 else not wanted.git_sha1 or _git_sha1(part) == wanted.git_sha1
+    if not right:
+        part.unlink()  # it can never become right, and the next pull must begin anew
+        expected = f"SHA-256 {wanted.sha256}" if wanted.sha256 else f"git's SHA-1 {wanted.git_sha1}"
+        raise PullError(f"{wanted.path}: what came has the SHA-256 {actual} and should have {expected}; it was removed")
+    return actual
+
+
+def _git_sha1(path: Path) -> str:
+    """The name that git, and so the hub, gives the bytes of a small file."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
+
+
+def _reason(error: OSError, folder: Path) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk of {folder} is full: free some room, then run the same command again; it resumes"
+    return f"{error.filename or folder}: {error.strerror or error}" if error.errno else os.fspath(str(error))

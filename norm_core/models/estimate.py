@@ -1,0 +1,22 @@
+"""What memory a model will take, before anybody has measured it."""
+
+from norm_core.models.manifest import Manifest, Memory
+
+# Bits a weight with the scales that go with it: nf4 keeps a 32-bit scale for each 64 weights.
+BITS = {"bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5}
+
+
+def estimated(manifest: Manifest, quantization: str) -> Memory | None:
+    """Weights, and at the peak the keys and values of a full context; None where the manifest says too little."""
+    parameters, kv, context = manifest.parameters_million, manifest.kv_bytes_per_token, manifest.context_tokens
+    bits = BITS.get(quantization)
+    if not (parameters and kv and context and bits):
+        return None
+    whole = (manifest.precise_million or 0.0) if bits < 16 else 0.0
+    load_mb = round((parameters - whole) * bits / 8 + whole * 2)
+    peak_mb = load_mb + round(kv * context / 1e6)
+    how = f"{parameters:g} million parameters at {bits:g} bits"
+    if whole:
+        how += f", {whole:g} million of them at 16"
+    how += f"; at the peak {kv} bytes of keys and values for each of {context} tokens; activations are not counted"
+    return Memory(load_mb=load_mb, peak_mb=peak_mb, estimated=True, how=how)

