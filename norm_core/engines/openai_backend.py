@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import Any
 
 from norm_core.engines.call import DECODE, PARSE, PREFILL, Call
+from norm_core.engines.letters import letter_weights
 from norm_core.engines.openai_reply import Reply, understood
 from norm_core.engines.openai_server import OpenAIServer
 from norm_core.engines.options import LETTERS, lettered
 from norm_core.engines.prompt import Image, Part, Prompt, Question, words
 from norm_core.engines.reply import Card
-from norm_core.engines.top_logprobs import letter_weights
 
 
 class Guide(StrEnum):

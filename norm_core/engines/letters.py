@@ -1,12 +1,36 @@
-"""From the likeliest next tokens, which are all that a server tells, to a weight for each option's letter."""
+"""Which tokens say an option's letter, and what they weigh."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from norm_core.engines.fault import UnparsedError
+import numpy as np
+
+from norm_core.engines.fault import EngineFailedError, UnparsedError
+from norm_core.engines.options import LETTERS
 
 # What stands for a leading space where a server gives a token's raw form.
 _SPACES = " \t\n▁Ġ"
+
+
+class LetterTokens:
+    """A tokenizer's tokens for each of LETTERS alone, with a space before it or without."""
+
+    def __init__(self, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> None:
+        self._tokens = [self._alone(letter, tokens, text) for letter in LETTERS]
+
+    @staticmethod
+    def _alone(letter: str, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> list[int]:
+        last = {tokens(before + letter)[-1] for before in ("", " ", "\n")}
+        alone = sorted(token for token in last if _letter(text(token)) == letter)
+        if not alone:
+            raise EngineFailedError(f"this model has no token for {letter}, so it cannot choose among options")
+        return alone
+
+    def logprobs(self, logits: np.ndarray, count: int) -> list[float]:
+        """The log-probability of each of the first letters to come next, from the logits of all tokens."""
+        precise = logits.astype(np.float64)
+        precise -= np.logaddexp.reduce(precise)
+        return [float(np.logaddexp.reduce(precise[tokens])) for tokens in self._tokens[:count]]
 
 
 def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> list[float]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.engines.fault import UnparsedError
-from norm_core.engines.top_logprobs import letter_weights
+from norm_core.engines.letters import letter_weights
 
 
 def test_told_letters_weigh_what_was_told() -> None:
