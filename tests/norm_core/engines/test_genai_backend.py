@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not instal
 from norm_core.engines.genai_backend import GenaiBackend
 
 VARIABLE = "TACTFUL_GENAI_MODEL"
-LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 40),))
+LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 16),))
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: pip 
 
 from norm_core.engines.llama_cpp_backend import LlamaCppBackend
 
-CONTEXT_TOKENS = 1024
-LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 40),))
+CONTEXT_TOKENS = 512
+LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 16),))
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +53,11 @@ class TickingClock(ReplayClock):
 
 def test_a_shared_prefix_changes_no_bit(engine: Engine) -> None:
     shared = engine.ask_many(SCENE, QUESTIONS)
-    engine.score(LONG, OPTIONS)
-    alone = []
-    for question in reversed(QUESTIONS):
-        alone += engine.ask_many(SCENE, [question])
-        engine.score(LONG, OPTIONS)
-    assert [scores.probabilities for scores in shared] == [scores.probabilities for scores in alone[::-1]]
+    for nth, question in enumerate(QUESTIONS):
+        # The same words as another prompt, which is read anew.
+        (alone,) = engine.ask_many(Prompt(version=f"anew-{nth}", parts=SCENE.parts), [question])
+        assert alone.usage.cached_tokens == 0
+        assert alone.probabilities == shared[nth].probabilities
 
 
 def test_a_prefix_is_read_once_and_held_until_another_comes(engine: Engine) -> None:
@@ -70,7 +69,7 @@ def test_a_prefix_is_read_once_and_held_until_another_comes(engine: Engine) -> N
     assert again.cached_tokens > 20
 
 
-@pytest.mark.parametrize("checks", [4, 5, 6, 7, 9])
+@pytest.mark.parametrize("checks", [4, 5, 7])
 def test_a_deadline_amid_the_prompt_spoils_nothing_held(engine: Engine, checks: int) -> None:
     expected = engine.score(LONG, OPTIONS).probabilities
     engine.score(SCENE, OPTIONS)
