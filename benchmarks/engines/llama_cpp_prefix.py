@@ -4,9 +4,9 @@ python benchmarks/engines/llama_cpp_prefix.py SmolLM2-135M-Instruct.Q4_1.gguf
 """
 
 import argparse
+import itertools
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from norm_core.engines.engine import Engine
@@ -16,7 +16,7 @@ from norm_core.engines.reply import Scores
 from norm_core.outcome import Outcome
 from norm_core.time import WallClock
 
-PREFIX_TOKENS, QUESTION_COUNT, WRITTEN_TOKENS = 600, 8, 150
+PREFIX_TOKENS, WRITTEN_TOKENS = 600, 150
 SENTENCE = "A guest has come in and waits at the desk while the robot talks to somebody else. "
 OPTIONS = ("Yes.", "No.")
 ASKED = (
@@ -37,12 +37,50 @@ def prefix(version: int, sentences: int) -> Prompt:
     return Prompt(version=str(version), parts=(Text(text=SENTENCE * sentences),))
 
 
-def timed(act: Callable[[], list[Scores]]) -> tuple[float, list[Scores]]:
+def timed(engine: Engine, window: Prompt, questions: list[Question]) -> tuple[float, list[Scores]]:
     started = time.perf_counter()
-    answers = act()
+    answers = engine.ask_many(window, questions)
     took_s = time.perf_counter() - started
     assert all(scores.outcome is Outcome.ANSWERED for scores in answers), answers
     return took_s, answers
+
+
+def sharing(engine: Engine, sentences: int, rounds: int) -> None:
+    """One question, all sharing the prefix, and each with a prefix of its own."""
+    one_s, shared_s, naive_s = [], [], []
+    furthest, versions = 0.0, itertools.count()
+    for _ in range(rounds):
+        one_s.append(timed(engine, prefix(next(versions), sentences), QUESTIONS[:1])[0])
+        took_s, together = timed(engine, prefix(next(versions), sentences), QUESTIONS)
+        shared_s.append(took_s)
+        each = [timed(engine, prefix(next(versions), sentences), [question]) for question in QUESTIONS]
+        naive_s.append(sum(took_s for took_s, _ in each))
+        for shared, (_, (alone,)) in zip(together, each, strict=True):
+            pairs = zip(shared.probabilities, alone.probabilities, strict=True)
+            furthest = max(furthest, *(abs(one - other) for one, other in pairs))
+    first, second = (scores.usage for scores in together[:2])
+    print(f"first question {first.prompt_tokens} tokens with its prefix of {second.cached_tokens}; {rounds} round(s)")
+    one, shared_by_all, naive = map(statistics.median, (one_s, shared_s, naive_s))
+    print(f"one question          {one:8.3f} s")
+    print(f"{len(QUESTIONS)} sharing the prefix  {shared_by_all:8.3f} s  {shared_by_all / one:6.2f} x one question")
+    print(f"{len(QUESTIONS)} naively             {naive:8.3f} s  {naive / one:6.2f} x one question")
+    print(f"scores differ by at most {furthest:.1e}")
+
+
+def scoring(engine: Engine, sentences: int, rounds: int) -> None:
+    """Options scored and an answer written, both after a prefix that is held."""
+    window = prefix(-5, sentences)
+    timed(engine, window, QUESTIONS[:1])
+    scored_s, written_s = [], []
+    for _ in range(rounds):
+        scored_s.append(timed(engine, window, QUESTIONS[:1])[0])
+        started = time.perf_counter()
+        written = engine.generate(window, max_tokens=WRITTEN_TOKENS)
+        # A model that stops early is charged for what it would have written.
+        written_s.append((time.perf_counter() - started) * WRITTEN_TOKENS / written.usage.completion_tokens)
+    scored, wrote = statistics.median(scored_s), statistics.median(written_s)
+    print(f"options scored        {scored:8.3f} s  the prefix being held; {rounds} round(s)")
+    print(f"{WRITTEN_TOKENS} tokens written    {wrote:8.3f} s  {wrote / scored:6.1f} x as long")
 
 
 def main() -> None:
@@ -50,48 +88,19 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch-tokens", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--part", choices=("sharing", "scoring", "both"), default="both")
     asked = parser.parse_args()
     backend = LlamaCppBackend(asked.model, context_tokens=2048, threads=asked.threads, batch_tokens=asked.batch_tokens)
     engine = Engine(backend, WallClock())
-    per_sentence = engine.score(prefix(-1, 40), OPTIONS).usage.prompt_tokens // 40
+    few, more = (engine.score(prefix(-count, count), OPTIONS).usage.prompt_tokens for count in (1, 3))
+    per_sentence = (more - few) // 2
     sentences = -(-PREFIX_TOKENS // per_sentence)
-    one_s, shared_s, naive_s, scored_s, written_s = [], [], [], [], []
-    furthest, version = 0.0, 0
-    for _ in range(asked.rounds):
-        version += 1
-        took_s, _ = timed(lambda: engine.ask_many(prefix(version, sentences), QUESTIONS[:1]))  # noqa: B023
-        one_s.append(took_s)
-        version += 1
-        took_s, together = timed(lambda: engine.ask_many(prefix(version, sentences), QUESTIONS))  # noqa: B023
-        shared_s.append(took_s)
-        alone: list[Scores] = []
-        took_s = 0.0
-        for question in QUESTIONS:
-            version += 1
-            each_s, answers = timed(lambda: engine.ask_many(prefix(version, sentences), [question]))  # noqa: B023
-            took_s, alone = took_s + each_s, alone + answers
-        naive_s.append(took_s)
-        for shared, unshared in zip(together, alone, strict=True):
-            pairs = zip(shared.probabilities, unshared.probabilities, strict=True)
-            furthest = max(furthest, *(abs(one - other) for one, other in pairs))
-        window = prefix(version, sentences)
-        took_s, _ = timed(lambda: engine.ask_many(window, QUESTIONS[:1]))  # noqa: B023
-        scored_s.append(took_s)
-        started = time.perf_counter()
-        written = engine.generate(window, max_tokens=WRITTEN_TOKENS)
-        # A model that stops early is charged for what it would have written.
-        written_s.append((time.perf_counter() - started) * WRITTEN_TOKENS / written.usage.completion_tokens)
-    usage = together[0].usage
-    print(f"{asked.model.name}, {asked.threads} thread(s), batches of {asked.batch_tokens}, {asked.rounds} rounds")
-    print(f"first question {usage.prompt_tokens} tokens with its prefix of {together[1].usage.cached_tokens}")
-    one, shared, naive, scored, written = map(statistics.median, (one_s, shared_s, naive_s, scored_s, written_s))
-    print(f"one question            {one:8.3f} s")
-    print(f"{QUESTION_COUNT} sharing the prefix    {shared:8.3f} s   {shared / one:5.2f} x one question")
-    print(f"{QUESTION_COUNT} naively               {naive:8.3f} s   {naive / one:5.2f} x one question")
-    print(f"scores differ by at most {furthest:.1e}")
-    print(f"options scored          {scored:8.3f} s   the prefix being held")
-    print(f"{WRITTEN_TOKENS} tokens written      {written:8.3f} s   {written / scored:5.1f} x as long")
+    print(f"{asked.model.name}, {asked.threads} thread(s), batches of {asked.batch_tokens}")
+    if asked.part != "scoring":
+        sharing(engine, sentences, asked.rounds)
+    if asked.part != "sharing":
+        scoring(engine, sentences, asked.rounds)
 
 
 if __name__ == "__main__":
