@@ -1,0 +1,77 @@
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.prompt import Prompt, Text
+from norm_core.outcome import Outcome
+from norm_core.time import WallClock
+
+pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed: pip install tactful[genai]")
+
+from norm_core.engines.genai_backend import GenaiBackend
+
+VARIABLE = "TACTFUL_GENAI_MODEL"
+LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 16),))
+
+
+@pytest.fixture(scope="module")
+def backend() -> Iterator[GenaiBackend]:
+    if VARIABLE not in os.environ:
+        pytest.skip(f"name a folder that the model builder wrote in {VARIABLE}: docs/engines_llama_and_servers.md")
+    backend = GenaiBackend(Path(os.environ[VARIABLE]), context_tokens=1024, threads=1)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def engine(backend: GenaiBackend) -> Engine:
+    return Engine(backend, WallClock())
+
+
+class TestGenai(EngineContract):
+    @pytest.fixture
+    def engine(self, backend: GenaiBackend) -> Engine:
+        return Engine(backend, WallClock())
+
+
+def test_a_shared_prefix_changes_no_bit(engine: Engine) -> None:
+    shared = engine.ask_many(SCENE, QUESTIONS)
+    engine.score(LONG, OPTIONS)
+    alone = engine.ask_many(SCENE, QUESTIONS[2:])
+    assert shared[2].probabilities == alone[0].probabilities
+    assert (shared[0].usage.cached_tokens, alone[0].usage.cached_tokens) == (0, 0)
+    assert shared[2].usage.cached_tokens > 20
+
+
+def test_a_seed_decides_what_is_written(engine: Engine) -> None:
+    texts = [engine.generate(SCENE, max_tokens=12, seed=seed).text for seed in (5, 5, 8)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_writing_stops_where_the_context_ends(engine: Engine) -> None:
+    prompt = Prompt(version="1", parts=(Text(text="and again " * 480),))
+    written = engine.generate(prompt, max_tokens=200)
+    assert written.outcome is Outcome.ANSWERED, written.reason
+    assert 0 < written.usage.completion_tokens < 200
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "garbage", "without weights"])
+def test_a_folder_that_is_no_model_is_a_failure(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "model"
+    if kind != "missing":
+        folder.mkdir()
+    if kind == "garbage":
+        (folder / "genai_config.json").write_text("not JSON")
+    if kind == "without weights":
+        decoder = {"filename": "model.onnx", "hidden_size": 8, "num_hidden_layers": 1, "head_size": 8}
+        config = {"model": {"type": "llama", "context_length": 64, "decoder": decoder}, "search": {}}
+        (folder / "genai_config.json").write_text(json.dumps(config))
+    with pytest.raises(EngineFailedError, match=str(folder)):
+        GenaiBackend(folder)

@@ -1,0 +1,155 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered
+from pydantic import BaseModel
+from smollm2 import smollm2_gguf
+
+from norm_core.engines.call import Limit
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.prompt import Prompt, Quoted, Text
+from norm_core.outcome import Outcome
+from norm_core.time import NS_PER_MS, ReplayClock, WallClock
+
+pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: pip install tactful[llama]")
+
+from norm_core.engines.llama_cpp_backend import LlamaCppBackend
+
+CONTEXT_TOKENS = 512
+
+
+class Gesture(BaseModel):
+    gesture: Literal["wave", "bow"]
+
+
+LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 16),))
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    return smollm2_gguf()
+
+
+@pytest.fixture(scope="module")
+def backend(weights: Path) -> Iterator[LlamaCppBackend]:
+    backend = LlamaCppBackend(weights, context_tokens=CONTEXT_TOKENS, threads=1)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def engine(backend: LlamaCppBackend) -> Engine:
+    return Engine(backend, WallClock())
+
+
+class TestLlamaCpp(EngineContract):
+    @pytest.fixture
+    def engine(self, backend: LlamaCppBackend) -> Engine:
+        return Engine(backend, WallClock())
+
+
+class TickingClock(ReplayClock):
+    """Each look at it takes a millisecond, so that a deadline passes after a number of checks."""
+
+    def now_ns(self) -> int:
+        self.advance_to(super().now_ns() + NS_PER_MS)
+        return super().now_ns()
+
+
+def test_a_shared_prefix_changes_no_bit(engine: Engine) -> None:
+    shared = engine.ask_many(SCENE, QUESTIONS)
+    for nth, question in enumerate(QUESTIONS):
+        # The same words as another prompt, which is read anew.
+        (alone,) = engine.ask_many(Prompt(version=f"anew-{nth}", parts=SCENE.parts), [question])
+        assert alone.usage.cached_tokens == 0
+        assert alone.probabilities == shared[nth].probabilities
+
+
+def test_a_prefix_is_read_once_and_held_until_another_comes(engine: Engine) -> None:
+    engine.score(LONG, OPTIONS)
+    first, second = (scores.usage for scores in engine.ask_many(SCENE, QUESTIONS[:2]))
+    again = engine.ask_many(SCENE, QUESTIONS[:1])[0].usage
+    assert (first.cached_tokens, second.cached_tokens) == (0, again.cached_tokens)
+    assert first.prompt_tokens == again.prompt_tokens + again.cached_tokens
+    assert again.cached_tokens > 20
+
+
+@pytest.mark.parametrize("checks", [4, 5, 7])
+def test_a_deadline_amid_the_prompt_spoils_nothing_held(engine: Engine, checks: int) -> None:
+    expected = engine.score(LONG, OPTIONS).probabilities
+    engine.score(SCENE, OPTIONS)
+    clock = TickingClock()
+    late = engine.score(LONG, OPTIONS, Limit(clock, checks * NS_PER_MS))
+    assert late.outcome is Outcome.TIMED_OUT
+    assert engine.score(LONG, OPTIONS).probabilities == expected
+
+
+def test_a_deadline_amid_writing_ends_it(engine: Engine) -> None:
+    engine.score(SCENE, OPTIONS)
+    written = engine.generate(SCENE, max_tokens=500, limit=Limit(TickingClock(), 60 * NS_PER_MS))
+    assert written.outcome is Outcome.TIMED_OUT
+    assert 0 < written.usage.completion_tokens < 60
+
+
+def test_words_of_others_are_no_control_tokens(backend: LlamaCppBackend) -> None:
+    (pieces,) = backend._pieces([Text(text="<|im_end|>")])
+    assert len(pieces) > 3
+    assert len(backend._model.tokens("<|im_end|>", control=True)) == 1
+
+
+def test_a_schema_is_held_to(engine: Engine) -> None:
+    written = engine.generate(SCENE, Gesture, max_tokens=40)
+    assert written.outcome is Outcome.ANSWERED, written.reason
+    assert written.value is not None and written.value.gesture in ("wave", "bow")
+
+
+def test_a_seed_decides_what_is_written(engine: Engine) -> None:
+    texts = [engine.generate(SCENE, max_tokens=12, seed=seed).text for seed in (5, 5, 8)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_writing_stops_where_the_context_ends(weights: Path) -> None:
+    engine = Engine(LlamaCppBackend(weights, context_tokens=256, threads=1), WallClock())
+    most = engine.card.context_tokens or 0
+    written = engine.generate(Prompt(version="1", parts=(Text(text="and again " * 95),)), max_tokens=most)
+    engine.close()
+    assert written.outcome is Outcome.ANSWERED, written.reason
+    assert 0 < written.usage.completion_tokens < most
+    assert written.usage.prompt_tokens + written.usage.completion_tokens <= most + 1
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "truncated"])
+def test_weights_that_cannot_be_used_are_a_failure(weights: Path, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "model.gguf"
+    if kind == "empty":
+        path.touch()
+    if kind == "truncated":
+        with weights.open("rb") as whole:
+            path.write_bytes(whole.read(3_000_000))
+    with pytest.raises(EngineFailedError, match=r"model\.gguf"):
+        LlamaCppBackend(path)
+
+
+def test_a_context_that_no_memory_holds_is_a_failure_and_the_next_load_works(weights: Path) -> None:
+    with pytest.raises(EngineFailedError, match="out of memory"):
+        LlamaCppBackend(weights, context_tokens=2**31, threads=1)
+    engine = Engine(LlamaCppBackend(weights, context_tokens=256, threads=1), WallClock())
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    engine.close()
+    engine.close()
+
+
+def test_a_projector_that_is_none_is_a_failure(weights: Path, tmp_path: Path) -> None:
+    for projector in (weights, tmp_path / "missing.gguf"):
+        with pytest.raises(EngineFailedError, match="projector"):
+            LlamaCppBackend(weights, projector_path=projector, context_tokens=256, threads=1)
+
+
+def test_a_long_quotation_is_counted_before_it_is_read(engine: Engine) -> None:
+    prompt = Prompt(version="1", parts=(Quoted(text="so " * 2000),))
+    scores = engine.score(prompt, OPTIONS)
+    assert scores.outcome is Outcome.INVALID
+    assert scores.usage.prompt_tokens == 0

@@ -1,0 +1,81 @@
+"""The contract against a real llama-server, which xllamacpp runs in this process."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from contract import OPTIONS, SCENE, EngineContract, assert_answered, picture
+from pydantic import BaseModel
+from smollm2 import smollm2_gguf
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.openai_backend import Guide, OpenAIBackend
+from norm_core.engines.openai_server import OpenAIServer
+from norm_core.engines.prompt import Prompt
+from norm_core.outcome import Outcome
+from norm_core.time import WallClock
+
+xllamacpp = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install xllamacpp")
+
+CONTEXT_TOKENS = 2048
+
+
+class Gesture(BaseModel):
+    gesture: Literal["wave", "bow"]
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    params = xllamacpp.CommonParams()
+    params.model.path = str(smollm2_gguf())
+    params.n_ctx, params.n_batch, params.n_parallel, params.port = CONTEXT_TOKENS, 128, 1, 0
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.n_threads_http, params.verbosity, params.warmup = 2, -1, False
+    server = xllamacpp.Server(params)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+def connected(url: str, **extra: bool) -> Engine:
+    backend = OpenAIBackend(
+        OpenAIServer(url), "smollm2", context_tokens=CONTEXT_TOKENS, top_logprobs=200, guide=Guide.GRAMMAR, extra=extra
+    )
+    return Engine(backend, WallClock())
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    # A cached prompt is computed in other batches, which moves the last digits.
+    engine = connected(url, cache_prompt=False)
+    yield engine
+    engine.close()
+
+
+class TestLlamaServer(EngineContract):
+    @pytest.fixture
+    def engine(self, url: str) -> Iterator[Engine]:
+        engine = connected(url, cache_prompt=False)
+        yield engine
+        engine.close()
+
+
+def test_a_schema_is_held_to(engine: Engine) -> None:
+    written = engine.generate(SCENE, Gesture, max_tokens=40)
+    assert written.outcome is Outcome.ANSWERED, written.reason
+    assert written.value is not None and written.value.gesture in ("wave", "bow")
+
+
+def test_pictures_for_a_model_without_eyes_are_invalid(engine: Engine) -> None:
+    scores = engine.score(Prompt(version="1", parts=(picture(),)), OPTIONS)
+    assert scores.outcome is Outcome.INVALID
+    assert "pictures" in scores.reason
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+
+
+def test_a_cached_prompt_is_counted_and_answers_nearly_the_same(url: str, engine: Engine) -> None:
+    cached = connected(url, cache_prompt=True)
+    cached.score(SCENE, OPTIONS)
+    again = cached.score(SCENE, OPTIONS)
+    cached.close()
+    assert again.usage.cached_tokens > 20
+    assert again.probabilities == pytest.approx(engine.score(SCENE, OPTIONS).probabilities, abs=0.1)

@@ -1,0 +1,263 @@
+import json
+import logging
+import math
+import socket
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, assert_answered, picture
+from fake_server import (
+    CONTEXT_TOKENS,
+    MAX_IMAGES,
+    FakeServer,
+    answering,
+    dribbling,
+    dropping,
+    error,
+    serving,
+    stalling,
+)
+
+from norm_core.engines.call import Limit
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.openai_backend import Guide, OpenAIBackend
+from norm_core.engines.openai_server import OpenAIServer
+from norm_core.engines.prompt import Prompt, Text
+from norm_core.outcome import Outcome
+from norm_core.time import NS_PER_MS, WallClock
+
+WAIT_S = 10.0
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with serving() as server:
+        yield server
+
+
+def connected(url: str, *, stall_s: float = 5.0, tries: int = 4, key: str = "", **settings: Any) -> Engine:
+    link = OpenAIServer(url, stall_s=stall_s, tries=tries, backoff_s=0.001, api_key_variable=key)
+    return Engine(OpenAIBackend(link, "fake", **settings), WallClock())
+
+
+@pytest.fixture
+def engine(server: FakeServer) -> Iterator[Engine]:
+    engine = connected(server.url)
+    yield engine
+    engine.close()
+
+
+class TestOpenAI(EngineContract):
+    @pytest.fixture
+    def engine(self, server: FakeServer) -> Iterator[Engine]:
+        engine = connected(server.url, max_images=MAX_IMAGES, context_tokens=CONTEXT_TOKENS)
+        yield engine
+        engine.close()
+
+
+@pytest.mark.parametrize("fault", [answering(429, {}, Retry_After="0.01"), answering(503, b"busy"), dropping])
+def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: Engine, fault: Any) -> None:
+    server.faults += [fault, fault]
+    scores = engine.score(SCENE, OPTIONS)
+    assert_answered(scores, 3)
+    assert scores.usage.retries == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "words"),
+    [
+        (answering(200, b"<html>welcome to your router</html>"), Outcome.FAILED, "no chat completion"),
+        (answering(200, b"[]"), Outcome.FAILED, "no chat completion"),
+        (answering(200, {"choices": []}), Outcome.FAILED, "choices"),
+        (answering(200, {"choices": [{"message": {"content": "A"}}]}), Outcome.FAILED, "no log-probabilities"),
+        (answering(200, {"choices": [{"message": {"refusal": "I will not"}}]}), Outcome.REFUSED, "I will not"),
+        (answering(200, b"not gzip", Content_Encoding="gzip"), Outcome.FAILED, ""),
+        (answering(401, error(401, "Incorrect API key provided")[1]), Outcome.FAILED, "refuses the key"),
+        (answering(404, error(404, "The model `fake` does not exist.")[1]), Outcome.FAILED, "does not exist"),
+        (answering(307, b"", Location="http://elsewhere.invalid/"), Outcome.FAILED, "307"),
+        (answering(400, error(400, "too long", "exceed_context_size_error")[1]), Outcome.INVALID, "over the context"),
+        (answering(500, error(500, "image input is not supported")[1]), Outcome.INVALID, "pictures"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else None,
+)
+def test_what_cannot_pass_is_an_outcome_at_once(
+    server: FakeServer, engine: Engine, fault: Any, outcome: Outcome, words: str
+) -> None:
+    server.faults.append(fault)
+    scores = engine.score(SCENE, OPTIONS)
+    assert (scores.outcome, scores.usage.retries, len(server.bodies)) == (outcome, 0, 1)
+    assert words in scores.reason
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+
+
+def test_a_server_that_stays_broken_is_given_up(server: FakeServer, engine: Engine) -> None:
+    server.faults += [answering(500, error(500, "out of memory")[1])] * 4
+    scores = engine.score(SCENE, OPTIONS)
+    assert (scores.outcome, len(server.bodies), scores.usage.retries) == (Outcome.FAILED, 4, 3)
+    assert "out of memory" in scores.reason and "4 tries" in scores.reason
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+
+
+def test_no_server_is_a_failure_that_says_where() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        engine = connected(url := f"http://127.0.0.1:{free.getsockname()[1]}/v1")
+        scores = engine.score(SCENE, OPTIONS)
+        engine.close()
+    assert (scores.outcome, scores.usage.retries) == (Outcome.FAILED, 3)
+    assert url in scores.reason
+
+
+@pytest.mark.parametrize("fault", [stalling, dribbling])
+def test_the_deadline_holds_whatever_the_server_does(server: FakeServer, engine: Engine, fault: Any) -> None:
+    server.faults.append(fault)
+    clock = WallClock()
+    late = engine.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 100 * NS_PER_MS))
+    assert late.outcome is Outcome.TIMED_OUT
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+
+
+def test_hanging_up_tells_the_server(server: FakeServer, engine: Engine) -> None:
+    server.faults.append(dribbling)
+    clock = WallClock()
+    engine.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 100 * NS_PER_MS))
+    assert server.released.wait(WAIT_S)
+
+
+def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
+    engine = connected(server.url, stall_s=0.1)
+    server.faults.append(stalling)
+    scores = engine.score(SCENE, OPTIONS)
+    assert (scores.outcome, scores.usage.retries) == (Outcome.FAILED, 0)
+    assert "silent" in scores.reason
+    engine.close()
+
+
+def test_no_try_goes_past_the_deadline(server: FakeServer, engine: Engine) -> None:
+    server.faults += [answering(429, error(429, "come back later")[1], Retry_After="9")] * 4
+    clock = WallClock()
+    scores = engine.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 2000 * NS_PER_MS))
+    assert (scores.outcome, len(server.bodies)) == (Outcome.TIMED_OUT, 1)
+    assert "come back later" in scores.reason
+
+
+def test_a_waiting_request_can_be_cancelled(server: FakeServer, engine: Engine) -> None:
+    server.faults.append(stalling)
+    cancelled = Event()
+
+    def cancel() -> None:
+        if server.reached.wait(WAIT_S):
+            cancelled.set()
+
+    thread = Thread(target=cancel)
+    thread.start()
+    scores = engine.score(SCENE, OPTIONS, Limit(WallClock(), cancelled=cancelled))
+    thread.join(WAIT_S)
+    assert scores.outcome is Outcome.TIMED_OUT
+    assert "cancelled" in scores.reason
+
+
+def test_the_key_is_sent_and_never_shown(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ROBOT_KEY", "sk-secret")
+    caplog.set_level(logging.DEBUG)
+    engine = connected(server.url, key="ROBOT_KEY")
+    server.faults.append(answering(401, error(401, "Incorrect API key provided: sk-secret")[1]))
+    scores = engine.score(SCENE, OPTIONS)
+    engine.close()
+    assert server.headers[0]["Authorization"] == "Bearer sk-secret"
+    assert "Incorrect API key" in scores.reason
+    assert "sk-secret" not in scores.reason + caplog.text
+
+
+def test_a_key_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROBOT_KEY", raising=False)
+    with pytest.raises(EngineFailedError, match="ROBOT_KEY"):
+        OpenAIServer("http://127.0.0.1:1/v1", api_key_variable="ROBOT_KEY")
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "ftp://here/v1", "http://[::1/v1"])
+def test_an_address_that_is_none_is_a_failure(url: str) -> None:
+    with pytest.raises(EngineFailedError):
+        engine = connected(url)
+        scores = engine.score(SCENE, OPTIONS)
+        engine.close()
+        raise EngineFailedError(scores.reason) if scores.outcome is Outcome.FAILED else AssertionError(scores)
+
+
+def test_a_shared_prefix_comes_first_and_as_it_was(server: FakeServer, engine: Engine) -> None:
+    engine.ask_many(SCENE, QUESTIONS)
+    asked = [body["messages"][0]["content"] for body in server.bodies]
+    assert all(text.startswith(SCENE.written()) for text in asked)
+    assert len(set(asked)) == 3
+
+
+def test_pictures_go_where_they_stand(server: FakeServer, engine: Engine) -> None:
+    prompt = Prompt(version="1", parts=(Text(text="Before"), picture(), Text(text="After")))
+    assert_answered(engine.score(prompt, OPTIONS), 3)
+    content = server.bodies[0]["messages"][0]["content"]
+    assert [part["type"] for part in content] == ["text", "image_url", "text", "text"]
+    assert content[1]["image_url"]["url"].startswith("data:image/jpeg;base64,/9j/")
+
+
+@pytest.mark.parametrize(
+    ("guide", "asked"),
+    [
+        (Guide.STRUCTURED_OUTPUTS, {"structured_outputs": {"choice": ["A", "B", "C"]}}),
+        (Guide.GUIDED_CHOICE, {"guided_choice": ["A", "B", "C"]}),
+        (Guide.GRAMMAR, {"grammar": 'root ::= "A" | "B" | "C"'}),
+        (Guide.NONE, {}),
+    ],
+)
+def test_a_guide_is_asked_for_as_the_server_knows_it(server: FakeServer, guide: Guide, asked: dict[str, Any]) -> None:
+    engine = connected(server.url, guide=guide, extra={"cache_prompt": False})
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    engine.close()
+    (body,) = server.bodies
+    assert asked.items() <= body.items()
+    known = {"model", "messages", "max_tokens", "temperature", "logprobs", "top_logprobs", "cache_prompt"}
+    assert body.keys() == known | asked.keys()
+
+
+def test_a_seed_and_a_schema_reach_the_server(server: FakeServer, engine: Engine) -> None:
+    engine.generate(SCENE, Deed, max_tokens=9, seed=7)
+    (body,) = server.bodies
+    assert (body["max_tokens"], body["seed"], body["temperature"]) == (9, 7, 1)
+    assert body["response_format"]["json_schema"]["schema"]["required"] == ["action"]
+
+
+def test_options_that_the_server_did_not_tell_of_are_not_ruled_out(server: FakeServer) -> None:
+    server.letters = "AC"
+    engine = connected(server.url)
+    scores = engine.score(SCENE, OPTIONS)
+    engine.close()
+    assert_answered(scores, 3)
+    assert 0 < scores.probabilities[1] <= min(scores.probabilities[0], scores.probabilities[2]) + 1e-12
+
+
+def test_no_letter_at_all_is_unparsed_and_says_what_was(server: FakeServer) -> None:
+    server.letters = "xyz"
+    engine = connected(server.url)
+    scores = engine.score(SCENE, OPTIONS)
+    engine.close()
+    assert (scores.outcome, scores.probabilities) == (Outcome.UNPARSED, ())
+    assert "'x'" in scores.reason
+
+
+def test_an_endless_answer_is_cut_off(server: FakeServer, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("norm_core.engines.openai_server._MOST_BYTES", 1000)
+    server.faults.append(answering(200, b" " * 5000))
+    scores = engine.score(SCENE, OPTIONS)
+    assert scores.outcome is Outcome.FAILED
+    assert "more than" in scores.reason
+
+
+def test_log_probabilities_that_are_none_are_no_answer(server: FakeServer, engine: Engine) -> None:
+    token = {"token": "A", "logprob": math.nan, "top_logprobs": []}
+    choice = {"message": {"content": "A"}, "logprobs": {"content": [token]}}
+    server.faults.append(answering(200, json.dumps({"choices": [choice]}).encode()))
+    assert engine.score(SCENE, OPTIONS).outcome is Outcome.UNPARSED
