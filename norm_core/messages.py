@@ -16,7 +16,7 @@ from norm_core.decision import CandidateJudgement, Decision, OtherAgent, Viewpoi
 from norm_core.episode import Answer, Episode, Query
 from norm_core.flag import Evidence, SocialFlag
 from norm_core.frame import Frame
-from norm_core.presence import Face, Presence
+from norm_core.presence import Face, Person, Presence
 from norm_core.provenance import LatencySegment, Provenance
 from norm_core.speech import RobotSpeech, Utterance, Word
 from norm_core.status import Counter, MonitorStatus, QueueStatus
@@ -32,7 +32,7 @@ RECORDS: dict[str, type] = {
     f"norm_interfaces/msg/{cls.__name__}": cls
     for cls in (
         Answer, CandidateJudgement, ClosedWindow, Counter, Decision, Episode, Evidence, Face, Frame, LatencySegment,
-        MonitorStatus, OtherAgent, Presence, Provenance, Query, QueueStatus, RobotSpeech, SocialFlag, Utterance,
+        MonitorStatus, OtherAgent, Person, Presence, Provenance, Query, QueueStatus, RobotSpeech, SocialFlag, Utterance,
         Viewpoint, Word,
     )
 }  # fmt: skip

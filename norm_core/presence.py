@@ -27,15 +27,42 @@ class Face:
     looking_away: bool = False
 
 
+class Engagement(StrEnum):
+    """As REP-155 has it."""
+
+    UNKNOWN = "unknown"
+    DISENGAGED = "disengaged"
+    ENGAGING = "engaging"
+    ENGAGED = "engaged"
+    DISENGAGING = "disengaging"
+
+
+class Gaze(StrEnum):
+    UNKNOWN = "unknown"
+    AT_ROBOT = "at_robot"
+    ELSEWHERE = "elsewhere"
+
+
+@record
+class Person:
+    """Somebody whom the robot's own recognisers track; None is what they do not tell."""
+
+    person_id: str
+    distance_m: float | None = None  # from the robot's base
+    engagement: Engagement = Engagement.UNKNOWN
+    gaze: Gaze = Gaze.UNKNOWN
+
+
 @record
 class Presence:
-    """What one kept frame shows of people; the largest face comes first."""
+    """Who is there: from one kept frame, the largest face first, or as the robot's own recognisers track people."""
 
     stamp_ns: int
     frame_id: str = ""
     source_topic: str
     state: PresenceState
     faces: tuple[Face, ...] = ()
+    persons: tuple[Person, ...] = ()
     since_ns: int = -1  # when this person, or group, came; -1 while absent
     last_seen_ns: int = -1  # -1 where nobody was seen yet
     away_since_ns: int = -1  # since when every face looks away; -1 where one does not

@@ -53,6 +53,20 @@ class Utterance:
     source_topic: str = ""
 
 
+def silence(until_ns: int, source_topic: str) -> Utterance:
+    """Says that no utterance still to come began before until_ns: what a source's watermark is made of."""
+    return Utterance(
+        stamp_ns=until_ns,
+        utterance_id=f"{source_topic}@silence",
+        speaker=Speaker.UNKNOWN,
+        text="",
+        start_ns=until_ns,
+        end_ns=until_ns,
+        final=False,
+        source_topic=source_topic,
+    )
+
+
 @record
 class RobotSpeech:
     """The start or the stop of the robot's own speech; estimated where its source does not say when."""

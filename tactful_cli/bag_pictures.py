@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.config import ConfigError
 from norm_core.frame import Frame
+from norm_core.ledger import Ledger
 from norm_core.models.manifest import Manifest
 from norm_core.time import ReplayClock
 from norm_monitor.senses.camera import Camera, CameraConfig
@@ -45,7 +46,7 @@ def _frames(bag: Path) -> Iterator[Frame | None]:
         topics = [t.topic for t in reader.topics if t.type_name in (*_IMAGES, _KEPT)]
         if not topics:
             raise BagError(f"{bag}: has no topic of {', '.join(_IMAGES)} or {_KEPT}")
-        camera = Camera(topics[0], ReplayClock(), CameraConfig(keep_hz=2.0))
+        camera = Camera(topics[0], ReplayClock(), Ledger(), CameraConfig(keep_hz=2.0))
         for message in reader.messages(topics[:1]):
             decoded = reader.decode(message)
             yield decoded if isinstance(decoded, Frame) else camera.see(picture_of(decoded))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from norm_monitor.cues.attention import checks_in, leaving, looking_away
+from norm_monitor.cues.distance import nearness
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.floor import barge_in, robot_cuts_in, waits_for_end
 from norm_monitor.cues.manners import manners
@@ -22,7 +23,8 @@ LookFor = Callable[[Scene, Table, Meaning], Iterator[Findings]]
 
 FAMILIES: tuple[LookFor, ...] = (
     answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, robot_repeats, user_repeats, monologue,
-    looking_away, leaving, checks_in, greeting, parting, thanks, apology, manners, tone, stopping, waiting, answering,
+    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, apology, manners, tone, stopping, waiting,
+    answering,
     names, asking_again, facts,
 )  # fmt: skip
 

@@ -61,6 +61,15 @@ class Listener:
         self.counts: Counter[str] = self._microphone.counts
         self._robot.counts = self.counts
 
+    @property
+    def quiet_until_ns(self) -> int | None:
+        """No passage that is still to be given begins before this; None before any sound."""
+        if self._sound_until_ns is None:
+            return None
+        under_way = [segment.start_ns for segment in self._held]
+        speech_ns = self._segmenter.speech_since_ns
+        return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
+
     def hear_message(self, message: Any, arrival_ns: int) -> Iterator[Passage]:
         """The passages that an audio message completes; SoundError where it cannot be used."""
         try:

@@ -76,6 +76,11 @@ class Segmenter:
     def state(self) -> VoiceState:
         return self._voice.state
 
+    @property
+    def speech_since_ns(self) -> int | None:
+        """Where speech that was not yet given as ended began, or may have begun."""
+        return self._voice.loud_since_ns if self._onset_ns is None else self._onset_ns
+
     def feed(self, block: Block) -> Iterator[Segment]:
         """The segments that block completes or carries on."""
         if block.starts_anew:

@@ -47,6 +47,11 @@ class VoiceActivity:
         self._since_ns = 0
 
     @property
+    def loud_since_ns(self) -> int | None:
+        """Where speech may have begun, while that is not yet certain."""
+        return self._since_ns if self.state is VoiceState.STARTING else None
+
+    @property
     def quiet_since_ns(self) -> int | None:
         """Where speech may have ended, while that is not yet certain."""
         return self._since_ns if self.state is VoiceState.STOPPING else None

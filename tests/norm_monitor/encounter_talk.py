@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from norm_core.flag import SocialFlag
-from norm_core.presence import Face, Presence, PresenceState
+from norm_core.presence import Face, Person, Presence, PresenceState
 from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
 from norm_core.time import ReplayClock, s_to_ns
 from norm_monitor.cues.table import Table
@@ -67,6 +67,21 @@ def seen(start_s: int, end_s: int, *, away_from_s: int | None = None, gone: bool
             )
         )
     return entries
+
+
+def near(start_s: float, end_s: float, distance_m: float) -> list[Entry]:
+    """Somebody at a distance, told five times a second."""
+    return [
+        Presence(
+            stamp_ns=at(start_s + tick / 5),
+            source_topic="persons",
+            state=PresenceState.PRESENT,
+            persons=(Person(person_id="p", distance_m=distance_m),),
+            since_ns=at(0),
+            last_seen_ns=at(start_s + tick / 5),
+        )
+        for tick in range(int(5 * (end_s - start_s)))
+    ]
 
 
 def when_given(entry: Entry) -> int:

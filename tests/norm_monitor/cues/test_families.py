@@ -1,7 +1,7 @@
 """Each cue at an encounter that has it, and at its nearest neighbour that has not."""
 
 import pytest
-from encounter_talk import Watched, last_of, robot, seconds, seen, user
+from encounter_talk import Watched, last_of, near, robot, seconds, seen, user
 
 from norm_core.flag import Attribute, FlagState, Polarity, Severity
 from norm_core.speech import Timing
@@ -32,6 +32,7 @@ HAS: dict[str, Parts] = {
     "monologue": [robot(0, 24, LECTURE)],
     "ignores_looking_away": [seen(0, 15, away_from_s=3), robot(1, 14, LECTURE)],
     "ignores_leaving": [seen(0, 5), seen(5, 15, gone=True), robot(1, 14, LECTURE)],
+    "too_near": [near(0, 3, 1.2), near(3, 6, 0.3), near(6, 9, 1.2)],
     "checks_in": [robot(0, 2, "Are you still there?")],
     "greets": [user(0, 1, "Hello!"), robot(1.5, 3, "Good morning, how can I help you?")],
     "no_greeting": [user(0, 1, "Good morning!"), robot(1.5, 3, "The ticket is five euros.")],
@@ -72,6 +73,7 @@ HAS_NOT: dict[str, Parts] = {
     "monologue": [robot(0, 8, LECTURE)],
     "ignores_looking_away": [seen(0, 15, away_from_s=3), user(1, 14, "I tell you a long story")],
     "ignores_leaving": [user(3, 4, "Goodbye!"), seen(0, 5), seen(5, 15, gone=True), robot(1, 14, LECTURE)],
+    "too_near": [near(0, 3, 1.2), near(3, 6, 0.3), robot(3, 4, "Here you are, please take it.")],
     "no_greeting": [user(0, 1, "Good morning!"), robot(1.5, 3, "Good morning!")],
     "no_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "Bye bye!")],
     "no_apology": [user(0, 2, "You are very helpful."), robot(2.5, 5, "The next tour is at ten.")],

@@ -12,8 +12,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from norm_core.config import ConfigError
 from norm_core.messages import message_type
 from norm_core.queue import BoundedQueue
-from norm_core.speech import RobotSpeech, Timing, Utterance
+from norm_core.speech import RobotSpeech, Timing, Utterance, silence
 from norm_core.status import Health
+from norm_core.time import NS_PER_S
 from norm_monitor.senses.hearing import Listener, Passage, Scribe
 from norm_monitor.senses.live_speech import LiveSpeechAdapter
 from norm_monitor.senses.robot_speech import RobotSpeechAdapter
@@ -25,6 +26,7 @@ from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
+SILENCE_EVERY_NS = NS_PER_S
 WATCH_S = 1.0
 WAIT_S = 0.2
 
@@ -51,7 +53,8 @@ class Ears(NormNode[EarsConfig]):
         hearing = self.config.hearing()
         self._listener = Listener(hearing)
         self._events: BoundedQueue[Event] = self.bounded_queue("sounds", SOUND_QUEUE)
-        self._speech: BoundedQueue[Passage] = self.bounded_queue("speech", SPEECH_QUEUE)
+        self._speech: BoundedQueue[Passage | Utterance] = self.bounded_queue("speech", SPEECH_QUEUE)
+        self._told_quiet_ns: int | None = None
         self._utterances = self.offer(Utterance, "utterances", EVENTS, "who said what; final and partial")
         workers = [("ears_listen", self._listen)]
         if self.config.words_from == "whisper":
@@ -187,6 +190,7 @@ class Ears(NormNode[EarsConfig]):
                 self.count("messages_not_heard")
                 self.trouble(topic, Health.DEGRADED, f"{topic}: {error}")
             self._take_counts(self._listener.counts)
+            self._tell_silence()
         for passage in self._listener.flush():
             self._hand_on(passage)
 
@@ -198,10 +202,22 @@ class Ears(NormNode[EarsConfig]):
         else:
             self.count("partials_skipped")  # a final one waits, and matters more
 
+    def _tell_silence(self) -> None:
+        """Once a second of sound says how far it is known that nobody began to speak, behind all that was said."""
+        quiet_ns, told_ns = self._listener.quiet_until_ns, self._told_quiet_ns
+        if quiet_ns is None or self._speech.status().depth:
+            return
+        if told_ns is None or quiet_ns < told_ns or quiet_ns - told_ns >= SILENCE_EVERY_NS:
+            self._told_quiet_ns = quiet_ns
+            self._speech.put(silence(quiet_ns, self.resolve_topic_name(self.config.audio_topic)))
+
     def _write(self) -> None:
         while not self._speech.is_drained():
             passage = self._speech.get(timeout_s=WAIT_S)
             if passage is None:
+                continue
+            if isinstance(passage, Utterance):
+                self._utterances.publish(to_ros(passage))
                 continue
             try:
                 utterances = self._scribe.write(passage)

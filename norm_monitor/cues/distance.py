@@ -1,0 +1,55 @@
+"""How near the robot comes to people, where their distance is known."""
+
+from collections.abc import Iterator
+
+from norm_core.flag import Evidence
+from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.cues.finding import Findings
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meaning
+from norm_monitor.scene import Scene
+
+# Words this long before or after excuse the nearness.
+_ABOUT_NS = 10 * NS_PER_S
+
+
+def nearness(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot stays within someone's intimate distance, with nothing to hand over or be touched for."""
+    cue = table.cues["too_near"]
+    nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))
+    for person_id, first_ns, last_ns, least_m in _spells(scene, nearest_m):
+        if last_ns < scene.start_ns or last_ns - first_ns < lasting_ns:
+            continue
+        about = [t for t in scene.turns if first_ns - _ABOUT_NS <= t.start_ns <= last_ns + _ABOUT_NS]
+        if any(meaning.match(turn.text, "handing_over") for turn in about):
+            continue
+        yield table.found(
+            "too_near",
+            anchor=f"{person_id}@{first_ns}",
+            onset_ns=first_ns,
+            offset_ns=last_ns,
+            person_id=person_id,
+            evidence=[
+                Evidence(
+                    measure="distance", value=round(least_m, 2), threshold=nearest_m, unit="m",
+                    start_ns=first_ns, end_ns=last_ns, source_topic=scene.presences[-1].source_topic,
+                )
+            ],
+            rationale=f"The robot stood {least_m:.2f} m from the person for {ns_to_s(last_ns - first_ns):.0f} s.",
+        )  # fmt: skip
+
+
+def _spells(scene: Scene, nearest_m: float) -> list[tuple[str, int, int, float]]:
+    """For each unbroken stretch of nearness: who, from when, until when, and the least distance."""
+    spells: list[tuple[str, int, int, float]] = []
+    open_: dict[str, tuple[int, int, float]] = {}
+    for presence in scene.presences:
+        near = {
+            p.person_id: p.distance_m for p in presence.persons if p.distance_m is not None and p.distance_m < nearest_m
+        }
+        for person_id in [known for known in open_ if known not in near]:
+            spells.append((person_id, *open_.pop(person_id)))
+        for person_id, distance_m in near.items():
+            first_ns, _, least_m = open_.get(person_id, (presence.stamp_ns, 0, distance_m))
+            open_[person_id] = (first_ns, presence.stamp_ns, min(least_m, distance_m))
+    return spells + [(person_id, *spell) for person_id, spell in open_.items()]
