@@ -2,7 +2,7 @@
 
 import difflib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -89,9 +89,13 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
 
 
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    annotation: Any = model
     for part in location:
-        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return []
-        model = annotation
-    return sorted(model.model_fields)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            annotation = annotation.model_fields[str(part)].annotation if str(part) in annotation.model_fields else None
+        else:  # an index of a tuple, or a key of a mapping
+            models = [a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, BaseModel)]
+            annotation = models[0] if models else None
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return sorted(annotation.model_fields)
+    return []
