@@ -81,7 +81,7 @@ class Person(Config):
 
     seen: tuple[SpanText, ...] = ()
     away: tuple[SpanText, ...] = ()  # seen, and turned away
-    distance_m: dict[MomentText, Meters] = {}  # straight lines between these
+    distance_m: dict[MomentText, Meters] = {}  # where they have arrived by when; they stand still until they set out
 
 
 class Event(Config):

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import field
+from itertools import pairwise
 
 from norm_core.error import TactfulError
 from norm_core.flag import Attribute, Polarity
@@ -11,6 +12,7 @@ from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, 
 from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
 
 CLOSING_S = 2.0
+WALK_S = 1.5  # how long the way from one distance to the next takes
 MOST_JITTER = 0.1  # share of a gap by which a seed may lengthen or shorten it
 # How long these voices take for a letter of English and a character of Chinese.
 LETTER_S, CHARACTER_S, PIECE_S = 0.061, 0.21, 0.12
@@ -88,7 +90,7 @@ class Sighting:
         """Metres between the points given; None before the first and after the last."""
         if not self.distance_m or not self.distance_m[0][0] <= at_s <= self.distance_m[-1][0]:
             return None
-        for (begin_s, begin_m), (end_s, end_m) in zip(self.distance_m, self.distance_m[1:], strict=False):
+        for (begin_s, begin_m), (end_s, end_m) in pairwise(self.distance_m):
             if begin_s <= at_s <= end_s:
                 share = (at_s - begin_s) / (end_s - begin_s) if end_s > begin_s else 1.0
                 return begin_m + share * (end_m - begin_m)
@@ -179,9 +181,17 @@ def _people(encounter: Encounter, placed: dict[str, Spoken], length_s: float) ->
         seen = tuple(_span(text, placed, length_s, where) for text in person.seen)
         away = tuple(_span(text, placed, length_s, where) for text in person.away)
         points = ((_resolve(parse_moment(at), placed, length_s), m) for at, m in person.distance_m.items())
-        distance = tuple(sorted((min(max(at_s, 0.0), length_s), m) for at_s, m in points))
-        people.append(Sighting(person_id=letter, seen_s=seen, away_s=away, distance_m=distance))
+        distance = sorted((min(max(at_s, 0.0), length_s), m) for at_s, m in points)
+        people.append(Sighting(person_id=letter, seen_s=seen, away_s=away, distance_m=_walked(distance)))
     return tuple(people)
+
+
+def _walked(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """The points with those at which somebody sets out for the next one, having stood till then."""
+    walked = points[:1]
+    for (before_s, before_m), (at_s, at_m) in pairwise(points):
+        walked += [(max(before_s, at_s - WALK_S), before_m), (at_s, at_m)]
+    return tuple(walked)
 
 
 def _events(encounter: Encounter, placed: dict[str, Spoken], length_s: float) -> tuple[Marked, ...]:

@@ -29,11 +29,11 @@ class Voice:
 
 
 VOICES = {
-    "robot_clear": Voice(variant="en-us+f3", pitch=62, speed_wpm=165),
-    "robot_warm": Voice(variant="en-gb+f2", pitch=45, speed_wpm=155),
-    "woman_us": Voice(variant="en-us+f1", pitch=55, speed_wpm=170),
+    "robot_clear": Voice(variant="en-us+m3", pitch=70, speed_wpm=160),
+    "robot_warm": Voice(variant="en-us+m7", pitch=35, speed_wpm=155),
+    "woman_us": Voice(variant="en-us+f4", pitch=70, speed_wpm=160),
     "woman_uk": Voice(variant="en-gb+f4", pitch=50, speed_wpm=165),
-    "man_us": Voice(variant="en-us+m3", pitch=40, speed_wpm=165),
+    "man_us": Voice(variant="en-us+m1", pitch=35, speed_wpm=160),
     "man_uk": Voice(variant="en-gb+m2", pitch=38, speed_wpm=160),
     "man_scot": Voice(variant="en-gb-scotland+m5", pitch=35, speed_wpm=160),
     "elder_man": Voice(variant="en-gb+m1", pitch=22, speed_wpm=140),
