@@ -22,6 +22,7 @@ VERBS = {
     "bag": "bag",
     "see": "see",
     "hear": "hear",
+    "scenarios": "scenarios",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

@@ -81,7 +81,7 @@ class Person(Config):
 
     seen: tuple[SpanText, ...] = ()
     away: tuple[SpanText, ...] = ()  # seen, and turned away
-    distance_m: dict[MomentText, Meters] = {}  # where they have arrived by when; they stand still until they set out
+    distance_m: dict[MomentText, Meters] = Field(default_factory=dict)  # at which moment they have come how near
 
 
 class Event(Config):
@@ -117,7 +117,7 @@ class Encounter(Config):
     voices: dict[Letter, Name]
     length_s: Annotated[float, Field(gt=0, le=600)] | None = None  # two seconds after the last turn where left out
     turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
-    people: dict[Letter, Person] = {}
+    people: dict[Letter, Person] = Field(default_factory=dict)
     events: tuple[Event, ...] = ()
 
     @model_validator(mode="after")

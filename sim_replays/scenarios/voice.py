@@ -71,7 +71,7 @@ def _speak(text: str, voice: Voice) -> Sound:
         said = error.stderr.decode(errors="replace").strip()
         raise VoiceError(f"espeak-ng could not speak with {voice.variant}: {said or 'it said nothing'}") from error
     rate_hz = int.from_bytes(spoken[24:28], "little")
-    samples = np.frombuffer(spoken[_HEADER_BYTES : len(spoken) // 2 * 2], "<i2").astype(np.float32) / 2**15
+    samples = np.frombuffer(spoken[_HEADER_BYTES : len(spoken) // 2 * 2], "<i2").astype(np.float32) / np.float32(2**15)
     sound = _trimmed(_resampled(samples, rate_hz))
     sound.flags.writeable = False
     return sound
