@@ -56,3 +56,8 @@ def event_counts(split: str) -> Counter[tuple[Attribute, Polarity]]:
 def basis_counts(split: str) -> Counter[Basis]:
     """How many events rest on what."""
     return Counter(event.basis for encounter in encounters(split) for event in encounter.events)
+
+
+def shipped() -> tuple[Path, ...]:
+    """The bags that come with the project, each with its truth beside it; all are of the development split."""
+    return tuple(sorted(path.parent for path in (HERE / "shipped").glob("*/metadata.yaml")))
