@@ -98,7 +98,7 @@ def test_a_faulty_script_is_refused_with_its_fault(tmp_path: Path, changes: dict
 
 
 def test_a_file_has_the_name_of_its_encounter(tmp_path: Path) -> None:
-    with pytest.raises(TactfulError, match="name the file other.yaml"):
+    with pytest.raises(TactfulError, match=r"name the file other\.yaml"):
         read(written(tmp_path, script(id="other")))
 
 

@@ -1,6 +1,7 @@
 """How a script is laid out in time, and the records made from it."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -121,7 +122,7 @@ def test_clean_talk_has_no_overlap_and_no_long_wait_for_the_robot(seed: int) -> 
     """What would be an error by timing alone must not be drawn."""
     for talk in clean_talk(600, seed):
         spoken = lay_out(talk, seed=seed).spoken
-        for before, after in zip(spoken, spoken[1:], strict=False):
+        for before, after in pairwise(spoken):
             gap_s = after.start_s - before.end_s
             assert gap_s > 0
             asked = before.text.endswith("?") and not before.by_robot
