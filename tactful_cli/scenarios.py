@@ -13,6 +13,7 @@ from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, paths, read
 from sim_replays.scenarios.timeline import lay_out
+from sim_replays.scenarios.voice import Speech
 from tactful_cli.console import err, out, print_json
 
 app = typer.Typer(
@@ -26,7 +27,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder that the bags are put into.")]
 Seed = Annotated[int, typer.Option(help="Draws gaps, loudness, noise and camera jitter.")]
 FramesHz = Annotated[float, typer.Option(min=0, max=30, help="Pictures each second; 0 for none.")]
-Speech = Annotated[bool, typer.Option("--speech/--transcripts", help="Synthetic speech, or utterances as given.")]
+SpeechBy = Annotated[Speech, typer.Option(help="The program that speaks.")]
+Transcripts = Annotated[bool, typer.Option("--transcripts", help="Utterances as given, and no sound.")]
 Force = Annotated[bool, typer.Option("--force", help="Make bags anew that are there already.")]
 
 
@@ -79,7 +81,8 @@ def make(  # noqa: PLR0917
     split: Annotated[str, typer.Option(help=f"A whole split: {' or '.join(SPLITS)}.")] = "",
     seed: Seed = 0,
     frames_hz: FramesHz = 2.0,
-    speech: Speech = True,
+    speech: SpeechBy = Speech.FLITE,
+    transcripts: Transcripts = False,
     force: Force = False,
 ) -> None:
     """Make a bag of each encounter, with the truth in a file beside it."""
@@ -87,7 +90,9 @@ def make(  # noqa: PLR0917
     chosen += encounters(split) if split else ()
     if not chosen:
         raise ScenarioError("nothing to make: name encounters, or a split with --split")
-    _generate(chosen, folder, GenerationConfig(seed=seed, frames_hz=frames_hz, speech=speech), force)
+    _generate(
+        chosen, folder, GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech), force
+    )
 
 
 @app.command()
@@ -96,11 +101,12 @@ def clean(  # noqa: PLR0917
     length_s: Annotated[float, typer.Option(min=1, help="How long the talks last together, at least.")] = 7200,
     seed: Seed = 0,
     frames_hz: FramesHz = 1.0,
-    speech: Speech = True,
+    speech: SpeechBy = Speech.FLITE,
+    transcripts: Transcripts = False,
     force: Force = False,
 ) -> None:
     """Make bags of ordinary talk in which nothing is an error."""
-    config = GenerationConfig(seed=seed, frames_hz=frames_hz, speech=speech)
+    config = GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech)
     _generate(list(clean_talk(length_s, seed)), folder, config, force)
 
 

@@ -28,7 +28,7 @@ from sim_replays.scenarios.records import (
 )
 from sim_replays.scenarios.timeline import Timeline, lay_out
 from sim_replays.scenarios.truth import Truth, truth_of, truth_path, write_truth
-from sim_replays.scenarios.voice import RATE_HZ
+from sim_replays.scenarios.voice import RATE_HZ, Speech
 
 ROBOT_SPEECH, UTTERANCES = "/tactful/robot_speech", "/tactful/utterances"
 PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
@@ -46,11 +46,11 @@ _FOREIGN = {
 
 
 class GenerationConfig(Config):
-    """What goes into a bag; speech needs espeak-ng, pictures need scikit-image."""
+    """What goes into a bag; speech needs the program named, pictures need scikit-image."""
 
     seed: int = 0
     start_ns: int = START_NS
-    speech: bool = True  # else the utterances are in the bag; always so for Chinese
+    speech: Speech | None = Speech.FLITE  # None: the utterances are in the bag; always so for Chinese
     frames_hz: float = 2.0  # 0 for no pictures
     compressed: bool = True
 
@@ -71,12 +71,12 @@ def records(encounter: Encounter, seed: int = 0, start_ns: int = START_NS) -> tu
 def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = None) -> Generated:
     """Writes the bag and its truth; the same script, seed and voices give the same messages."""
     config = config or GenerationConfig()
-    aloud = config.speech and encounter.language == "en"
-    durations = (lambda turn: sound.durations(encounter, turn)) if aloud else None
+    speech = config.speech if encounter.language == "en" else None
+    durations = (lambda turn: sound.durations(encounter, turn, speech)) if speech else None
     timeline = lay_out(encounter, durations, config.seed)
     truth = truth_of(timeline, config.start_ns, config.seed, encounter.sha256())
     # Everything that may fail for want of a program comes before the bag is begun.
-    entries = [*_speech(encounter, timeline, config, aloud), *_people(timeline, config)]
+    entries = [*_speech(encounter, timeline, config, speech), *_people(timeline, config)]
     if config.frames_hz:
         entries += _frames(timeline, config)
     entries.sort(key=lambda entry: (entry[0], entry[1]))
@@ -107,14 +107,16 @@ def remove(bag: Path) -> None:
 Entry = tuple[int, str, Any]
 
 
-def _speech(encounter: Encounter, timeline: Timeline, config: GenerationConfig, aloud: bool) -> Iterator[Entry]:
+def _speech(
+    encounter: Encounter, timeline: Timeline, config: GenerationConfig, speech: Speech | None
+) -> Iterator[Entry]:
     for edge in robot_speech_of(timeline, config.start_ns):
         yield edge.stamp_ns, ROBOT_SPEECH, edge
-    if not aloud:
+    if speech is None:
         for utterance in utterances_of(timeline, config.start_ns):
             yield utterance.end_ns, UTTERANCES, utterance
         return
-    samples = (sound.mix(encounter, timeline, config.seed) * (2**15 - 1)).round().astype("<i2")
+    samples = (sound.mix(encounter, timeline, config.seed, speech) * (2**15 - 1)).round().astype("<i2")
     size = round(CHUNK_S * RATE_HZ)
     for first in range(0, len(samples), size):
         chunk = samples[first : first + size]
