@@ -91,9 +91,9 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     models = [model]
     for part in location:
-        if isinstance(part, str):  # a number is a place in a list, whose model is in the annotation already
-            fields = [known.model_fields[part] for known in models if part in known.model_fields]
-            models = [inner for field in fields for inner in _models_in(field.annotation)]
+        # A number is a place in a list and an unknown name a key of a mapping: the annotation has their model already.
+        fields = [known.model_fields[part] for known in models if isinstance(part, str) and part in known.model_fields]
+        models = [inner for field in fields for inner in _models_in(field.annotation)] if fields else models
     return sorted({key for known in models for key in known.model_fields})
 
 

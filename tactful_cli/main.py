@@ -23,6 +23,7 @@ VERBS = {
     "see": "see",
     "hear": "hear",
     "models": "models",
+    "scenarios": "scenarios",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

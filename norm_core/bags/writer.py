@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rosbags.interfaces import Connection
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
 
 from norm_core.bags.types import serialize, typestore
@@ -18,14 +18,17 @@ class BagWriteError(TactfulError, OSError):
 
 
 class BagWriter:
-    """A new bag at path, complete once closed; a path that exists is refused."""
+    """A new bag at path, complete once closed; a path that exists is refused. A compressed one is read the same."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, compressed: bool = False) -> None:
         self._path = path
         self._connections: dict[tuple[str, str], Connection] = {}
         self.message_count = 0
         try:
             self._writer = Writer(path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP)
+            self._writer.set_compression(
+                CompressionMode.STORAGE if compressed else CompressionMode.NONE, CompressionFormat.ZSTD
+            )
             self._writer.open()
         except (WriterError, OSError) as error:
             raise BagWriteError(f"cannot make a bag at {path}: {error}") from error

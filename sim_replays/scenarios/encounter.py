@@ -1,0 +1,150 @@
+"""What a scripted encounter's file says: who says what when, who is seen where, and what a trained coder marks."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from norm_core.config import Config
+from norm_core.flag import Attribute, Polarity
+from sim_replays.scenarios.moment import MomentText, SpanText, parse_moment, parse_span
+
+ROBOT = "r"  # the letter that the ids of the robot's turns begin with
+PAUSE = re.compile(r"\[(\d+(?:\.\d+)?)\]")
+DEFAULT_GAP_S = 0.6
+Meters = Annotated[float, Field(gt=0, le=20)]
+Letter = Annotated[str, Field(pattern=r"^[a-z]$")]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Sentence = Annotated[str, Field(min_length=1)]
+
+
+class Edges(StrEnum):
+    STATED = "stated"
+    ESTIMATED = "estimated"
+    NONE = "none"  # the robot does not tell when it speaks
+
+
+class Noise(StrEnum):
+    QUIET = "quiet"
+    ROOM = "room"
+    BUSY = "busy"
+
+
+class Basis(StrEnum):
+    """What the coder's judgement rests on."""
+
+    TIMING = "timing"  # when something was said, or not said
+    WORDING = "wording"  # the words themselves
+    SIGHT = "sight"  # who was there, looked where, or stood how near
+    UNDERSTANDING = "understanding"  # what the words mean to these people, here
+
+
+class Turn(Config):
+    """One turn; a pause of 1.5 s inside it is written [1.5] among its words."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z]\d+$")]
+    say: Sentence
+    gap_s: Annotated[float, Field(ge=-30, le=60)] | None = None  # after the end of the turn before
+    at: MomentText | None = None
+    edges: Edges = Edges.STATED
+
+    @property
+    def speaker(self) -> str:
+        return self.id[0]
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """What is said between pauses."""
+        return tuple(" ".join(piece.split()) for piece in PAUSE.split(self.say)[::2])
+
+    @property
+    def pauses_s(self) -> tuple[float, ...]:
+        return tuple(float(pause) for pause in PAUSE.findall(self.say))
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.pieces)
+
+    @model_validator(mode="after")
+    def _is_placed_once(self) -> Self:
+        if self.gap_s is not None and self.at is not None:
+            raise ValueError(f"turn {self.id} has both gap_s and at: keep one")
+        if not all(self.pieces):
+            raise ValueError(f"turn {self.id} begins or ends with a pause, or has two in a row: use gap_s or at")
+        return self
+
+
+class Person(Config):
+    """Someone before the robot; while neither seen nor at a distance, out of the room."""
+
+    seen: tuple[SpanText, ...] = ()
+    away: tuple[SpanText, ...] = ()  # seen, and turned away
+    distance_m: dict[MomentText, Meters] = Field(default_factory=dict)  # at which moment they have come how near
+
+
+class Event(Config):
+    """One happening that a coder marks, judged by the robot's behaviour."""
+
+    polarity: Polarity
+    attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
+    onset: MomentText
+    offset: MomentText
+    basis: Basis
+    evidence: Annotated[tuple[SpanText, ...], Field(min_length=1)]
+    rationale: Sentence
+    correction: str = ""
+
+    @model_validator(mode="after")
+    def _says_what_to_do_instead(self) -> Self:
+        if (self.polarity is Polarity.ERROR) != bool(self.correction):
+            raise ValueError("an error needs a correction, and a competence has none")
+        if len(set(self.attributes)) != len(self.attributes):
+            raise ValueError("an attribute stands twice")
+        return self
+
+
+class Encounter(Config):
+    """A whole script; its times are checked once it is laid out (see timeline)."""
+
+    id: Name
+    setting: Sentence
+    user: Sentence  # who the robot meets
+    robot: str = ""  # what it is there for, where the setting does not say
+    language: Literal["en", "zh"] = "en"
+    noise: Noise = Noise.ROOM
+    voices: dict[Letter, Name]
+    length_s: Annotated[float, Field(gt=0, le=600)] | None = None  # two seconds after the last turn where left out
+    turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
+    people: dict[Letter, Person] = Field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_what_it_has(self) -> Self:
+        known: set[str] = set()
+        for turn in self.turns:
+            if turn.id in known:
+                raise ValueError(f"turn {turn.id} stands twice")
+            if turn.speaker not in self.voices:
+                raise ValueError(f"turn {turn.id}: voices has no {turn.speaker}")
+            if turn.at and parse_moment(turn.at).turn not in known | {""}:
+                raise ValueError(f"turn {turn.id}: at may name earlier turns alone, not {turn.at}")
+            if turn.at and turn.at.startswith("end"):
+                raise ValueError(f"turn {turn.id}: at cannot be counted from the end")
+            known.add(turn.id)
+        for where, name in self._named_turns():
+            if name and name not in known:
+                raise ValueError(f"{where} names turn {name}, which there is not")
+        return self
+
+    def _named_turns(self) -> Iterator[tuple[str, str]]:
+        for index, event in enumerate(self.events):
+            for moment in (event.onset, event.offset):
+                yield f"events.{index}", parse_moment(moment).turn
+            for span in event.evidence:
+                yield from ((f"events.{index}.evidence", moment.turn) for moment in parse_span(span))
+        for letter, person in self.people.items():
+            for span in (*person.seen, *person.away):
+                yield from ((f"people.{letter}", moment.turn) for moment in parse_span(span))
+            yield from ((f"people.{letter}.distance_m", parse_moment(key).turn) for key in person.distance_m)

@@ -1,0 +1,181 @@
+"""Turns an encounter into a bag as a robot would record it, with the truth in a file beside it."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rosbags.typesys import get_types_from_msg
+
+from norm_core.bags.types import make, typestore
+from norm_core.bags.writer import BagWriter
+from norm_core.config import Config
+from norm_core.record import record
+from norm_core.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
+from sim_replays.scenarios import sound
+from sim_replays.scenarios.encounter import Encounter
+from sim_replays.scenarios.picture import frame_at
+from sim_replays.scenarios.records import (
+    AUDIO,
+    CAMERA,
+    Distance,
+    Senses,
+    distances_of,
+    robot_speech_of,
+    senses_of,
+    utterances_of,
+)
+from sim_replays.scenarios.timeline import Timeline, lay_out
+from sim_replays.scenarios.truth import Truth, truth_of, truth_path, write_truth
+from sim_replays.scenarios.voice import RATE_HZ, Speech
+
+ROBOT_SPEECH, UTTERANCES = "/tactful/robot_speech", "/tactful/utterances"
+PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
+START_NS = 1_767_225_600 * NS_PER_S  # an instant as good as any other, so that a seed gives the same bytes
+CHUNK_S = 0.1
+FRAME_JITTER_NS = 8 * NS_PER_MS
+SIDEWAYS_M = 0.5  # between two persons before the robot
+
+# Packages that a ROS 2 Jazzy installation lacks; the bag carries their definitions.
+_FOREIGN = {
+    "audio_common_msgs/msg/AudioData": "uint8[] data",
+    "audio_common_msgs/msg/AudioDataStamped": "std_msgs/Header header\naudio_common_msgs/AudioData audio",
+    "hri_msgs/msg/IdsList": "std_msgs/Header header\nstring[] ids",
+}
+
+
+class GenerationConfig(Config):
+    """What goes into a bag; speech needs the program named, pictures need scikit-image."""
+
+    seed: int = 0
+    start_ns: int = START_NS
+    speech: Speech | None = Speech.FLITE  # None: the utterances are in the bag; always so for Chinese
+    frames_hz: float = 2.0  # 0 for no pictures
+    compressed: bool = True
+
+
+@record
+class Generated:
+    bag: Path
+    truth: Truth
+    message_count: int
+
+
+def records(encounter: Encounter, seed: int = 0, start_ns: int = START_NS) -> tuple[Senses, Truth]:
+    """What the senses would give, and the truth, without any sound or picture: fast, and exact in its words."""
+    timeline = lay_out(encounter, seed=seed)
+    return senses_of(timeline, start_ns), truth_of(timeline, start_ns, seed, encounter.sha256())
+
+
+def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = None) -> Generated:
+    """Writes the bag and its truth; the same script, seed and voices give the same messages."""
+    config = config or GenerationConfig()
+    speech = config.speech if encounter.language == "en" else None
+    durations = (lambda turn: sound.durations(encounter, turn, speech)) if speech else None
+    timeline = lay_out(encounter, durations, config.seed)
+    truth = truth_of(timeline, config.start_ns, config.seed, encounter.sha256())
+    # Everything that may fail for want of a program comes before the bag is begun.
+    entries = [*_speech(encounter, timeline, config, speech), *_people(timeline, config)]
+    if config.frames_hz:
+        entries += _frames(timeline, config)
+    entries.sort(key=lambda entry: (entry[0], entry[1]))
+    bag.parent.mkdir(parents=True, exist_ok=True)
+    with BagWriter(bag, config.compressed) as writer:
+        try:
+            for stamp_ns, topic, content in entries:
+                if hasattr(content, "__msgtype__"):
+                    writer.write_message(topic, content, stamp_ns)
+                else:
+                    writer.write(topic, content, stamp_ns)
+        except BaseException:
+            writer.close()
+            shutil.rmtree(bag, ignore_errors=True)  # half a bag without its truth would pass for a whole one
+            raise
+        count = writer.message_count
+    write_truth(bag, truth)
+    return Generated(bag=bag, truth=truth, message_count=count)
+
+
+def remove(bag: Path) -> None:
+    """Takes a generated bag and its truth away; what is no bag stays."""
+    if (bag / "metadata.yaml").is_file():
+        shutil.rmtree(bag)
+        truth_path(bag).unlink(missing_ok=True)
+
+
+Entry = tuple[int, str, Any]
+
+
+def _speech(
+    encounter: Encounter, timeline: Timeline, config: GenerationConfig, speech: Speech | None
+) -> Iterator[Entry]:
+    for edge in robot_speech_of(timeline, config.start_ns):
+        yield edge.stamp_ns, ROBOT_SPEECH, edge
+    if speech is None:
+        for utterance in utterances_of(timeline, config.start_ns):
+            yield utterance.end_ns, UTTERANCES, utterance
+        return
+    samples = (sound.mix(encounter, timeline, config.seed, speech) * (2**15 - 1)).round().astype("<i2")
+    size = round(CHUNK_S * RATE_HZ)
+    for first in range(0, len(samples), size):
+        chunk = samples[first : first + size]
+        begun_ns = config.start_ns + first * NS_PER_S // RATE_HZ
+        data = _make("audio_common_msgs/msg/AudioData", {"data": chunk.tobytes()})
+        header = _header(begun_ns, "microphone")
+        message = _make("audio_common_msgs/msg/AudioDataStamped", {"header": header, "audio": data})
+        yield begun_ns + len(chunk) * NS_PER_S // RATE_HZ, AUDIO, message
+
+
+def _frames(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
+    chance = random.Random(config.seed)
+    for index in range(int(timeline.length_s * config.frames_hz)):
+        at_s = index / config.frames_hz
+        stamp_ns = config.start_ns + s_to_ns(at_s) + chance.randrange(FRAME_JITTER_NS)
+        values = {"header": _header(stamp_ns, "camera"), "format": "jpeg", "data": frame_at(timeline, at_s)}
+        yield stamp_ns, CAMERA, _make("sensor_msgs/msg/CompressedImage", values)
+
+
+def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
+    """Persons and where they stand, as REP 155 has them: ids, each one's anchor frame, and transforms."""
+    at: dict[int, list[Distance]] = {}
+    for distance in distances_of(timeline, config.start_ns):
+        at.setdefault(distance.stamp_ns, []).append(distance)
+    named: set[str] = set()
+    for stamp_ns, distances in at.items():
+        ids = [distance.person_id for distance in distances]
+        for person_id in sorted(set(ids) - named):
+            named.add(person_id)
+            anchor = _make("std_msgs/msg/String", {"data": f"body_{person_id}"})
+            yield stamp_ns, f"/humans/persons/{person_id}/anchor_frame", anchor
+        yield stamp_ns, PERSONS, _make("hri_msgs/msg/IdsList", {"header": _header(stamp_ns, ""), "ids": ids})
+        transforms = [_transform(place, distance) for place, distance in enumerate(distances)]
+        yield stamp_ns, TRANSFORMS, _make("tf2_msgs/msg/TFMessage", {"transforms": transforms})
+
+
+def _transform(place: int, distance: Distance) -> Any:
+    sideways_m = min(SIDEWAYS_M * place, distance.distance_m)
+    forward_m = (distance.distance_m**2 - sideways_m**2) ** 0.5
+    translation = _make("geometry_msgs/msg/Vector3", {"x": forward_m, "y": sideways_m, "z": 0.0})
+    rotation = _make("geometry_msgs/msg/Quaternion", {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0})
+    transform = _make("geometry_msgs/msg/Transform", {"translation": translation, "rotation": rotation})
+    values = {
+        "header": _header(distance.stamp_ns, "base_link"),
+        "child_frame_id": f"body_{distance.person_id}",
+        "transform": transform,
+    }
+    return _make("geometry_msgs/msg/TransformStamped", values)
+
+
+def _header(stamp_ns: int, frame_id: str) -> Any:
+    sec, nanosec = split_stamp(stamp_ns)
+    stamp = _make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
+    return _make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": frame_id})
+
+
+def _make(message_type: str, values: dict[str, Any]) -> Any:
+    store = typestore()
+    missing = {name: text for name, text in _FOREIGN.items() if name not in store.fielddefs}
+    if missing:
+        store.register({k: v for name, text in missing.items() for k, v in get_types_from_msg(text, name).items()})
+    return make(message_type, values)

@@ -1,0 +1,65 @@
+"""Moments of an encounter as its author writes them: 12.5, r3, u2.end, r3+0.4, end-1."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator
+
+from norm_core.record import record
+
+SPAN = ".."
+_FORM = re.compile(
+    r"(?:(?P<second>\d+(?:\.\d+)?)|(?P<close>end)|(?P<turn>[a-z]\d+)(?P<turn_end>\.end)?)(?P<shift>[+-]\d+(?:\.\d+)?)?"
+)
+
+
+@record
+class Moment:
+    """A second of the encounter, an edge of a turn, or the encounter's end, and a shift from it."""
+
+    second: float | None = None
+    turn: str = ""  # empty with no second: the encounter's end
+    turn_end: bool = False
+    shift_s: float = 0.0
+
+
+def parse_moment(text: str) -> Moment:
+    """The moment that text names; ValueError where it names none."""
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is no moment: write seconds (12.5), a turn (r3), its end (r3.end) or end, and +0.5")
+    return Moment(
+        second=float(found["second"]) if found["second"] else None,
+        turn=found["turn"] or "",
+        turn_end=bool(found["turn_end"]),
+        shift_s=float(found["shift"] or 0),
+    )
+
+
+def parse_span(text: str) -> tuple[Moment, Moment]:
+    """From one moment to another, as r3..r4.end; a turn alone is from its start to its end."""
+    first, dots, second = text.partition(SPAN)
+    begin = parse_moment(first)
+    if dots:
+        return begin, parse_moment(second)
+    if not begin.turn or begin.turn_end or begin.shift_s:
+        raise ValueError(f"{text!r} is no span: write a turn (r3) or two moments (r3..u4.end)")
+    return begin, parse_moment(f"{first}.end")
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _checked_moment(text: str) -> str:
+    parse_moment(text)
+    return text
+
+
+def _checked_span(text: str) -> str:
+    parse_span(text)
+    return text
+
+
+MomentText = Annotated[str, BeforeValidator(_as_text), AfterValidator(_checked_moment)]
+SpanText = Annotated[str, BeforeValidator(_as_text), AfterValidator(_checked_span)]

@@ -1,0 +1,224 @@
+"""An encounter laid out in seconds, once it is known how long each piece of speech lasts."""
+
+import random
+from collections.abc import Callable
+from dataclasses import field
+from itertools import pairwise
+
+from norm_core.error import TactfulError
+from norm_core.flag import Attribute, Polarity
+from norm_core.record import record
+from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, Encounter, Turn
+from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
+
+CLOSING_S = 2.0
+WALK_S = 1.5  # how long the way from one distance to the next takes
+MOST_JITTER = 0.1  # share of a gap by which a seed may lengthen or shorten it
+# How long these voices take for a letter of English and a character of Chinese.
+LETTER_S, CHARACTER_S, PIECE_S = 0.061, 0.21, 0.12
+
+Durations = Callable[[Turn], tuple[float, ...]]
+
+
+class TimelineError(TactfulError, ValueError):
+    """An encounter whose times contradict each other; the message names the turn or event."""
+
+
+@record
+class Piece:
+    """Speech between two pauses."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+@record
+class Spoken:
+    turn_id: str
+    speaker: str
+    edges: Edges
+    pieces: tuple[Piece, ...]
+
+    @property
+    def start_s(self) -> float:
+        return self.pieces[0].start_s
+
+    @property
+    def end_s(self) -> float:
+        return self.pieces[-1].end_s
+
+    @property
+    def text(self) -> str:
+        return " ".join(piece.text for piece in self.pieces)
+
+    @property
+    def by_robot(self) -> bool:
+        return self.speaker == ROBOT
+
+
+@record
+class Marked:
+    """An event with its times."""
+
+    polarity: Polarity
+    attributes: tuple[Attribute, ...]
+    onset_s: float
+    offset_s: float
+    basis: Basis
+    evidence_s: tuple[tuple[float, float], ...]
+    rationale: str
+    correction: str = ""
+
+
+@record
+class Sighting:
+    """When a person is seen, when turned away, and how far off at which second."""
+
+    person_id: str
+    seen_s: tuple[tuple[float, float], ...] = ()
+    away_s: tuple[tuple[float, float], ...] = ()
+    distance_m: tuple[tuple[float, float], ...] = ()
+
+    def is_seen(self, at_s: float) -> bool:
+        return _within(self.seen_s, at_s)
+
+    def is_away(self, at_s: float) -> bool:
+        return _within(self.away_s, at_s)
+
+    def distance_at(self, at_s: float) -> float | None:
+        """Metres between the points given; None before the first and after the last."""
+        if not self.distance_m or not self.distance_m[0][0] <= at_s <= self.distance_m[-1][0]:
+            return None
+        for (begin_s, begin_m), (end_s, end_m) in pairwise(self.distance_m):
+            if begin_s <= at_s <= end_s:
+                share = (at_s - begin_s) / (end_s - begin_s) if end_s > begin_s else 1.0
+                return begin_m + share * (end_m - begin_m)
+        return self.distance_m[-1][1]
+
+
+@record
+class Timeline:
+    encounter_id: str
+    language: str
+    length_s: float
+    spoken: tuple[Spoken, ...]
+    people: tuple[Sighting, ...] = ()
+    events: tuple[Marked, ...] = field(default=())
+
+
+def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int | None = None) -> Timeline:
+    """The encounter in seconds; a seed stretches each gap by up to a tenth, which never turns an overlap round."""
+    durations = durations or approximate
+    chance = random.Random(seed) if seed is not None else None
+    placed: dict[str, Spoken] = {}
+    end_s = 0.0
+    for turn in encounter.turns:
+        if turn.at is not None:
+            start_s = _resolve(parse_moment(turn.at), placed, None)
+        else:
+            gap_s = DEFAULT_GAP_S if turn.gap_s is None else turn.gap_s
+            start_s = end_s + gap_s * (1 + chance.uniform(-MOST_JITTER, MOST_JITTER) if chance else 1)
+        if start_s < 0:
+            raise TimelineError(f"{encounter.id}: turn {turn.id} begins {-start_s:.2f} s before the encounter")
+        placed[turn.id] = _speak(turn, start_s, durations(turn))
+        end_s = placed[turn.id].end_s
+    last_s = max(spoken.end_s for spoken in placed.values())
+    length_s = encounter.length_s or last_s + CLOSING_S
+    if last_s > length_s:
+        raise TimelineError(f"{encounter.id}: the last turn ends at {last_s:.2f} s, after length_s {length_s:g}")
+    return Timeline(
+        encounter_id=encounter.id,
+        language=encounter.language,
+        length_s=length_s,
+        spoken=tuple(sorted(placed.values(), key=lambda spoken: spoken.start_s)),
+        people=_people(encounter, placed, length_s),
+        events=_events(encounter, placed, length_s),
+    )
+
+
+def approximate(turn: Turn) -> tuple[float, ...]:
+    """About how long each piece of a turn lasts, by its letters alone."""
+    return tuple(
+        PIECE_S + sum(CHARACTER_S if "\u4e00" <= letter <= "\u9fff" else LETTER_S for letter in piece)
+        for piece in turn.pieces
+    )
+
+
+def _speak(turn: Turn, start_s: float, durations_s: tuple[float, ...]) -> Spoken:
+    pieces: list[Piece] = []
+    for text, length_s, pause_s in zip(turn.pieces, durations_s, (*turn.pauses_s, 0.0), strict=True):
+        pieces.append(Piece(text=text, start_s=start_s, end_s=start_s + length_s))
+        start_s += length_s + pause_s
+    return Spoken(turn_id=turn.id, speaker=turn.speaker, edges=turn.edges, pieces=tuple(pieces))
+
+
+def _resolve(moment: Moment, placed: dict[str, Spoken], length_s: float | None) -> float:
+    if moment.second is not None:
+        base_s = moment.second
+    elif moment.turn:
+        spoken = placed[moment.turn]
+        base_s = spoken.end_s if moment.turn_end else spoken.start_s
+    else:
+        assert length_s is not None
+        base_s = length_s
+    return base_s + moment.shift_s
+
+
+def _span(text: str, placed: dict[str, Spoken], length_s: float, where: str) -> tuple[float, float]:
+    begin, end = parse_span(text)
+    begin_s, end_s = _resolve(begin, placed, length_s), _resolve(end, placed, length_s)
+    # Turns' lengths differ by voice, so a shift may reach a little beyond the edges.
+    if not -CLOSING_S <= begin_s < end_s <= length_s + CLOSING_S:
+        raise TimelineError(f"{where}: {text} is {begin_s:.2f} to {end_s:.2f} s of an encounter of {length_s:.2f} s")
+    return max(begin_s, 0.0), min(end_s, length_s)
+
+
+def _people(encounter: Encounter, placed: dict[str, Spoken], length_s: float) -> tuple[Sighting, ...]:
+    people = []
+    for letter, person in sorted(encounter.people.items()):
+        where = f"{encounter.id}: people.{letter}"
+        seen = tuple(_span(text, placed, length_s, where) for text in person.seen)
+        away = tuple(_span(text, placed, length_s, where) for text in person.away)
+        points = ((_resolve(parse_moment(at), placed, length_s), m) for at, m in person.distance_m.items())
+        distance = sorted((min(max(at_s, 0.0), length_s), m) for at_s, m in points)
+        people.append(Sighting(person_id=letter, seen_s=seen, away_s=away, distance_m=_walked(distance)))
+    return tuple(people)
+
+
+def _walked(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """The points with those at which somebody sets out for the next one, having stood till then."""
+    walked = points[:1]
+    for (before_s, before_m), (at_s, at_m) in pairwise(points):
+        walked += [(max(before_s, at_s - WALK_S), before_m), (at_s, at_m)]
+    return tuple(walked)
+
+
+def _events(encounter: Encounter, placed: dict[str, Spoken], length_s: float) -> tuple[Marked, ...]:
+    marked = []
+    for index, event in enumerate(encounter.events):
+        where = f"{encounter.id}: events.{index}"
+        onset_s, offset_s = _span(f"{event.onset}..{event.offset}", placed, length_s, where)
+        evidence = tuple(_span(text, placed, length_s, f"{where}.evidence") for text in event.evidence)
+        if not any(begin_s < offset_s and onset_s < end_s for begin_s, end_s in evidence):
+            raise TimelineError(
+                f"{where}: none of its evidence {', '.join(event.evidence)} lies between {onset_s:.2f} s "
+                f"and {offset_s:.2f} s"
+            )
+        marked.append(
+            Marked(
+                polarity=event.polarity,
+                attributes=event.attributes,
+                onset_s=onset_s,
+                offset_s=offset_s,
+                basis=event.basis,
+                evidence_s=evidence,
+                rationale=event.rationale,
+                correction=event.correction,
+            )
+        )
+    return tuple(sorted(marked, key=lambda one: one.onset_s))
+
+
+def _within(spans: tuple[tuple[float, float], ...], at_s: float) -> bool:
+    return any(begin_s <= at_s < end_s for begin_s, end_s in spans)

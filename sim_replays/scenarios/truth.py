@@ -1,0 +1,115 @@
+"""The truth about a generated encounter, kept in a file beside its bag and never in it."""
+
+from pathlib import Path
+
+from norm_core.flag import Attribute, Polarity
+from norm_core.jsonl import RecordError, from_json, to_json
+from norm_core.record import record
+from norm_core.speech import Speaker
+from norm_core.time import s_to_ns
+from sim_replays.scenarios.encounter import Basis
+from sim_replays.scenarios.library import ScenarioError
+from sim_replays.scenarios.timeline import Marked, Timeline
+
+
+@record
+class Stretch:
+    start_ns: int
+    end_ns: int
+
+
+@record
+class TrueTurn:
+    turn_id: str
+    speaker: Speaker
+    speaker_id: str
+    text: str
+    start_ns: int
+    end_ns: int
+
+
+@record
+class TrueEvent:
+    """What a trained coder marks; a match is judged by onset_ns, polarity and a shared attribute."""
+
+    polarity: Polarity
+    attributes: tuple[Attribute, ...]
+    onset_ns: int
+    offset_ns: int
+    basis: Basis
+    evidence: tuple[Stretch, ...]
+    rationale: str
+    correction: str = ""
+
+
+@record
+class Truth:
+    """One encounter as it was generated; clean talk has no script's digest and no events."""
+
+    encounter_id: str
+    language: str
+    seed: int
+    start_ns: int
+    end_ns: int
+    turns: tuple[TrueTurn, ...]
+    events: tuple[TrueEvent, ...] = ()
+    script_sha256: str = ""
+
+
+def truth_of(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = "") -> Truth:
+    """The truth of a timeline whose first second is at start_ns."""
+    return Truth(
+        encounter_id=timeline.encounter_id,
+        language=timeline.language,
+        seed=seed,
+        start_ns=start_ns,
+        end_ns=start_ns + s_to_ns(timeline.length_s),
+        turns=tuple(
+            TrueTurn(
+                turn_id=spoken.turn_id,
+                speaker=Speaker.ROBOT if spoken.by_robot else Speaker.USER,
+                speaker_id=spoken.speaker,
+                text=spoken.text,
+                start_ns=start_ns + s_to_ns(spoken.start_s),
+                end_ns=start_ns + s_to_ns(spoken.end_s),
+            )
+            for spoken in timeline.spoken
+        ),
+        events=tuple(_event(marked, start_ns) for marked in timeline.events),
+        script_sha256=script_sha256,
+    )
+
+
+def truth_path(bag: Path) -> Path:
+    """Where the truth of a bag lies."""
+    return bag.with_name(f"{bag.name}.truth.json")
+
+
+def write_truth(bag: Path, truth: Truth) -> None:
+    """Puts the truth beside a bag."""
+    truth_path(bag).write_text(f"{to_json(truth)}\n", encoding="utf-8")
+
+
+def read_truth(bag: Path) -> Truth:
+    """The truth beside a bag."""
+    path = truth_path(bag)
+    try:
+        return from_json(Truth, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, RecordError) as error:
+        raise ScenarioError(f"{path}: cannot be read as the truth of {bag.name}: {error}") from error
+
+
+def _event(marked: Marked, start_ns: int) -> TrueEvent:
+    return TrueEvent(
+        polarity=marked.polarity,
+        attributes=marked.attributes,
+        onset_ns=start_ns + s_to_ns(marked.onset_s),
+        offset_ns=start_ns + s_to_ns(marked.offset_s),
+        basis=marked.basis,
+        evidence=tuple(
+            Stretch(start_ns=start_ns + s_to_ns(begin_s), end_ns=start_ns + s_to_ns(end_s))
+            for begin_s, end_s in marked.evidence_s
+        ),
+        rationale=marked.rationale,
+        correction=marked.correction,
+    )

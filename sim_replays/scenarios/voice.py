@@ -1,0 +1,124 @@
+"""Synthetic speech by flite or espeak-ng, one process a piece, kept for the length of a run."""
+
+import shutil
+import subprocess
+import tempfile
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.error import TactfulError
+from norm_core.record import record
+
+RATE_HZ = 16_000
+LOUDEST = 0.35  # peak of speech, in shares of full scale
+TIMEOUT_S = 20.0
+Sound = NDArray[np.float32]
+
+_HEADER_BYTES = 44
+_SILENT = 0.01  # what is below this share of the peak at either end is no speech
+
+
+class Speech(StrEnum):
+    """Which program speaks: flite is well understood by small recognisers, espeak-ng speaks more languages."""
+
+    FLITE = "flite"
+    ESPEAK = "espeak-ng"
+
+
+@record
+class Voice:
+    """How each program is to sound as one person."""
+
+    espeak: str
+    pitch: int = 50  # espeak-ng's, 0 to 99
+    speed_wpm: int = 160
+    flite: str = ""  # empty where flite does not speak the language
+    pitch_hz: int = 0  # flite's; 0 for the voice's own
+    stretch: float = 1.0  # flite's: how much slower than its usual
+
+
+VOICES = {
+    "robot_clear": Voice(espeak="en-us+m3", pitch=70, flite="kal16"),
+    "robot_warm": Voice(espeak="en-us+m7", pitch=35, speed_wpm=155, flite="slt", pitch_hz=150, stretch=1.05),
+    "woman_us": Voice(espeak="en-us+f4", pitch=70, flite="slt"),
+    "woman_uk": Voice(espeak="en-gb+f4", pitch=50, flite="slt", pitch_hz=200, stretch=0.95),
+    "man_us": Voice(espeak="en-us+m1", pitch=35, flite="rms"),
+    "man_uk": Voice(espeak="en-gb+m2", pitch=38, flite="rms", pitch_hz=130),
+    "man_scot": Voice(espeak="en-gb-scotland+m5", pitch=35, flite="awb"),
+    "elder_man": Voice(espeak="en-gb+m1", pitch=22, speed_wpm=140, flite="rms", pitch_hz=85, stretch=1.15),
+    "elder_woman": Voice(espeak="en-gb+f5", pitch=35, speed_wpm=140, flite="slt", pitch_hz=165, stretch=1.15),
+    "girl": Voice(espeak="en-us+f2", pitch=85, flite="slt", pitch_hz=250),
+    "boy": Voice(espeak="en-gb+f1", pitch=78, flite="slt", pitch_hz=230, stretch=1.05),
+    "mandarin": Voice(espeak="cmn", speed_wpm=150),
+}
+
+
+class VoiceError(TactfulError, RuntimeError):
+    """Speech that could not be made; the message says what to install or mend."""
+
+    exit_code = 3
+
+
+def speak(text: str, voice_name: str, speech: Speech = Speech.FLITE) -> Sound:
+    """The sound of text from its first to its last audible sample; the same text and voice sound the same."""
+    if voice_name not in VOICES:
+        raise VoiceError(f"there is no voice {voice_name!r}; the voices are {', '.join(VOICES)}")
+    return _speak(text, VOICES[voice_name], speech)
+
+
+@lru_cache(maxsize=4096)
+def _speak(text: str, voice: Voice, speech: Speech) -> Sound:
+    program = shutil.which(speech)
+    if program is None:
+        raise VoiceError(f"{speech} is not installed: install it (apt install {speech}), or use the shipped bags")
+    with tempfile.TemporaryDirectory(prefix="tactful-") as folder:
+        path = Path(folder, "speech.wav")
+        _run([program, *_arguments(text, voice, speech, path)], speech, text)
+        spoken = path.read_bytes()
+    rate_hz = int.from_bytes(spoken[24:28], "little")
+    samples = np.frombuffer(spoken[_HEADER_BYTES : len(spoken) // 2 * 2], "<i2").astype(np.float32) / np.float32(2**15)
+    sound = _trimmed(_resampled(samples, rate_hz))
+    sound.flags.writeable = False
+    return sound
+
+
+def _arguments(text: str, voice: Voice, speech: Speech, path: Path) -> list[str]:
+    if speech is Speech.ESPEAK:
+        return ["-v", voice.espeak, "-p", str(voice.pitch), "-s", str(voice.speed_wpm), "-w", str(path), "--", text]
+    if not voice.flite:
+        raise VoiceError(f"flite has no voice like {voice.espeak}: use espeak-ng")
+    pitch = ["--setf", f"int_f0_target_mean={voice.pitch_hz}"] if voice.pitch_hz else []
+    return [
+        "-voice", voice.flite, *pitch, "--setf", f"duration_stretch={voice.stretch:g}", "-t", text, "-o", str(path)
+    ]  # fmt: skip
+
+
+def _run(command: list[str], speech: Speech, text: str) -> None:
+    try:
+        subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=True)
+    except subprocess.TimeoutExpired as error:
+        raise VoiceError(f"{speech} took more than {TIMEOUT_S:g} s for {text!r}") from error
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+        raise VoiceError(f"{speech} could not say {text!r}: {said or 'it said nothing'}") from error
+
+
+def _resampled(samples: Sound, rate_hz: int) -> Sound:
+    """At RATE_HZ, by leaving out the frequencies that it cannot hold."""
+    if not len(samples) or rate_hz == RATE_HZ:
+        return samples
+    length = round(len(samples) * RATE_HZ / rate_hz)
+    spectrum = np.fft.rfft(samples)[: length // 2 + 1]
+    return (np.fft.irfft(spectrum, length) * (length / len(samples))).astype(np.float32)
+
+
+def _trimmed(samples: Sound) -> Sound:
+    peak = float(np.abs(samples).max(initial=0))
+    if not peak:
+        raise VoiceError("there is speech without a sound")
+    audible = np.flatnonzero(np.abs(samples) > _SILENT * peak)
+    return np.ascontiguousarray(samples[audible[0] : audible[-1] + 1] * (LOUDEST / peak))

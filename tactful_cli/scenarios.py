@@ -1,0 +1,135 @@
+"""`tactful scenarios`: scripted encounters with the events a trained coder marks, and bags made from them."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import track
+from rich.table import Table
+
+from norm_core.flag import Attribute, Polarity
+from sim_replays.scenarios.clean_talk import clean_talk
+from sim_replays.scenarios.encounter import Encounter
+from sim_replays.scenarios.generate import GenerationConfig, generate, remove
+from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, paths, read
+from sim_replays.scenarios.timeline import lay_out
+from sim_replays.scenarios.voice import Speech
+from tactful_cli.console import err, out, print_json
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Scripted encounters with marked events: list them, check them, make bags of them.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder that the bags are put into.")]
+Seed = Annotated[int, typer.Option(help="Draws gaps, loudness, noise and camera jitter.")]
+FramesHz = Annotated[float, typer.Option(min=0, max=30, help="Pictures each second; 0 for none.")]
+SpeechBy = Annotated[Speech, typer.Option(help="The program that speaks.")]
+Transcripts = Annotated[bool, typer.Option("--transcripts", help="Utterances as given, and no sound.")]
+Force = Annotated[bool, typer.Option("--force", help="Make bags anew that are there already.")]
+
+
+@app.command("list")
+def list_all(as_json: AsJson = False) -> None:
+    """Show every encounter: its split, length and number of events."""
+    rows = [_row(split, encounter) for split in SPLITS for encounter in encounters(split)]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("encounter", "split", "language", "length_s", "turns", "errors", "competences", "setting")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    out.print(table)
+
+
+@app.command()
+def counts(as_json: AsJson = False) -> None:
+    """Show how often each attribute is marked in each split; an event of two attributes counts for both."""
+    found = {split: event_counts(split) for split in SPLITS}
+    rows = [
+        {"attribute": attribute.value}
+        | {f"{split} {polarity}": found[split][attribute, polarity] for split in SPLITS for polarity in Polarity}
+        for attribute in Attribute
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    out.print(table)
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="Scripts; all that come along.")] = None,
+) -> None:
+    """Check scripts: their keys, references and times."""
+    chosen = files or [path for split in SPLITS for path in paths(split)]
+    for path in chosen:
+        read(path)
+    print(f"{len(chosen)} encounters are well")
+
+
+@app.command("generate")
+def make(  # noqa: PLR0917
+    folder: Out,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Encounters or script files.")] = None,
+    split: Annotated[str, typer.Option(help=f"A whole split: {' or '.join(SPLITS)}.")] = "",
+    seed: Seed = 0,
+    frames_hz: FramesHz = 2.0,
+    speech: SpeechBy = Speech.FLITE,
+    transcripts: Transcripts = False,
+    force: Force = False,
+) -> None:
+    """Make a bag of each encounter, with the truth in a file beside it."""
+    chosen = [read(Path(name) if name.endswith(".yaml") else find(name)) for name in names or []]
+    chosen += encounters(split) if split else ()
+    if not chosen:
+        raise ScenarioError("nothing to make: name encounters, or a split with --split")
+    _generate(
+        chosen, folder, GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech), force
+    )
+
+
+@app.command()
+def clean(  # noqa: PLR0917
+    folder: Out,
+    length_s: Annotated[float, typer.Option(min=1, help="How long the talks last together, at least.")] = 7200,
+    seed: Seed = 0,
+    frames_hz: FramesHz = 1.0,
+    speech: SpeechBy = Speech.FLITE,
+    transcripts: Transcripts = False,
+    force: Force = False,
+) -> None:
+    """Make bags of ordinary talk in which nothing is an error."""
+    config = GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech)
+    _generate(list(clean_talk(length_s, seed)), folder, config, force)
+
+
+def _generate(chosen: list[Encounter], folder: Path, config: GenerationConfig, force: bool) -> None:
+    present = [encounter.id for encounter in chosen if (folder / encounter.id).exists()]
+    if present and not force:
+        raise ScenarioError(f"{folder} holds {', '.join(present)} already: remove it, or give --force")
+    for encounter in track(chosen, "making bags", console=err):
+        bag = folder / encounter.id
+        remove(bag)
+        made = generate(encounter, bag, config)
+        print(f"{bag}: {made.message_count} messages, {len(made.truth.events)} events")
+
+
+def _row(split: str, encounter: Encounter) -> dict[str, Any]:
+    polarities = [event.polarity for event in encounter.events]
+    return {
+        "encounter": encounter.id,
+        "split": split,
+        "language": encounter.language,
+        "length_s": round(lay_out(encounter).length_s, 1),
+        "turns": len(encounter.turns),
+        "errors": polarities.count(Polarity.ERROR),
+        "competences": polarities.count(Polarity.COMPETENCE),
+        "setting": encounter.setting,
+    }

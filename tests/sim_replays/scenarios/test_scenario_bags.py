@@ -1,0 +1,122 @@
+"""Generated bags: the same for a seed, without a word of the truth, and readable by the senses."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from norm_core.bags.reader import BagReader
+from norm_core.flag import Attribute, Polarity
+from norm_core.speech import RobotSpeech, Speaker, Utterance
+from norm_monitor.senses.audio_message import decode
+from norm_monitor.senses.pcm import PcmFormat
+from sim_replays.scenarios import voice
+from sim_replays.scenarios.generate import GenerationConfig, generate
+from sim_replays.scenarios.library import find, read, shipped
+from sim_replays.scenarios.picture import PictureError, frame_at
+from sim_replays.scenarios.timeline import Sighting, Timeline
+from sim_replays.scenarios.truth import read_truth, truth_path
+from sim_replays.scenarios.voice import Speech
+
+STATED = PcmFormat(sample_format="s16le", rate_hz=16000, channels=1)
+SILENT = GenerationConfig(speech=None, frames_hz=0)
+TRANSCRIBED = ("farm_shop", "zh_teahouse")
+
+
+def messages(bag: Path) -> list[tuple[str, int, bytes]]:
+    with BagReader(bag) as reader:
+        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
+
+
+@pytest.mark.parametrize("name", TRANSCRIBED)
+def test_a_seed_gives_the_same_messages(tmp_path: Path, name: str) -> None:
+    script = read(find(name))
+    one, same = (generate(script, tmp_path / folder / name, SILENT) for folder in ("one", "same"))
+    assert messages(one.bag) == messages(same.bag) and one.truth == same.truth
+    other = generate(script, tmp_path / "other" / name, GenerationConfig(speech=None, frames_hz=0, seed=1))
+    assert messages(other.bag) != messages(one.bag)
+
+
+@pytest.mark.parametrize("speech", Speech)
+def test_speech_lies_where_the_truth_says(tmp_path: Path, speech: Speech) -> None:
+    if shutil.which(speech) is None:
+        pytest.skip(f"{speech} is not installed")
+    config = GenerationConfig(frames_hz=0, speech=speech)
+    one = generate(read(find("kiosk_directions")), tmp_path / "one", config)
+    same = generate(read(find("kiosk_directions")), tmp_path / "same", config)
+    assert messages(one.bag) == messages(same.bag)
+    sound, first_ns = _sound(one.bag)
+    assert len(sound) / 16000 == pytest.approx((one.truth.end_ns - one.truth.start_ns) / 1e9, abs=0.01)
+    for turn in one.truth.turns:
+        begin, end = ((at_ns - first_ns) * 16 // 1_000_000 for at_ns in (turn.start_ns, turn.end_ns))
+        assert np.abs(sound[begin:end]).max() > 3 * np.abs(sound[:8000]).max()  # the room alone
+
+
+@pytest.mark.parametrize("speech", Speech)
+def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speech: Speech) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    voice._speak.cache_clear()
+    with pytest.raises(voice.VoiceError, match=f"apt install {speech}"):
+        generate(read(find("farm_shop")), tmp_path / "bag", GenerationConfig(frames_hz=0, speech=speech))
+    assert not (tmp_path / "bag").exists()
+
+
+def test_a_voice_that_is_not_there_is_named() -> None:
+    with pytest.raises(voice.VoiceError, match="no voice 'soprano'"):
+        voice.speak("Hello.", "soprano")
+
+
+@pytest.mark.parametrize("bag", shipped(), ids=lambda bag: bag.name)
+def test_no_label_is_in_a_bag(bag: Path) -> None:
+    truth = read_truth(bag)
+    labels = {event.rationale for event in truth.events} | {event.correction for event in truth.events} - {""}
+    labels |= {attribute.value for attribute in Attribute} | {polarity.value for polarity in Polarity}
+    data = b"".join(data for topic, _, data in messages(bag) if topic not in ("/audio", "/camera/image_raw/compressed"))
+    assert truth.events and not [label for label in labels if label.encode() in data]
+    metadata = (bag / "metadata.yaml").read_text(encoding="utf-8")
+    assert not [label for label in labels if label in metadata]
+
+
+@pytest.mark.parametrize("bag", shipped(), ids=lambda bag: bag.name)
+def test_a_shipped_bag_fits_its_script(bag: Path) -> None:
+    truth, script = read_truth(bag), read(find(bag.name))
+    assert truth.script_sha256 == script.sha256(), f"make it anew: tactful scenarios generate --force {bag.name}"
+    with BagReader(bag) as reader:
+        decoded = [reader.decode(m) for m in reader.messages()]
+        bounds = reader.bounds_ns
+    assert bounds and truth.start_ns <= bounds[0] and bounds[1] <= truth.end_ns + 1_000_000
+    robots = [turn.text for turn in truth.turns if turn.speaker is Speaker.ROBOT]
+    assert [e.text for e in decoded if isinstance(e, RobotSpeech)][::2] == robots
+    if script.language == "zh":
+        assert len([u for u in decoded if isinstance(u, Utterance)]) == len(truth.turns)
+    else:
+        assert len(_sound(bag)[0]) > 30 * 16000
+
+
+def test_the_shipped_bags_are_small_and_show_every_attribute_both_ways() -> None:
+    size = sum(path.stat().st_size for bag in shipped() for path in (*bag.iterdir(), truth_path(bag)))
+    marked = {(a, event.polarity) for bag in shipped() for event in read_truth(bag).events for a in event.attributes}
+    assert size < 12_000_000
+    assert len(marked) == 14
+
+
+def test_nearer_is_larger_and_gone_is_the_room_alone() -> None:
+    def shown(**changes: object) -> bytes:
+        person = Sighting(**{"person_id": "u", "seen_s": ((0.0, 9.0),)} | changes)  # type: ignore[arg-type]
+        return frame_at(Timeline(encounter_id="e", language="en", length_s=9, spoken=(), people=(person,)), 1.0)
+
+    try:
+        near, far = (shown(distance_m=((0.0, m), (9.0, m))) for m in (0.6, 3.0))
+    except PictureError as error:
+        pytest.skip(str(error))
+    gone, away = shown(seen_s=()), shown(away_s=((0.0, 9.0),))
+    assert len(near) > len(far) > len(gone)
+    assert away != shown()
+
+
+def _sound(bag: Path) -> tuple[np.ndarray, int]:
+    with BagReader(bag) as reader:
+        chunks = [decode(reader.decode(m), STATED) for m in reader.messages(["/audio"])]
+    assert chunks[0].stamp_ns is not None
+    return np.concatenate([chunk.samples[:, 0] for chunk in chunks]), chunks[0].stamp_ns

@@ -1,0 +1,136 @@
+"""How a script is laid out in time, and the records made from it."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from norm_core.presence import PresenceState
+from norm_core.speech import Speaker, SpeechEdge
+from norm_core.time import NS_PER_S, s_to_ns
+from norm_core.window import gather
+from sim_replays.scenarios.clean_talk import clean_talk, fragments
+from sim_replays.scenarios.encounter import Encounter, Person, Turn
+from sim_replays.scenarios.generate import START_NS, records
+from sim_replays.scenarios.library import find, read
+from sim_replays.scenarios.timeline import MOST_JITTER, Timeline, lay_out
+
+GAPS = st.floats(-0.9, 20, allow_nan=False).map(lambda gap_s: round(gap_s, 2))
+
+
+def encounter(*turns: Turn, **more: object) -> Encounter:
+    voices = {"r": "robot_clear", "u": "man_us"}
+    return Encounter.model_validate(
+        {"id": "e", "setting": "s", "user": "u", "voices": voices, "turns": turns, "language": "en"} | more
+    )
+
+
+def two_seconds(turn: Turn) -> tuple[float, ...]:
+    return tuple(2.0 for _ in turn.pieces)
+
+
+def start_of(timeline: Timeline, turn_id: str) -> float:
+    return next(spoken.start_s for spoken in timeline.spoken if spoken.turn_id == turn_id)
+
+
+@given(st.lists(GAPS, min_size=1, max_size=8), st.integers(0, 2**32))
+def test_gaps_are_kept_and_a_seed_never_turns_an_overlap_round(gaps: list[float], seed: int) -> None:
+    turns = [Turn(id="r1", at="20", say="Hello there.")]
+    turns += [Turn(id=f"u{index}", gap_s=gap_s, say="Hello there.") for index, gap_s in enumerate(gaps)]
+    for timeline in (lay_out(encounter(*turns), two_seconds), lay_out(encounter(*turns), two_seconds, seed)):
+        before_s = 22.0
+        for index, gap_s in enumerate(gaps):
+            found_s = start_of(timeline, f"u{index}") - before_s
+            assert math.isclose(found_s, gap_s, abs_tol=MOST_JITTER * abs(gap_s) + 1e-6)
+            assert found_s * gap_s >= -1e-9
+            before_s += found_s + 2.0
+
+
+def test_pauses_and_moments_follow_the_speech() -> None:
+    said = (
+        Turn(id="u1", at="1", say="I, [1.5] I do not know."),
+        Turn(id="r1", at="u1+3", say="Take your time."),
+        Turn(id="u2", at="r1.end-0.5", say="Thank you."),
+    )
+    timeline = lay_out(encounter(*said), two_seconds)
+    times = {spoken.turn_id: (spoken.start_s, spoken.end_s) for spoken in timeline.spoken}
+    assert times == {"u1": (1.0, 6.5), "r1": (4.0, 6.0), "u2": (5.5, 7.5)}
+    assert timeline.length_s == 9.5
+
+
+def test_the_same_seed_gives_the_same_times_and_another_other_ones() -> None:
+    script = read(find("farm_shop"))
+    assert lay_out(script, seed=3) == lay_out(script, seed=3)
+    assert lay_out(script, seed=3) != lay_out(script, seed=4)
+
+
+def test_people_stand_still_until_they_set_out() -> None:
+    person = Person(seen=("0..end",), away=("3..4",), distance_m={"0": 3.0, "6": 1.0, "9": 1.0})
+    script = encounter(Turn(id="u1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
+    (sighting,) = lay_out(script).people
+    assert [sighting.distance_at(at_s) for at_s in (0.0, 4.5, 5.25, 6.0, 8.0, 9.5)] == [3.0, 3.0, 2.0, 1.0, 1.0, None]
+    assert [sighting.is_away(at_s) for at_s in (2.9, 3.0, 4.0)] == [False, True, False]
+
+
+def test_the_records_say_who_spoke_and_when() -> None:
+    senses, truth = records(read(find("farm_shop")), seed=1)
+    assert senses.utterances[0].speaker is Speaker.USER
+    assert {u.start_ns for u in senses.utterances} >= {turn.start_ns for turn in truth.turns}
+    edges = [edge.state for edge in senses.robot_speech]
+    assert edges == [SpeechEdge.START, SpeechEdge.STOP] * (len(edges) // 2)
+    for utterance in senses.utterances:
+        assert utterance.words[0].start_ns == utterance.start_ns and utterance.words[-1].end_ns == utterance.end_ns
+        assert " ".join(word.text for word in utterance.words) == utterance.text
+    assert all(truth.start_ns <= event.onset_ns < event.offset_ns <= truth.end_ns for event in truth.events)
+    gather(truth.start_ns, truth.end_ns, (), senses.utterances, senses.robot_speech, presences=senses.presences)
+
+
+def test_chinese_words_are_characters() -> None:
+    senses, _ = records(read(find("zh_teahouse")))
+    assert senses.utterances[0].locale == "zh"
+    assert all(len(word.text) == 1 for word in senses.utterances[0].words)
+
+
+def test_an_overlap_is_counted_for_both() -> None:
+    said = (Turn(id="u1", at="1", say="I wanted to ask you"), Turn(id="r1", at="u1.end-0.5", say="Next please."))
+    senses, _ = records(encounter(*said))
+    assert [u.overlap_ns for u in senses.utterances] == [s_to_ns(0.5)] * 2
+
+
+def test_somebody_who_leaves_is_gone_in_the_records() -> None:
+    person = Person(seen=("2..6",), away=("4..6",))
+    script = encounter(Turn(id="r1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
+    senses, _ = records(script)
+    states = {(p.stamp_ns - START_NS) // NS_PER_S: p.state for p in senses.presences}
+    assert states[1] is PresenceState.ABSENT and states[3] is PresenceState.PRESENT
+    assert states[7] is PresenceState.LEFT and states[8] is PresenceState.ABSENT
+    assert [face.looking_away for p in senses.presences for face in p.faces] == [False, False, True, True]
+
+
+def test_clean_talk_is_as_long_as_asked_and_marks_nothing() -> None:
+    talks = list(clean_talk(1000, seed=5))
+    assert sum(lay_out(talk).length_s for talk in talks) >= 1000
+    assert not any(talk.events for talk in talks)
+    assert talks[:2] == list(clean_talk(300, seed=5))
+    assert talks[0].turns != next(clean_talk(10, seed=6)).turns
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_clean_talk_has_no_overlap_and_no_long_wait_for_the_robot(seed: int) -> None:
+    """What would be an error by timing alone must not be drawn."""
+    for talk in clean_talk(600, seed):
+        spoken = lay_out(talk, seed=seed).spoken
+        for before, after in pairwise(spoken):
+            gap_s = after.start_s - before.end_s
+            assert gap_s > 0
+            asked = before.text.endswith("?") and not before.by_robot
+            assert not asked or gap_s < 1.5
+
+
+def test_the_pool_of_clean_talk_is_large_and_without_repeats() -> None:
+    middles = fragments().middles
+    assert len(middles) >= 60
+    assert len({str(fragment) for fragment in middles}) == len(middles)
+    assert all(2 <= len(fragment) <= 6 for fragment in middles)

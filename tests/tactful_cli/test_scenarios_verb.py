@@ -1,0 +1,48 @@
+"""`tactful scenarios`, as a person calls it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from norm_core.error import TactfulError
+from tactful_cli.scenarios import app
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    return str(result.stdout)
+
+
+def test_counts_are_given_by_attribute_split_and_polarity() -> None:
+    rows = json.loads(run("counts", "--json"))
+    assert len(rows) == 7
+    assert set(rows[0]) == {
+        "attribute", "development error", "development competence", "held_out error", "held_out competence"
+    }  # fmt: skip
+
+
+def test_the_scripts_that_come_along_are_listed_and_well() -> None:
+    listed = json.loads(run("list", "--json"))
+    assert run("check") == f"{len(listed)} encounters are well\n"
+
+
+def test_a_bag_is_made_once_and_then_only_by_force(tmp_path: Path) -> None:
+    arguments = ("generate", "zh_teahouse", "--out", str(tmp_path), "--frames-hz", "0")
+    assert "zh_teahouse" in run(*arguments)
+    assert (tmp_path / "zh_teahouse.truth.json").is_file()
+    with pytest.raises(TactfulError, match="--force"):
+        run(*arguments)
+    assert "5 events" in run(*arguments, "--force")
+
+
+def test_clean_talk_is_made_as_long_as_asked(tmp_path: Path) -> None:
+    run("clean", "--out", str(tmp_path), "--length-s", "250", "--frames-hz", "0", "--transcripts")
+    assert len(list(tmp_path.glob("*/metadata.yaml"))) == 2
+
+
+def test_nothing_to_make_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TactfulError, match="name encounters, or a split"):
+        run("generate", "--out", str(tmp_path))
