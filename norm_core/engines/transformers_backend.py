@@ -67,7 +67,7 @@ class TransformersBackend:
         context_tokens = context_tokens or decider.context_tokens
         self._running = running
         self._loaded: _Loaded | None = _Loaded(
-            reader=reader, runner=running.Runner(network, reader.image_token_id, context_tokens), decider=decider
+            reader=reader, runner=running.Runner(network, context_tokens), decider=decider
         )
         self.card = Card(
             model=model or folder.name,
@@ -75,7 +75,7 @@ class TransformersBackend:
             weights_sha256=weights_sha256,
             quantization=quantization,
             context_tokens=context_tokens,
-            max_images=max_images if reader.image_token_id is not None else 0,
+            max_images=max_images if reader.sees else 0,
             max_options=decider.max_options,
         )
 

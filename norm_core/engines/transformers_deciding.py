@@ -49,7 +49,7 @@ class Decider:
 
     def piece(self, token: int) -> Piece:
         """A token just written, to be read in turn."""
-        return Piece(ids=torch.tensor([[token]]), features={})
+        return Piece.of_words(torch.tensor([[token]]))
 
     def text(self, tokens: Sequence[int]) -> str:
         written: str = self._tokenizer.decode(tokens, skip_special_tokens=True)

@@ -41,6 +41,8 @@ def _loaded(folder: Path, dtype: str, quantization: str, device: str) -> tuple[A
     if not sees and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise EngineFailedError(f"{folder}: a {config.model_type} neither writes nor scores text")
     reader = reader_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
+    if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
+        raise EngineFailedError(f"{folder}: the tokenizer knows no letters, so it is not whole")
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     model, report = kind.from_pretrained(
         folder,
@@ -75,8 +77,8 @@ def _recipe(quantization: str, config: Any) -> Any:
     match quantization:
         case "":
             return None
-        case "int8" if find_spec("torchao"):
-            # Imported here: they are only looked for where they are asked for.
+        # Imported below: they are only looked for where they are asked for.
+        case "int8" if find_spec("torchao") and not find_spec("bitsandbytes"):
             from torchao.quantization import Int8WeightOnlyConfig  # noqa: PLC0415
             from transformers import TorchAoConfig  # noqa: PLC0415
 

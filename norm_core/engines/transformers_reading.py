@@ -24,10 +24,15 @@ _NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type
 
 @record
 class Piece:
-    """Tokens that go through the model together, and the features of the picture among them."""
+    """Tokens that go through the model together, which of them are of a picture (1), and its features."""
 
     ids: torch.Tensor
+    pictured: torch.Tensor
     features: dict[str, torch.Tensor]
+
+    @classmethod
+    def of_words(cls, ids: torch.Tensor) -> "Piece":
+        return cls(ids=ids, pictured=torch.zeros_like(ids), features={})
 
     def __len__(self) -> int:
         return int(self.ids.shape[-1])
@@ -38,9 +43,12 @@ class Reader:
 
     def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
         self.tokenizer, self.processor = tokenizer, processor
-        self.image_token_id = processor.image_token_id if processor else None
         self._control = re.compile("|".join(re.escape(token) for token in _specials(tokenizer)) or r"(?!)")
         self._frame(template)
+
+    @property
+    def sees(self) -> bool:
+        return self.processor is not None
 
     def opening(self, parts: Sequence[Part]) -> list[Piece]:
         """The start of a turn and the parts, with no end to the turn."""
@@ -98,7 +106,7 @@ class Reader:
             else:
                 text = "".join(item for item in group if isinstance(item, str))
                 ids = self.tokenizer.encode(text, add_special_tokens=False)
-                pieces.append(Piece(ids=torch.tensor([ids], dtype=torch.long), features={}))
+                pieces.append(Piece.of_words(torch.tensor([ids], dtype=torch.long)))
         return [piece for piece in pieces if len(piece)]
 
     def _picture(self, image: Image) -> Piece:
@@ -116,7 +124,9 @@ class Reader:
         except ValueError as error:
             raise InvalidRequestError(f"a picture of {width}x{height} cannot be read: {error}") from None
         features = {name: value for name, value in read.items() if name not in _NOT_FEATURES}
-        return Piece(ids=read["input_ids"], features=features)
+        # Families to which it makes no difference leave it out.
+        pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
+        return Piece(ids=read["input_ids"], pictured=pictured, features=features)
 
 
 def reader_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> Reader:

@@ -20,19 +20,24 @@ _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
 
 
 class Reading:
-    """What a model has read: its keys and values, how many tokens, and the position of the next."""
+    """What a model has read: its keys and values, which tokens are of pictures, and the position of the next."""
 
     def __init__(self) -> None:
         # Without the config each layer keeps everything, so that also those of a sliding window can be cropped.
         self.cache = DynamicCache()
-        self.tokens = self.position = 0
+        self.pictured = torch.zeros((1, 0), dtype=torch.long)
+        self.position = 0
+
+    @property
+    def tokens(self) -> int:
+        return int(self.pictured.shape[-1])
 
 
 class Runner:
     """Reads pieces into a Reading. The model itself keeps nothing from one call to the next."""
 
-    def __init__(self, model: Any, image_token_id: int | None, context_tokens: int | None) -> None:
-        self._model, self._image_token_id, self._context_tokens = model, image_token_id, context_tokens
+    def __init__(self, model: Any, context_tokens: int | None) -> None:
+        self._model, self._context_tokens = model, context_tokens
         self._takes = set(inspect.signature(model.forward).parameters)
         # Positions in time, height and width, of the Qwen-VL families.
         self._rope_index = getattr(getattr(model, "model", None), "get_rope_index", None)
@@ -60,14 +65,14 @@ class Runner:
     @contextmanager
     def kept(self, reading: Reading) -> Iterator[Reading]:
         """Whatever is read within is forgotten afterwards, also where it was interrupted midway."""
-        tokens, position = reading.tokens, reading.position
+        pictured, position = reading.pictured, reading.position
         try:
             yield reading
         finally:
             for layer in reading.cache.layers:  # an interrupted step leaves some layers longer than others
-                if (excess := layer.get_seq_length() - tokens) > 0:
+                if (excess := layer.get_seq_length() - pictured.shape[-1]) > 0:
                     layer.crop(-excess)
-            reading.tokens, reading.position = tokens, position
+            reading.pictured, reading.position = pictured, position
 
     @torch.inference_mode()
     def _step(self, reading: Reading, chunk: Piece) -> torch.Tensor:
@@ -78,19 +83,19 @@ class Runner:
             for name, value in chunk.features.items()
             if name in self._takes
         }
+        pictured = chunk.pictured.to(device)
+        reading.pictured = torch.cat([reading.pictured.to(device), pictured], dim=-1)
         # A picture's tokens see one another both ways in some families, and have positions of their own in others.
-        # A model may write its picture token, which then stands for no picture.
-        kinds = (ids == self._image_token_id).long() if chunk.features else torch.zeros_like(ids)
         if "token_type_ids" in self._takes:
-            inputs["token_type_ids"] = kinds
+            inputs["token_type_ids"] = reading.pictured
         if self._rope_index:
-            positions, _ = self._rope_index(ids, mm_token_type_ids=kinds, image_grid_thw=inputs.get("image_grid_thw"))
+            grids = inputs.get("image_grid_thw")
+            positions, _ = self._rope_index(ids, mm_token_type_ids=pictured, image_grid_thw=grids)
             inputs["position_ids"] = positions + reading.position
             reading.position += int(positions.max()) + 1
         if "logits_to_keep" in self._takes:
             inputs["logits_to_keep"] = 1
         output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
-        reading.tokens += len(chunk)
         # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
         logits: torch.Tensor = output.logits[0, -1].float().cpu()
         return logits
@@ -133,7 +138,7 @@ def _chunks(pieces: Sequence[Piece], most_tokens: int) -> Iterator[Piece]:
 def _cut(piece: Piece, most_tokens: int) -> list[Piece]:
     if piece.features:
         return [piece]
-    return [Piece(ids=ids, features={}) for ids in piece.ids.split(most_tokens, dim=-1)]
+    return [Piece.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
 
 
 def _go_together(pieces: Sequence[Piece]) -> bool:
@@ -152,6 +157,7 @@ def _merged(pieces: Sequence[Piece]) -> Piece:
     pictured = [piece.features for piece in pieces if piece.features]
     return Piece(
         ids=torch.cat([piece.ids for piece in pieces], dim=-1),
+        pictured=torch.cat([piece.pictured for piece in pieces], dim=-1),
         features={
             name: torch.cat([features[name] for features in pictured], dim=_counting(pictured[0]))
             for name in (pictured[0] if pictured else ())
