@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +106,8 @@ class TransformersBackend:
         reading = self._running.Reading()
         logits = self._read(reading, pieces, call)
         call.enter(DECODE)
-        return self._running.memory_given_back(lambda: self._written(loaded, reading, logits, call, max_tokens, seed))
+        write = partial(self._write, loaded, reading, logits, call, max_tokens=max_tokens, seed=seed)
+        return self._running.memory_given_back(write)
 
     def close(self) -> None:
         self._loaded = None
@@ -125,7 +127,7 @@ class TransformersBackend:
         return self._running.memory_given_back(lambda: runner.read(reading, pieces, call))
 
     @staticmethod
-    def _written(loaded: _Loaded, reading: "Reading", logits: Any, call: Call, max_tokens: int, seed: int) -> str:
+    def _write(loaded: _Loaded, reading: "Reading", logits: Any, call: Call, *, max_tokens: int, seed: int) -> str:
         tokens: list[int] = []
         dice = loaded.decider.dice(seed)
         while True:

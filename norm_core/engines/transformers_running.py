@@ -74,7 +74,6 @@ class Runner:
                     layer.crop(-excess)
             reading.pictured, reading.position = pictured, position
 
-    @torch.inference_mode()
     def _step(self, reading: Reading, chunk: Piece) -> torch.Tensor:
         device, dtype = self._model.device, self._model.dtype
         ids = chunk.ids.to(device)
@@ -95,7 +94,8 @@ class Runner:
             reading.position += int(positions.max()) + 1
         if "logits_to_keep" in self._takes:
             inputs["logits_to_keep"] = 1
-        output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
+        with torch.inference_mode():
+            output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
         # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
         logits: torch.Tensor = output.logits[0, -1].float().cpu()
         return logits

@@ -174,7 +174,7 @@ def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.
 
 
 class Starving:
-    """A hook on a model's layer: at its n-th pass after `arm` there is no memory left, as a GPU or a processor says it."""
+    """A hook on a model's layer: at its n-th pass after `arm` no memory is left, as a GPU or a processor says it."""
 
     def __init__(self, on_gpu: bool) -> None:
         self._on_gpu, self._left = on_gpu, 0
@@ -222,12 +222,12 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
 
     backend = TransformersBackend(checkpoints[family])
     reader = backend._loaded.reader
-    control = {id for id, token in reader.tokenizer.added_tokens_decoder.items() if token.special}
+    control = {number for number, token in reader.tokenizer.added_tokens_decoder.items() if token.special}
 
     def controls(said: str) -> int:
         parts = (Text(text=said), Quoted(text=said, label=said), Text(text=lettered((said, "wave"))))
         pieces = [*reader.opening(parts), *reader.closing(parts)]
-        return sum(int(id) in control for piece in pieces for id in piece.ids[0])
+        return sum(int(number) in control for piece in pieces for number in piece.ids[0])
 
     usual = controls("Good morning!")
     for token in FAMILIES[family].special:

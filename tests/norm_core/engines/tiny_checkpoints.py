@@ -163,19 +163,22 @@ _IDEFICS_SPECIAL = (
     "<global-img>", *(f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)),
 )  # fmt: skip
 
+# Pictures of 112 pixels in four tiles of 56, and one of the whole.
+_SPLIT = {"size": {"longest_edge": 112}, "max_image_size": {"longest_edge": 56}}
+
 FAMILIES = {
     "idefics3": Family(
         special=_IDEFICS_SPECIAL,
         template=_IDEFICS,
         config=_idefics3,
-        image_processor=lambda: Idefics3ImageProcessorPil(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}),
+        image_processor=lambda: Idefics3ImageProcessorPil(**_SPLIT),
         processor=(("processor_class", "Idefics3Processor"), ("image_seq_len", 4)),
     ),
     "smolvlm": Family(
         special=(*_IDEFICS_SPECIAL, "<video>"),
         template=_IDEFICS,
         config=lambda ids: _idefics3(ids, SmolVLMConfig),
-        image_processor=lambda: SmolVLMImageProcessorPil(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}),
+        image_processor=lambda: SmolVLMImageProcessorPil(**_SPLIT),
         processor=(("processor_class", "SmolVLMProcessor"), ("image_seq_len", 4)),
     ),
     "qwen3_vl": Family(
