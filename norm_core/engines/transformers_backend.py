@@ -52,6 +52,7 @@ class TransformersBackend:
         context_tokens: int | None = None,
         max_images: int | None = None,
         weights_sha256: str = "",
+        threads: int | None = None,
     ) -> None:
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
             raise EngineFailedError(
@@ -64,6 +65,8 @@ class TransformersBackend:
         from norm_core.engines.transformers_loading import loaded  # noqa: PLC0415
 
         network, reader = loaded(folder, dtype=dtype, quantization=quantization, device=device)
+        if threads is not None:
+            running.use_threads(threads)
         decider = Decider(network, reader)
         context_tokens = context_tokens or decider.context_tokens
         self._running = running

@@ -101,6 +101,11 @@ class Runner:
         return logits
 
 
+def use_threads(count: int) -> None:
+    """For the whole process, as torch has it; beside other busy processes one is often faster than two."""
+    torch.set_num_threads(count)
+
+
 def memory_given_back(step: Callable[[], T]) -> T:
     """What step returns; where memory ran out, all that step held is freed before its EngineFailedError."""
     try:
