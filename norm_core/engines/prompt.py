@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import lru_cache
 
 from norm_core.jsonl import sha256_of
 from norm_core.record import record
@@ -40,7 +41,7 @@ class Image:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.jpeg).hexdigest()
+        return _sha256(self.jpeg)
 
 
 Part = Text | Quoted | Image
@@ -91,6 +92,12 @@ def words(part: Text | Quoted) -> str:
 def disarmed(text: str) -> str:
     """Text in which no tokenizer finds a control token; everything else stays as it was."""
     return _CONTROL.sub(lambda found: _HARMLESS[found.group()], text)
+
+
+@lru_cache(maxsize=64)
+def _sha256(jpeg: bytes) -> str:
+    """Remembered, as each of a window's questions is known by the same pictures."""
+    return hashlib.sha256(jpeg).hexdigest()
 
 
 def _identity(part: Part) -> list[str]:
