@@ -77,7 +77,7 @@ def _byte_tokenizer() -> Any:
 ENGINES: dict[str, Callable[[Path | None, int], Any]] = {"transformers": _transformers}
 
 
-def arguments(about: str) -> argparse.Namespace:
+def arguments(about: str, kinds: tuple[str, ...] = ()) -> argparse.Namespace:
     """What every benchmark is told on its command line."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--engine", choices=ENGINES, action="append", help="default: every one")
@@ -85,6 +85,8 @@ def arguments(about: str) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="default: 1, which suffers least from other processes")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="where to write the figures too")
+    if kinds:
+        parser.add_argument("--kind", choices=kinds, action="append", help="which questions; default: every kind")
     told = parser.parse_args()
     told.engine, told.gguf = told.engine or list(ENGINES), _gguf(told.gguf)
     return told

@@ -21,7 +21,16 @@ from norm_core.time import WallClock
 
 TILES = 15
 TILE_PX = (448, 336)
-COLUMNS = ("weights", "first_score_s", "window_s", "windows_per_s", "eight_to_one", "outside_share", "load_mb", "peak_mb")
+COLUMNS = (
+    "weights",
+    "first_score_s",
+    "window_s",
+    "windows_per_s",
+    "eight_to_one",
+    "outside_share",
+    "load_mb",
+    "peak_mb",
+)
 # The published shape of the 3B model; the weights are random, so that only speed and memory mean anything.
 _TEXT = {
     "hidden_size": 2048,
@@ -91,7 +100,9 @@ def measured(folder: Path, weights: str, rounds: int) -> dict[str, Any]:
     from norm_core.engines.transformers_backend import TransformersBackend
 
     torch.cuda.reset_peak_memory_stats()
-    backend = TransformersBackend(folder, quantization="" if weights == "bf16" else weights, dtype="bf16", device="cuda")
+    backend = TransformersBackend(
+        folder, quantization="" if weights == "bf16" else weights, dtype="bf16", device="cuda"
+    )
     load_mb = torch.cuda.memory_allocated() / 1e6
     in_model_s = [0.0]
     _time_model(backend, in_model_s)
