@@ -1,4 +1,4 @@
-"""A Qwen2.5-VL of 3B's size and random weights on a GPU: windows a second, first score, memory, bf16 against int8, nf4."""
+"""A Qwen2.5-VL of 3B's size and random weights on a GPU: speed, memory, and bf16 against int8 and nf4."""
 
 import argparse
 import json
