@@ -19,6 +19,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(
                 pytest.mark.skip(reason="rclpy or the built norm_interfaces is missing: run ./tactful test")
             )
+        if item.get_closest_marker("torch") and not _importable("torch", "transformers"):
+            item.add_marker(
+                pytest.mark.skip(reason="torch is not in this environment: ./tactful test runs it in one that has it")
+            )
         if item.get_closest_marker("launch") and not _importable("launch_testing", "launch_ros"):
             item.add_marker(pytest.mark.skip(reason="launch_testing is not among the wheels: needs a ROS installation"))
 

@@ -1,0 +1,64 @@
+"""What the contract itself costs a call: an engine over a backend that does nothing, pictures and a queue included."""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from scene import QUESTIONS, window
+
+from norm_core.engines.call import Call
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Image, Prompt, Question
+from norm_core.engines.reply import Card
+from norm_core.engines.shared_engine import SharedEngine
+from norm_core.time import WallClock
+
+PICTURES = 15
+PICTURE_BYTES = 20_000
+
+
+class Idle:
+    """Answers at once."""
+
+    card = Card(model="idle", engine="none")
+
+    @contextmanager
+    def encoded(self, prefix: Prompt, call: Call) -> Iterator[Prompt]:
+        yield prefix
+
+    def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
+        return [0.0] * len(question.options)
+
+    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+        return ""
+
+    def close(self) -> None: ...
+
+
+def contract_ms(calls: int = 1000, *, shared: bool = False, pictures: int = 0) -> float:
+    """The median time of a call with one question, over the clinic's window and so many pictures."""
+    engine: Any = Engine(Idle(), WallClock())
+    if shared:
+        engine = SharedEngine(engine)
+    jpegs = tuple(Image(jpeg=bytes([number]) * PICTURE_BYTES) for number in range(pictures))
+    prefix = Prompt(version="bench-1", parts=(*jpegs, *window().parts))
+    spent_s = []
+    for _ in range(calls):
+        started_s = time.perf_counter()
+        engine.ask_many(prefix, QUESTIONS[:1])
+        spent_s.append(time.perf_counter() - started_s)
+    engine.close()
+    return statistics.median(spent_s) * 1e3
+
+
+def main() -> None:
+    for shared in (False, True):
+        for pictures in (0, PICTURES):
+            queue = "with a queue" if shared else "without a queue"
+            print(f"{contract_ms(shared=shared, pictures=pictures):.3f} ms a call {queue}, {pictures} pictures")
+
+
+if __name__ == "__main__":
+    main()

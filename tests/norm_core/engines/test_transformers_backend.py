@@ -1,0 +1,296 @@
+"""The transformers engine over tiny checkpoints of the real families; those marked slow run on demand."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered, picture
+
+from norm_core.engines.call import Call, Limit
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import PastDeadlineError
+from norm_core.engines.options import lettered
+from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
+from norm_core.engines.transformers_backend import TransformersBackend
+from norm_core.outcome import Outcome
+from norm_core.time import NS_PER_MS, Clock, WallClock
+
+pytestmark = pytest.mark.torch
+
+SEEING = ["idefics3", "qwen3_vl"]
+ON_DEMAND = ["qwen2_5_vl", "internvl", "smolvlm", "gemma3"]
+SCENE_SEEN = Prompt(
+    version="seen-1",
+    parts=(picture(), *SCENE.parts, picture(200, 100), Text(text="And a little later:"), picture(90, 30)),
+)
+QUESTION_SEEN = Question(parts=(picture(120, 60), Text(text="What should the robot do now?")), options=OPTIONS)
+
+
+class Checkpoints:
+    """Folders of checkpoints, each built when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __getitem__(self, family: str) -> Path:
+        from tiny_checkpoints import built
+
+        folder = self._folder / family
+        return folder if folder.is_dir() else built(family, folder)
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
+    return Checkpoints(tmp_path_factory.mktemp("checkpoints"))
+
+
+@pytest.fixture(scope="module")
+def qwen(checkpoints: Checkpoints) -> Iterator[TransformersBackend]:
+    backend = TransformersBackend(checkpoints["qwen3_vl"])
+    yield backend
+    backend.close()
+
+
+class TestTransformers(EngineContract):
+    @pytest.fixture(
+        scope="class", params=[*SEEING, "llama", *(pytest.param(name, marks=pytest.mark.slow) for name in ON_DEMAND)]
+    )
+    def engine(self, request: pytest.FixtureRequest, checkpoints: Checkpoints) -> Iterator[Engine]:
+        engine = Engine(TransformersBackend(checkpoints[request.param], max_images=4), WallClock())
+        yield engine
+        engine.close()
+
+
+@pytest.mark.parametrize("chunk_tokens", [40, 5000])
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_reading_in_steps_equals_the_usual_single_pass(
+    family: str, chunk_tokens: int, checkpoints: Checkpoints
+) -> None:
+    backend = TransformersBackend(checkpoints[family])
+    backend._loaded.runner._chunk_tokens = chunk_tokens
+    prefix, question = (SCENE, QUESTIONS[0]) if family == "llama" else (SCENE_SEEN, QUESTION_SEEN)
+    shared = Engine(backend, WallClock()).ask_many(prefix, [question, question])[1]
+    assert_answered(shared, 3)
+    expected, tokens = single_pass(backend, prefix, question, family)
+    assert shared.probabilities == pytest.approx(expected, abs=1e-5)
+    assert shared.usage.prompt_tokens + shared.usage.cached_tokens == tokens
+
+
+def single_pass(
+    backend: TransformersBackend, prefix: Prompt, question: Question, family: str
+) -> tuple[list[float], int]:
+    """What the family's own processor and model say, without a cache or steps, and the number of tokens."""
+    import torch
+
+    reader, model = backend._loaded.reader, backend._loaded.runner._model
+    whole = question.after(prefix)
+    head = reader.head_of_picture if whole.images else reader.head
+    text = head + whole.written(reader.mark) + "\n" + lettered(question.options) + reader.tail
+    if whole.images:
+        pixels: list[Any] = [cv2.imdecode(np.frombuffer(image.jpeg, np.uint8), 1)[..., ::-1] for image in whole.images]
+        nested = [pixels] if family in {"idefics3", "smolvlm", "gemma3"} else pixels
+        inputs = reader.processor(text=[text], images=nested, return_tensors="pt")
+    else:
+        inputs = reader.tokenizer([text], return_tensors="pt", add_special_tokens=False)
+    inputs.pop("rows", None), inputs.pop("cols", None)
+    with torch.inference_mode():
+        logits = model(**inputs).logits[0, -1]
+    weights = torch.tensor(backend._loaded.decider.weigh(logits, len(question.options)))
+    return weights.softmax(-1).tolist(), inputs["input_ids"].shape[1]
+
+
+def test_what_is_seen_and_said_changes_the_answer(qwen: TransformersBackend) -> None:
+    engine = Engine(qwen, WallClock())
+    other = Image(jpeg=cv2.imencode(".jpg", np.full((48, 64, 3), 255, np.uint8))[1].tobytes())
+    prompts = [
+        SCENE,
+        Prompt(version="1", parts=(picture(), *SCENE.parts)),
+        Prompt(version="1", parts=(other, *SCENE.parts)),
+    ]
+    answers = [engine.score(prompt, OPTIONS) for prompt in prompts]
+    assert len({answer.probabilities for answer in answers}) == 3
+    assert [answer.usage.images for answer in answers] == [0, 1, 1]
+
+
+class Interrupting(Call):
+    """Raises at its n-th check."""
+
+    def __init__(self, checks: int) -> None:
+        super().__init__(Limit(WallClock()))
+        self.left = checks
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left <= 0:
+            raise PastDeadlineError("no time is left")
+
+
+def test_a_question_interrupted_midway_leaves_the_prefix_as_it_was(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["qwen3_vl"])
+    backend._loaded.runner._chunk_tokens = 40
+    call = Call(Limit(WallClock()))
+    with backend.encoded(SCENE_SEEN, call) as prefix:
+        before = backend.score(prefix, QUESTION_SEEN, call)
+        with pytest.raises(PastDeadlineError):
+            backend.score(prefix, QUESTION_SEEN, Interrupting(checks=3))
+        assert backend.score(prefix, QUESTION_SEEN, call) == before
+
+
+def test_a_long_prefix_is_given_up_in_the_middle(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["llama"])
+    call = Interrupting(checks=3)
+    with pytest.raises(PastDeadlineError), backend.encoded(long_scene(1500), call):
+        pass
+    assert call.left == 0
+    assert_answered(Engine(backend, WallClock()).score(SCENE, OPTIONS), 3)
+
+
+def long_scene(tokens: int) -> Prompt:
+    return Prompt(version="long-1", parts=(Text(text="a " * (tokens // 2)),))
+
+
+class Ticking(Clock):
+    """A millisecond later at each look."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def now_ns(self) -> int:
+        self._now_ns += NS_PER_MS
+        return self._now_ns
+
+
+def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qwen._loaded.decider, "ends", lambda token: False)
+    clock = Ticking()
+    written = Engine(qwen, clock).generate(SCENE, max_tokens=1500, limit=Limit(clock, 60 * NS_PER_MS))
+    assert written.outcome is Outcome.TIMED_OUT
+    assert 0 < written.usage.completion_tokens < 100
+
+
+class Starving:
+    """A hook on a model's layer: at its n-th pass after `arm` no memory is left, as a GPU or a processor says it."""
+
+    def __init__(self, on_gpu: bool) -> None:
+        self._on_gpu, self._left = on_gpu, 0
+        self.held: weakref.ref[Any] | None = None
+
+    def arm(self, passes: int) -> None:
+        self._left = passes
+
+    def __call__(self, module: Any, inputs: Any, output: Any) -> None:
+        import torch
+
+        self._left -= 1
+        if self._left == 0:
+            self.held = weakref.ref(output[0] if isinstance(output, tuple) else output)
+            if self._on_gpu:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            torch.empty(1 << 60, dtype=torch.uint8)  # more than any machine has: the allocator itself says so
+
+
+@pytest.mark.parametrize("on_gpu", [True, False])
+def test_running_out_of_memory_fails_one_question_and_gives_everything_back(
+    on_gpu: bool, checkpoints: Checkpoints
+) -> None:
+    backend = TransformersBackend(checkpoints["idefics3"])
+    starving = Starving(on_gpu)
+    backend._loaded.runner._model.model.text_model.layers[0].register_forward_hook(starving)
+    prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
+    engine = Engine(backend, WallClock())
+    usual = engine.ask_many(prefix, QUESTIONS)
+    starving.arm(passes=3)  # the prefix, the first question, the second
+    answers = engine.ask_many(prefix, QUESTIONS)
+    assert [answer.outcome for answer in answers] == [Outcome.ANSWERED, Outcome.FAILED, Outcome.ANSWERED]
+    assert answers[1].reason.startswith("out of memory")
+    assert answers[2].probabilities == usual[2].probabilities
+    gc.collect()
+    assert starving.held and starving.held() is None
+    starving.arm(passes=1)
+    assert engine.generate(prefix, max_tokens=4).outcome is Outcome.FAILED
+    assert engine.generate(prefix, max_tokens=4).outcome is Outcome.ANSWERED
+
+
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -> None:
+    from tiny_checkpoints import FAMILIES
+
+    backend = TransformersBackend(checkpoints[family])
+    reader = backend._loaded.reader
+    control = {number for number, token in reader.tokenizer.added_tokens_decoder.items() if token.special}
+
+    def controls(said: str) -> int:
+        parts = (Text(text=said), Quoted(text=said, label=said), Text(text=lettered((said, "wave"))))
+        pieces = [*reader.opening(parts), *reader.closing(parts)]
+        return sum(int(number) in control for piece in pieces for number in piece.ids[0])
+
+    usual = controls("Good morning!")
+    for token in FAMILIES[family].special:
+        assert reader.tokenizer.encode(token, add_special_tokens=False)[0] in control
+        doubled = f"{token[:3]}{token}{token[3:]}"
+        for said in (token, f"<{token}", f"{token}{token}", f"a{token}b", token[0] + token, doubled):
+            assert controls(said) == usual, said
+
+
+def test_a_picture_token_that_the_model_writes_stands_for_no_picture(
+    qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written_id = qwen._loaded.reader.tokenizer.convert_tokens_to_ids("<|image_pad|>")
+    monkeypatch.setattr(qwen._loaded.decider, "next", lambda logits, dice: written_id)
+    written = Engine(qwen, WallClock()).generate(SCENE_SEEN, max_tokens=3)
+    assert (written.outcome, written.usage.completion_tokens) == (Outcome.ANSWERED, 3)
+
+
+def test_sampling_follows_its_seed(qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qwen._loaded.decider, "ends", lambda token: False)
+    engine = Engine(qwen, WallClock())
+    one, again, other, greedy = (engine.generate(SCENE, max_tokens=24, seed=seed).text for seed in (1, 1, 2, 0))
+    assert one == again
+    assert len({one, other, greedy}) == 3
+
+
+def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = TransformersBackend(checkpoints["llama"], context_tokens=120)
+    monkeypatch.setattr(backend._loaded.decider, "ends", lambda token: False)
+    written = Engine(backend, WallClock()).generate(SCENE, max_tokens=500)
+    assert written.outcome is Outcome.ANSWERED
+    assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
+
+
+@pytest.mark.parametrize(
+    "jpeg", [b"", b"no picture", picture().jpeg[:40], b"\xff\xd8\xff"], ids=["empty", "text", "cut", "start"]
+)
+def test_a_picture_that_is_none_is_invalid(jpeg: bytes, qwen: TransformersBackend) -> None:
+    engine = Engine(qwen, WallClock())
+    scores = engine.score(Prompt(version="1", parts=(Image(jpeg=jpeg),)), OPTIONS)
+    assert scores.outcome is Outcome.INVALID
+    assert "JPEG" in scores.reason
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 400), (400, 1), (640, 480)], ids=str)
+@pytest.mark.parametrize("family", SEEING)
+def test_a_picture_of_any_size_is_answered_or_invalid(
+    family: str, size: tuple[int, int], checkpoints: Checkpoints
+) -> None:
+    engine = Engine(TransformersBackend(checkpoints[family]), WallClock())
+    scores = engine.score(Prompt(version="1", parts=(picture(*size),)), OPTIONS)
+    assert scores.outcome in {Outcome.ANSWERED, Outcome.INVALID}, scores.reason
+
+
+def test_a_picture_for_a_model_of_words_is_invalid(checkpoints: Checkpoints) -> None:
+    engine = Engine(TransformersBackend(checkpoints["llama"]), WallClock())
+    scores = engine.score(SCENE_SEEN, OPTIONS)
+    assert scores.outcome is Outcome.INVALID
+    assert "at most 0" in scores.reason
+
+
+def test_a_closed_engine_fails(checkpoints: Checkpoints) -> None:
+    engine = Engine(TransformersBackend(checkpoints["llama"]), WallClock())
+    engine.close()
+    assert engine.score(SCENE, OPTIONS).outcome is Outcome.FAILED
+    assert engine.generate(SCENE).outcome is Outcome.FAILED

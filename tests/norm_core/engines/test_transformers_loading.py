@@ -1,0 +1,180 @@
+"""What the transformers engine says of checkpoints that it cannot load as asked, and of those it quantizes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract import OPTIONS, SCENE, assert_answered, picture
+
+from norm_core.engines import transformers_backend
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.prompt import Prompt
+from norm_core.engines.transformers_backend import TransformersBackend
+from norm_core.time import WallClock
+
+SEEN = Prompt(version="1", parts=(picture(), *SCENE.parts))
+
+
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    from tiny_checkpoints import built
+
+    folder = tmp_path_factory.mktemp("whole")
+    return lambda family: folder / family if (folder / family).is_dir() else built(family, folder / family)
+
+
+@pytest.fixture
+def copied(built_once: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A checkpoint of one's own to damage."""
+    return shutil.copytree(built_once("qwen3_vl"), tmp_path / "model")
+
+
+def test_without_torch_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformers_backend, "find_spec", lambda name: None)
+    with pytest.raises(EngineFailedError, match=r"needs torch.*install tactful\[transformers\]"):
+        TransformersBackend(tmp_path)
+
+
+def no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def broken_config(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": ')
+
+
+def unknown_family(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "crystal_ball"}')
+
+
+def no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def cut_weights(folder: Path) -> None:
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+
+
+def a_weight_less(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    del weights[next(name for name in weights if "layers.1" in name)]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def another_size(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["intermediate_size"] *= 2
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def no_tokenizer(folder: Path) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+
+
+def no_picture_settings(folder: Path) -> None:
+    (folder / "preprocessor_config.json").unlink()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "damage",
+    [
+        no_config,
+        broken_config,
+        unknown_family,
+        no_weights,
+        cut_weights,
+        a_weight_less,
+        another_size,
+        no_tokenizer,
+        no_picture_settings,
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_whole(damage: Callable[[Path], None], copied: Path) -> None:
+    damage(copied)
+    with pytest.raises(EngineFailedError, match=str(copied)):
+        TransformersBackend(copied)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ({"dtype": "float8"}, "float8.*float32"),
+        ({"quantization": "int2"}, "int2.*int8, nf4, awq or gptq"),
+        ({"quantization": "awq"}, "not awq"),
+        ({"quantization": "gptq"}, "not gptq"),
+        ({"device": "cuda"}, "GPU"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_given_is_refused(asked: dict[str, str], answer: str, built_once: Callable[[str], Path]) -> None:
+    import torch
+
+    if "device" in asked and torch.cuda.is_available():
+        pytest.skip("a GPU is here")
+    with pytest.raises(EngineFailedError, match=answer):
+        TransformersBackend(built_once("qwen3_vl"), **asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("quantization", ["", "int8"])
+def test_a_checkpoint_quantized_beforehand_needs_what_runs_it(quantization: str, copied: Path) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "awq", "bits": 4}
+    (copied / "config.json").write_text(json.dumps(config))
+    with pytest.raises(EngineFailedError, match="quantized by awq" if quantization else "gptqmodel"):
+        TransformersBackend(copied, quantization=quantization)
+
+
+@pytest.mark.torch
+def test_running_out_of_memory_at_load_is_a_failure(
+    built_once: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    from norm_core.engines import transformers_loading
+
+    def starve(*_: Any, **__: Any) -> None:
+        torch.empty(1 << 60, dtype=torch.uint8)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transformers_loading.AutoModelForImageTextToText, "from_pretrained", starve)
+        with pytest.raises(EngineFailedError, match="out of memory"):
+            TransformersBackend(built_once("idefics3"))
+    assert_answered(Engine(TransformersBackend(built_once("idefics3")), WallClock()).score(SCENE, OPTIONS), 3)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("quantization", "kind"), [("int8", "Linear8bitLt"), ("nf4", "Linear4bit")])
+@pytest.mark.parametrize("family", ["idefics3", "qwen3_vl"])
+def test_quantized_weights_answer_nearly_the_same(
+    family: str, quantization: str, kind: str, built_once: Callable[[str], Path]
+) -> None:
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not in this environment")
+    folder = built_once(family)
+    backend = TransformersBackend(folder, quantization=quantization)
+    assert backend.card.quantization == quantization
+    layers = {type(module).__name__ for module in backend._loaded.runner._model.modules()}
+    assert kind in layers
+    whole = Engine(TransformersBackend(folder), WallClock()).score(SEEN, OPTIONS)
+    quantized = Engine(backend, WallClock()).score(SEEN, OPTIONS)
+    assert_answered(quantized, 3)
+    assert quantized.probabilities == Engine(backend, WallClock()).score(SEEN, OPTIONS).probabilities
+    assert quantized.probabilities != whole.probabilities
+    assert quantized.probabilities == pytest.approx(whole.probabilities, abs=0.1 if quantization == "int8" else 0.6)
+
+
+@pytest.mark.torch
+def test_half_the_digits_answer_nearly_the_same(built_once: Callable[[str], Path]) -> None:
+    folder = built_once("idefics3")
+    whole, half = (Engine(TransformersBackend(folder, dtype=name), WallClock()) for name in ("float32", "bf16"))
+    assert half.score(SEEN, OPTIONS).probabilities == pytest.approx(whole.score(SEEN, OPTIONS).probabilities, abs=0.05)
