@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from action_selector.house_rules import HouseRule
 from action_selector.observe import Observation
+from action_selector.orders import meaning
 from action_selector.precedents import Precedent
 from action_selector.request import Request
 from norm_core.decision import OtherAgent
@@ -81,12 +82,13 @@ def justification(action: str, justifications: Sequence[str]) -> Question:
 
 def yes_or_no(action: str, ask: str) -> list[Question]:
     """One question in both orders of its answers; ask is `possible` or `sensible`."""
-    parts = (Text(text=_words("candidate")), Quoted(text=action, label="action"), Text(text=_words(ask)))
+    parts = (Text(text=_words("candidate")), Quoted(text=_readable(action), label="action"), Text(text=_words(ask)))
     return [Question(parts=parts, options=_YES_NO), Question(parts=parts, options=_YES_NO[::-1])]
 
 
 def _readable(action: str) -> str:
-    return action if action.strip() else _words("none")
+    """Without orders to the chooser; what is nothing but an order has fallen before it is asked about."""
+    return (meaning(action) or action) if action.strip() else _words("none")
 
 
 def _words(name: str) -> str:

@@ -17,14 +17,53 @@ DEFAULT_ORDER = (
     Norm.POLITENESS,
 )
 
-MEANINGS: dict[Norm, str] = {
-    Norm.SAFETY: "It keeps people and things from being hurt, frightened or broken.",
-    Norm.PRIVACY: "It respects private rooms, belongings and information.",
-    Norm.PROXEMICS: "It keeps a fitting distance and leaves people their space.",
-    Norm.POLITENESS: "It is courteous and shows respect, as a greeting or thanks does.",
-    Norm.COOPERATION: "It helps another with what they do together, as carrying a heavy box.",
-    Norm.COORDINATION: "It acts ahead and in step with others, so that nobody is held up.",
-    Norm.COMMUNICATION: "It tells or shows others clearly what is meant or about to be done.",
+# Deeds that serve each, against which an action is held; written without a look at any benchmark's options.
+EXAMPLES: dict[Norm, tuple[str, ...]] = {
+    Norm.SAFETY: (
+        "Switch off the stove.",
+        "Wipe up the spill before somebody slips.",
+        "Keep the knife away from the child.",
+        "Steady the ladder.",
+        "Check that the valve is shut.",
+    ),
+    Norm.PRIVACY: (
+        "Knock before entering the bedroom.",
+        "Look away from the private screen.",
+        "Draw the curtain while the patient undresses.",
+        "Speak softly about the test results.",
+        "Hand over the letter unopened.",
+    ),
+    Norm.PROXEMICS: (
+        "Step back to give the person space.",
+        "Stay an arm's length away.",
+        "Wait until the corridor is free.",
+        "Move aside and let them pass.",
+    ),
+    Norm.POLITENESS: (
+        "Say thank you.",
+        "Greet the guest with a nod.",
+        "Excuse the interruption.",
+        "Ask whether they would like a drink.",
+        "Let the older woman go first.",
+    ),
+    Norm.COOPERATION: (
+        "Help to carry the table.",
+        "Hand the tool to the worker.",
+        "Hold the door for someone whose hands are full.",
+        "Do a share of the cleaning up.",
+    ),
+    Norm.COORDINATION: (
+        "Get the next plate ready before it is needed.",
+        "Wait for one's turn.",
+        "Clear the cups away before the others come.",
+        "Walk at the other's pace.",
+    ),
+    Norm.COMMUNICATION: (
+        "Say what is about to be done.",
+        "Point to where the box goes.",
+        "Call for help.",
+        "Ask them what they mean.",
+    ),
 }
 
 
@@ -37,13 +76,18 @@ class Resolution:
 
 
 def inferred(sentences: Sentences, actions: Sequence[str], margin: float = 0.05) -> list[tuple[Norm, ...]]:
-    """The category each action is most like, and those within margin: a label for readers, no ground to choose."""
-    norms = list(MEANINGS)
-    alike = likeness(sentences, actions, [MEANINGS[norm] for norm in norms])
-    return [
-        tuple(norm for norm, value in zip(norms, row, strict=True) if action.strip() and value >= row.max() - margin)
-        for action, row in zip(actions, alike, strict=True)
-    ]
+    """The category whose examples each action is most like, and those within margin: a label, no ground to choose."""
+    texts = [(norm, text) for norm, examples in EXAMPLES.items() for text in examples]
+    alike = likeness(sentences, actions, [text for _, text in texts])
+    found = []
+    for action, row in zip(actions, alike, strict=True):
+        nearest = {
+            norm: max(v for (of, _), v in zip(texts, row, strict=True) if of is norm) if action.strip() else 0.0
+            for norm in EXAMPLES
+        }
+        most = max(nearest.values())
+        found.append(tuple(norm for norm, value in nearest.items() if action.strip() and value >= most - margin))
+    return found
 
 
 def resolve(tied: Mapping[int, tuple[Norm, ...]], order: Sequence[Norm]) -> Resolution:

@@ -5,6 +5,7 @@ stands in a text would pull its meaning about, so the order is left out of what 
 """
 
 import re
+from functools import lru_cache
 
 from norm_core.engines.prompt import disarmed
 
@@ -46,15 +47,38 @@ _BARE_LABEL = re.compile(
 )
 
 
+# Fewer words than this ahead of an order are part of it, as "please" or "dear robot".
+_FEWEST_WORDS = 3
+
+
+@lru_cache(maxsize=8192)
 def meaning(text: str) -> str:
-    """What of a text is compared: its clauses but those that give orders; where nothing is left, nothing is."""
-    kept = [clause for clause in _clauses(disarmed(text)) if not is_order(clause)]
-    return " ".join(kept)
+    """What of a text is compared: all but orders; where nothing is left, nothing is.
+
+    An order is cut from where it begins to the end of its clause. What stands before stays, or an order put
+    behind what another does would make them vanish.
+    """
+    return " ".join(filter(None, map(_without_order, _clauses(disarmed(text)))))
 
 
 def is_order(clause: str) -> bool:
     """True where a clause tells the chooser how to choose."""
-    return any(pattern.search(clause) for pattern in _ORDERS) or bool(_BARE_LABEL.search(clause.strip()))
+    return _begin(clause.strip()) is not None
+
+
+def _without_order(clause: str) -> str:
+    begin = _begin(clause)
+    if begin is None:
+        return clause
+    before = clause[:begin].rstrip(" ,:;-—–")
+    return before if len(before.split()) >= _FEWEST_WORDS else ""
+
+
+def _begin(clause: str) -> int | None:
+    """Where the first order in a clause begins."""
+    return min(
+        (found.start() for pattern in (*_ORDERS, _BARE_LABEL) if (found := pattern.search(clause))), default=None
+    )
 
 
 def _clauses(text: str) -> list[str]:

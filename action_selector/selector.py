@@ -37,6 +37,7 @@ class Selector:
         precedents: PrecedentIndex | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
+        self._config_sha256 = self.config.sha256()
         self._sentences, self._engine = sentences, engine
         self._judge = Judge(sentences, self.config, engine)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
@@ -61,7 +62,7 @@ class Selector:
             deadline_ns=-1 if limit.deadline_ns is None else limit.deadline_ns,
             card=self._engine.card if self._engine and verdict.scores else None,
             latency=stages.end(decided_ns),
-            config_sha256=self.config.sha256(),
+            config_sha256=self._config_sha256,
             software_version=__version__,
         )
 
@@ -136,7 +137,7 @@ class Selector:
         config = self.config
         actions = [candidate.action for candidate in candidates]
         forbidden = house_rules.forbidden(actions, self._rules.hard, self._sentences, config.rule_least)
-        fallen = veto.of_hard_rules(forbidden)
+        fallen = veto.of_hard_rules(forbidden) | veto.of_orders(candidates)
         fallen = veto.of_preconditions(candidates) | fallen
         if config.veto_others:
             # Of all of them: a candidate that falls for another reason still takes up the other whose action it is.

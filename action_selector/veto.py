@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from action_selector.candidates import Candidate
 from action_selector.likeness import Sentences, likeness, match
 from action_selector.observe import Observation, said_of
+from action_selector.orders import meaning
 from norm_core.decision import Duplicable, OtherAgent, Veto
 from norm_core.record import record
 
@@ -24,6 +25,15 @@ def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Fallen]:
         candidate.index: Fallen(veto=Veto.PRECONDITION, reason=candidate.unmet)
         for candidate in candidates
         if candidate.unmet
+    }
+
+
+def of_orders(candidates: Sequence[Candidate]) -> dict[int, Fallen]:
+    """Those that only tell how to choose: nothing that could be done is left of them."""
+    return {
+        candidate.index: Fallen(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
+        for candidate in candidates
+        if not candidate.is_none and not meaning(candidate.action)
     }
 
 
