@@ -1,6 +1,5 @@
 """What a robot team may set about the selector."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -53,8 +52,3 @@ class SelectorConfig(Config):
         if sorted(order) != sorted(Norm):
             raise ValueError(f"it names each of {', '.join(Norm)} once")
         return order
-
-
-def existing(path: str) -> Path | None:
-    """The path in a parameter, where it is not empty."""
-    return Path(path).expanduser() if path else None

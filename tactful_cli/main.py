@@ -22,6 +22,7 @@ VERBS = {
     "bag": "bag",
     "see": "see",
     "hear": "hear",
+    "norms": "norms",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

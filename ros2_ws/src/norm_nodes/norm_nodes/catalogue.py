@@ -7,10 +7,12 @@ from norm_nodes.bag_recorder import BagRecorder
 from norm_nodes.camera import CameraNode
 from norm_nodes.ears import Ears
 from norm_nodes.norm_node import NormNode
+from norm_nodes.selector import SelectorNode
 
 NODES: dict[str, type[NormNode[Any]]] = {
     "bag_player": BagPlayer,
     "bag_recorder": BagRecorder,
     "camera": CameraNode,
     "ears": Ears,
+    "selector": SelectorNode,
 }
