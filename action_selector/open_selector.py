@@ -28,7 +28,7 @@ def open_selector(
     catalogue, rules, index = (_path(path) for path in (files.skills, files.house_rules, files.precedents_index))
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
-        raise PrecedentError(f"{index}: was made with another sentence encoder: make it anew with `tactful norms index`")
+        raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
     return Selector(
         sentences,
         files,

@@ -47,7 +47,7 @@ def check(request: Request, *, now_ns: int, deadline_ns: int | None, max_frame_a
     longest = max((len(text) for text in (*request.candidates, request.situation)), default=0)
     if longest > LONGEST_CHARACTERS:
         raise UnusableError(f"a text of {longest} characters was given: at most {LONGEST_CHARACTERS} are read")
-    if (needs_frames and not request.images) or request.window is not None:
+    if (needs_frames and not request.images) or (request.window is not None and request.window.frames):
         _check_frames(request.window, now_ns, max_frame_age_ns)
 
 

@@ -27,10 +27,8 @@ def index(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder to write the index into.")],
 ) -> None:
     """Index scenes by meaning; JSONL holds a line each with source, scene, action, and where known justification."""
-    if scenes.suffix == ".json":
-        found = egonormia.precedents(*egonormia.read(scenes))
-    else:
-        found = read_precedents(scenes)
+    published = scenes.suffix == ".json"
+    found = egonormia.precedents(*egonormia.read(scenes)) if published else read_precedents(scenes)
     encoder = SentenceEncoder()
     PrecedentIndex.of(found, encoder, encoder.weights_sha256).save(folder)
     out.print(f"{len(found)} precedents of {len({one.source for one in found})} sources in {folder}")

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -23,6 +25,10 @@ COOK = OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the st
 @pytest.fixture
 def node(domain_id: int) -> Iterator[NodeProcess]:
     with NodeProcess(["selector"], {"selector": {"when_unsure": "best_effort"}}, domain_id) as process:
+        deadline_s = time.monotonic() + 90
+        while "encoder is ready" not in process.said():
+            assert time.monotonic() < deadline_s, f"the encoder was not loaded: {process.said()}"
+            Event().wait(0.05)
         yield process
 
 

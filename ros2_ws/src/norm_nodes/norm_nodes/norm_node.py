@@ -137,9 +137,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
     ) -> ActionServer:
         """An action until close, listed in the API page; execute is a coroutine function that only awaits."""
-        server = ActionServer(
-            self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel
-        )
+        server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
         self._held.append(server.destroy)
         namespace = self.get_namespace().rstrip("/")
         self._note(Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description)

@@ -170,6 +170,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._answers.publish(to_ros(answer_of(decision, query)))
 
     def _work(self) -> None:
+        # The encoder loads with its first sentence, and on a busy machine that takes seconds.
+        self.trouble("encoder", Health.DEGRADED, "the sentence encoder is being loaded: the first answer waits for it")
+        warming = Request(query_id="warming", candidates=("Wave.", "Bow."), others=())
+        self._decided(_Job(warming, Limit(self.clock), lambda step: None, lambda decision: None))
+        self.mended("encoder")
+        self.get_logger().info("the sentence encoder is ready")
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
                 job.done(self._decided(job))
@@ -186,9 +192,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _refused(self, request: Request, limit: Limit) -> Decision:
         deadline_ns = -1 if limit.deadline_ns is None else limit.deadline_ns
         reason = f"{WAITING} questions wait already: ask less often"
-        return replace(
-            _unusable(request.query_id, limit.clock.now_ns(), deadline_ns, reason), outcome=Outcome.FAILED
-        )
+        return replace(_unusable(request.query_id, limit.clock.now_ns(), deadline_ns, reason), outcome=Outcome.FAILED)
 
     def _publish(self, decision: Decision) -> None:
         self.count(f"decisions_{decision.outcome}")
@@ -202,9 +206,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         start_ns = min(end_ns, now_ns) - s_to_ns(self.config.window_s)
         if not self._frames:
             return None
-        newest = self._frames[-1]
-        if newest.stamp_ns < start_ns:  # kept, so that the answer can say how old it is
-            start_ns = newest.stamp_ns
+        # The newest frame is kept however old, so that the answer can say how old.
+        start_ns = min(start_ns, self._frames[-1].stamp_ns)
         return gather(start_ns, end_ns + 1, self._frames, self._utterances)
 
     def _take(self, record_type: type, into: deque[Any]) -> Callable[[Any], None]:
