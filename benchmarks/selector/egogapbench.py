@@ -118,6 +118,7 @@ class Bench:
             "veto without a least cosine": self.run(Setting.OTHERS, everyone),
             "others known, neither vetoed nor avoided": self.run(Setting.OTHERS, as_seen=unlike),
             "captions and others, no veto": self.run(Setting.OTHERS_CAPTIONS, no_veto),
+            "asking a person where unsure (unanswered is wrong)": self.run(Setting.OTHERS, SelectorConfig()),
             "said as doing alone": self.run(Setting.OTHERS, as_seen=lambda other: replace(other, role="")),
             "said as role, appearance, doing": self.run(
                 Setting.OTHERS, as_seen=lambda other: replace(other, doing=f"{other.appearance}, {other.doing}")
