@@ -24,6 +24,7 @@ VERBS = {
     "hear": "hear",
     "models": "models",
     "scenarios": "scenarios",
+    "norms": "norms",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

@@ -31,7 +31,8 @@ def test_without_a_verb_it_shows_its_help() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["doctor", "demo", "bag", "bag info", "bag play", "bag record", "nodes", "api", "models pull"]
+    "verb",
+    ["doctor", "demo", "bag", "bag info", "bag play", "bag record", "nodes", "api", "models pull", "norms index"],
 )
 def test_every_verb_explains_itself(verb: str) -> None:
     shown = tactful(*verb.split(), "--help")
@@ -115,3 +116,25 @@ def test_the_demo_arrives_as_it_was_sent(domain_id: int, tmp_path: Path) -> None
         (start_s, 15, True) for start_s in (0, 5, 10, 15)
     ]
     assert Path(report["received"]).is_dir()
+
+
+def test_norms_are_indexed_and_found_again(tmp_path: Path) -> None:
+    scenes = tmp_path / "scenes.jsonl"
+    rows = [
+        {"source": "a", "scene": "People queue at the till.", "action": "Stand at the end of the queue."},
+        {"source": "b", "scene": "A child cries in the park.", "action": "Fetch the parents."},
+    ]
+    scenes.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert tactful("norms", "index", str(scenes), str(tmp_path / "index")).returncode == 0
+    found = tactful("norms", "query", str(tmp_path / "index"), "Shoppers wait in line to pay.", "--json")
+    assert [row["source"] for row in json.loads(found.stdout)] == ["a", "b"]
+    left = tactful("norms", "query", str(tmp_path / "index"), "Shoppers wait in line.", "--not-of", "a", "--json")
+    assert [row["source"] for row in json.loads(left.stdout)] == ["b"]
+
+
+def test_a_bad_line_of_norms_is_named(tmp_path: Path) -> None:
+    scenes = tmp_path / "scenes.jsonl"
+    scenes.write_text('{"source": "a"}\n')
+    refused = tactful("norms", "index", str(scenes), str(tmp_path / "index"))
+    assert refused.returncode == 2
+    assert "line 1: scene" in " ".join(refused.stderr.split())

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.action import ActionServer
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -129,6 +130,16 @@ class NormNode(LifecycleNode, Generic[C]):
         self._held.append(lambda: self.destroy_service(service))
         self._note(Direction.SERVES, service.service_name, type_, description)
         return service
+
+    def act(
+        self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
+    ) -> ActionServer:
+        """An action until close, listed in the API page; execute is a coroutine function that only awaits."""
+        server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
+        self._held.append(server.destroy)
+        namespace = self.get_namespace().rstrip("/")
+        self._note(Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description)
+        return server
 
     def bounded_queue(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> BoundedQueue[Any]:
         """A queue whose depth and drops stand in the status until close."""

@@ -1,0 +1,127 @@
+"""What the robot could do: given in the question, from its skill catalogue, or proposed by a model and filtered."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import BaseModel, Field, field_validator
+
+from norm_core.config import Config, load
+from norm_core.decision import Norm, Viewpoint
+from norm_core.engines.call import Limit
+from norm_core.engines.prompt import Prompt, disarmed
+from norm_core.engines.reply import Generation
+from norm_core.outcome import Outcome
+from norm_core.record import record
+
+
+@record
+class Candidate:
+    """One thing to do; an empty action is none of the above. unmet says which precondition does not hold."""
+
+    index: int
+    action: str
+    norms: tuple[Norm, ...] = ()
+    unmet: str = ""
+
+    @property
+    def is_none(self) -> bool:
+        return not self.action.strip()
+
+
+class Needs(Config):
+    """Preconditions. A place or role that is unknown does not fail; a fact must be vouched for by the asker."""
+
+    places: tuple[str, ...] = Field(default=(), description="the robot must stand in one of these")
+    roles: tuple[str, ...] = Field(default=(), description="the robot must act as one of these")
+    facts: tuple[str, ...] = Field(default=(), description="all of these must be stated with the question")
+
+    def unmet(self, viewpoint: Viewpoint, facts: Iterable[str]) -> str:
+        """Why they do not hold, or nothing."""
+        if viewpoint.place and self.places and _plain(viewpoint.place) not in map(_plain, self.places):
+            return f"it is done in {' or '.join(self.places)}, and the robot is in {viewpoint.place}"
+        if viewpoint.role and self.roles and _plain(viewpoint.role) not in map(_plain, self.roles):
+            return f"it is for {' or '.join(self.roles)}, and the robot is here as {viewpoint.role}"
+        stated = set(map(_plain, facts))
+        missing = [fact for fact in self.facts if _plain(fact) not in stated]
+        return f"nobody vouches that {' and '.join(missing)}" if missing else ""
+
+
+class Skill(Config):
+    action: str = Field(min_length=1, max_length=400, description="what the robot does, in words")
+    norms: tuple[Norm, ...] = Field(default=(), description="norm categories that it serves")
+    needs: Needs = Needs()
+
+
+class SkillCatalogue(Config):
+    """What a robot can do, as its team writes it down."""
+
+    skills: tuple[Skill, ...] = Field(min_length=1, max_length=64)
+    may_do_nothing: bool = Field(default=True, description="whether none of them is a possible answer")
+
+    @field_validator("skills")
+    @classmethod
+    def _differ(cls, skills: tuple[Skill, ...]) -> tuple[Skill, ...]:
+        names = [_plain(skill.action) for skill in skills]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"the skill {twice[0]!r} stands twice")
+        return skills
+
+    @classmethod
+    def read(cls, path: Path) -> "SkillCatalogue":
+        return load(cls, path)
+
+
+class Proposals(BaseModel):
+    """What a model is asked to write."""
+
+    actions: list[str] = Field(max_length=12)
+
+
+class Writes(Protocol):
+    """The part of an engine that writes."""
+
+    def generate(
+        self,
+        prompt: Prompt,
+        schema: type[Proposals] | None = None,
+        *,
+        max_tokens: int = 256,
+        limit: Limit | None = None,
+    ) -> Generation[Proposals]: ...
+
+
+def of_request(
+    options: tuple[str, ...], catalogue: SkillCatalogue | None, viewpoint: Viewpoint, facts: Iterable[str]
+) -> tuple[Candidate, ...]:
+    """The options given, with what the catalogue knows of them; all its skills where none are given."""
+    facts = tuple(facts)
+    known = {_plain(skill.action): skill for skill in catalogue.skills} if catalogue else {}
+    if not options and catalogue:
+        options = tuple(skill.action for skill in catalogue.skills) + ("",) * catalogue.may_do_nothing
+    found = []
+    for index, action in enumerate(options):
+        skill = known.get(_plain(action))
+        unmet = skill.needs.unmet(viewpoint, facts) if skill else ""
+        found.append(Candidate(index=index, action=action, norms=skill.norms if skill else (), unmet=unmet))
+    return tuple(found)
+
+
+def propose(engine: Writes, prompt: Prompt, limit: Limit, most: int = 6) -> tuple[tuple[str, ...], Outcome, str]:
+    """Actions that a model proposes, filtered, with an empty one at the end; none where it could not, and why."""
+    written = engine.generate(prompt, Proposals, max_tokens=300, limit=limit)
+    if written.outcome is not Outcome.ANSWERED or written.value is None:
+        return (), written.outcome, written.reason
+    actions: dict[str, str] = {}
+    for action in written.value.actions:
+        clean = " ".join(disarmed(action).split())
+        if 3 <= len(clean) <= 300:
+            actions.setdefault(_plain(clean), clean)
+    if not actions:
+        return (), Outcome.UNPARSED, "the model proposed nothing that could be done"
+    return (*tuple(actions.values())[:most], ""), Outcome.ANSWERED, ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".")

@@ -1,0 +1,116 @@
+"""How probable each standing candidate is as the right one: by likeness alone, or as a model says."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from action_selector import asking
+from action_selector.likeness import Sentences, likeness
+from norm_core.engines.call import Limit
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.reply import Card, Scores
+from norm_core.outcome import Outcome
+from norm_core.record import record
+
+# A cosine of 0.1 more makes a candidate about e times as likely.
+_SCALE = 0.1
+
+
+class Asks(Protocol):
+    """The part of an engine that scores options."""
+
+    @property
+    def card(self) -> Card: ...
+
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], limit: Limit | None = None) -> list[Scores]: ...
+
+
+@record
+class Evidence:
+    """What candidates are compared with by likeness alone; nothing here was fitted."""
+
+    scene: str = ""
+    others_do: tuple[str, ...] = ()
+    advised: tuple[str, ...] = ()
+    advised_against: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.scene or self.others_do or self.advised or self.advised_against)
+
+
+@record
+class Judged:
+    """Probabilities in the order of the options; none unless answered."""
+
+    probabilities: tuple[float, ...] = ()
+    outcome: Outcome = Outcome.ANSWERED
+    reason: str = ""
+    scores: Scores | None = None
+
+
+def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> tuple[float, ...]:
+    """Near the scene and to what is advised, far from what others do; every term weighs the same.
+
+    None of the above has no meaning to compare: it gets all where it stands alone, and nothing beside others.
+    """
+    real = [action.strip() != "" for action in actions]
+    if not any(real):
+        return tuple(1.0 / len(actions) for _ in actions)
+    towards = [texts for texts in ((evidence.scene,) if evidence.scene else (), evidence.advised) if texts]
+    away = [texts for texts in (evidence.others_do, evidence.advised_against) if texts]
+    worth = np.zeros(len(actions))
+    for texts in towards:
+        worth += likeness(sentences, actions, texts).max(axis=1)
+    for texts in away:
+        worth -= likeness(sentences, actions, texts).max(axis=1)
+    powers = np.where(real, np.exp((worth - worth[real].max()) / _SCALE), 0.0)
+    return tuple(float(power) for power in powers / powers.sum())
+
+
+def by_engine(engine: Asks, prefix: Prompt, question: Question, limit: Limit, orders: int) -> Judged:
+    """A model's probabilities, with the options asked in several orders and averaged against its liking of places.
+
+    The orders are rotations, evenly spaced: with as many of them as options, each stands once in every place.
+    """
+    options = question.options
+    different = tuple(dict.fromkeys(options))
+    count = len(different)
+    turns = [round(turn * count / min(orders, count)) for turn in range(min(orders, count))]
+    asked = [Question(parts=question.parts, options=different[turn:] + different[:turn]) for turn in turns]
+    replies = engine.ask_many(prefix, asked, limit)
+    failed = next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
+    answered = [(turn, reply) for turn, reply in zip(turns, replies, strict=True) if reply.probabilities]
+    if failed and not (failed.outcome is Outcome.TIMED_OUT and answered):
+        return Judged(outcome=failed.outcome, reason=failed.reason, scores=failed)
+    # Out of time with some orders answered: their mean is what is known.
+    mean = np.zeros(count)
+    for turn, reply in answered:
+        mean += np.roll(np.array(reply.probabilities), turn) / len(answered)
+    share = {option: float(value) / options.count(option) for option, value in zip(different, mean, strict=True)}
+    return Judged(probabilities=tuple(share[option] for option in options), scores=replies[0])
+
+
+def yes_by_engine(
+    engine: Asks, prefix: Prompt, actions: Mapping[int, str], ask: str, limit: Limit
+) -> tuple[dict[int, float], Scores | None]:
+    """The probability of yes for each action, both orders averaged; those that got no answer are left out."""
+    places = list(actions)
+    questions = [question for place in places for question in asking.yes_or_no(actions[place], ask)]
+    replies = engine.ask_many(prefix, questions, limit) if questions else []
+    yes: dict[int, float] = {}
+    for number, place in enumerate(places):
+        first, second = replies[2 * number], replies[2 * number + 1]
+        if first.probabilities and second.probabilities:
+            yes[place] = (first.probabilities[0] + second.probabilities[1]) / 2
+    return yes, next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
+
+
+def likeliest(probabilities: Mapping[int, float], texts: Mapping[int, str]) -> int:
+    """The index of the most probable; among equals a digest of the words decides, so that no place is favoured."""
+    highest = max(probabilities.values())
+    equals = [index for index, value in probabilities.items() if math.isclose(value, highest, abs_tol=1e-9)]
+    return min(equals, key=lambda index: (hashlib.sha256(texts[index].encode("utf-8", "replace")).digest(), index))

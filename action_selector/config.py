@@ -1,0 +1,54 @@
+"""What a robot team may set about the selector."""
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from action_selector.abstain import WhenUnsure
+from action_selector.norms import DEFAULT_ORDER
+from norm_core.config import Config
+from norm_core.decision import Norm
+
+
+class SelectorConfig(Config):
+    when_unsure: WhenUnsure = Field(
+        default=WhenUnsure.ASK_HUMAN,
+        description="where several could be right: ask_human, do_nothing or best_effort",
+    )
+    coverage: float = Field(
+        default=0.6, gt=0, le=1, description="probability that the candidates which could be right hold together"
+    )
+    veto_others: bool = Field(default=True, description="whether what another is already doing falls")
+    match_least: float = Field(
+        default=0.35, ge=-1, le=1, description="cosine from which a candidate is another's action"
+    )
+    rule_least: float = Field(
+        default=0.5, ge=-1, le=1, description="cosine from which a house rule speaks of a situation or candidate"
+    )
+    ask_viewpoint: bool = Field(default=True, description="whether a model is asked what can be done from here")
+    possible_least: float = Field(
+        default=0.2, ge=0, le=1, description="a model's probability below which a candidate cannot be done from here"
+    )
+    orders: int = Field(default=4, ge=1, le=64, description="orders in which a model is asked the options")
+    precedents: int = Field(default=5, ge=0, le=50, description="precedents shown")
+    precedent_least: float = Field(
+        default=0.4, ge=-1, le=1, description="cosine from which a precedent is like the scene"
+    )
+    norm_order: tuple[Norm, ...] = Field(
+        default=DEFAULT_ORDER, description="norm categories, those that give way last first"
+    )
+    style: Literal["default", "egoplan", "exclusion"] = Field(default="default", description="how a model is asked")
+    max_frame_age_s: float = Field(default=3.0, gt=0, le=600, description="older frames are not decided upon")
+    reserve_ms: float = Field(
+        default=50.0, ge=0, le=10_000, description="time before the deadline that a model does not get"
+    )
+    fall_back: bool = Field(
+        default=True, description="whether likeness decides where the model fails or runs out of time"
+    )
+
+    @field_validator("norm_order")
+    @classmethod
+    def _each_once(cls, order: tuple[Norm, ...]) -> tuple[Norm, ...]:
+        if sorted(order) != sorted(Norm):
+            raise ValueError(f"it names each of {', '.join(Norm)} once")
+        return order

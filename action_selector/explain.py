@@ -1,0 +1,34 @@
+"""One line that tells a person what is recommended and why, or why nothing is."""
+
+from collections.abc import Mapping, Sequence
+
+from action_selector.veto import Fallen
+
+_LONGEST = 300
+
+
+def chosen(action: str, reason: str, fallen: Mapping[int, Fallen], texts: Mapping[int, str]) -> str:
+    """What is recommended, the reason, and the most telling of what fell."""
+    what = one_line(action, 140).rstrip(".") if action.strip() else "None of what was offered"
+    because = f": {one_line(reason, 110).rstrip('.')}" if reason.strip() else ""
+    told = next((f" (not “{one_line(texts[index], 50)}”: {fall.reason})" for index, fall in fallen.items()), "")
+    return one_line(f"{what}{because}.{told}", _LONGEST)
+
+
+def unsure(actions: Sequence[str], advice: str) -> str:
+    """Which candidates could be right, and what is done about it."""
+    shown = " or ".join(f"“{one_line(action, 60) or 'none of them'}”" for action in actions[:3])
+    more = f" or {len(actions) - 3} more" if len(actions) > 3 else ""
+    return one_line(f"{advice}: {shown}{more} could be right.", _LONGEST)
+
+
+def nothing_stands(fallen: Mapping[int, Fallen], texts: Mapping[int, str]) -> str:
+    """Why every candidate fell."""
+    told = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(fallen.items())[:3])
+    return one_line(f"No candidate stands: {told}.", _LONGEST)
+
+
+def one_line(text: str, longest: int) -> str:
+    """Text without line breaks, cut at longest."""
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

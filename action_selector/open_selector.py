@@ -1,0 +1,43 @@
+"""A selector from the files that a robot's team keeps."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from action_selector.candidates import SkillCatalogue
+from action_selector.config import SelectorConfig
+from action_selector.house_rules import HouseRules
+from action_selector.likeness import Sentences
+from action_selector.model import Model
+from action_selector.precedents import PrecedentError, PrecedentIndex
+from action_selector.selector import Selector
+
+
+class SelectorFiles(SelectorConfig):
+    """The selector's settings and where its files lie; an empty path is none."""
+
+    skills: str = Field(default="", description="YAML catalogue of the robot's skills; empty for none")
+    house_rules: str = Field(default="", description="YAML file of house rules; empty for none")
+    precedents_index: str = Field(default="", description="folder that `tactful norms index` wrote; empty for none")
+
+
+def open_selector(
+    files: SelectorFiles, sentences: Sentences, weights_sha256: str = "", engine: Model | None = None
+) -> Selector:
+    """Reads every file, or raises a ConfigError or PrecedentError that names the first that cannot be used."""
+    catalogue, rules, index = (_path(path) for path in (files.skills, files.house_rules, files.precedents_index))
+    precedents = PrecedentIndex.load(index) if index else None
+    if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
+        raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
+    return Selector(
+        sentences,
+        files,
+        engine=engine,
+        catalogue=SkillCatalogue.read(catalogue) if catalogue else None,
+        rules=HouseRules.read(rules) if rules else None,
+        precedents=precedents,
+    )
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None

@@ -1,0 +1,58 @@
+"""Queries of an episode as requests, and decisions as answers to them."""
+
+from action_selector.request import Request
+from norm_core.decision import Decision
+from norm_core.engines.prompt import Image
+from norm_core.episode import Answer, Query
+from norm_core.outcome import Outcome
+from norm_core.window import Window
+
+# Which part of a decision answers a task.
+ACTION_TASKS = ("eas", "action")
+JUSTIFICATION_TASK = "justification"
+SENSIBLE_TASK = "sensible"
+TASKS = (*ACTION_TASKS, JUSTIFICATION_TASK, SENSIBLE_TASK)
+
+
+def request_of(
+    query: Query, window: Window | None = None, *, images: tuple[Image, ...] = (), source: str = ""
+) -> Request:
+    """The request that a query makes; options are actions, whichever part of the decision is wanted."""
+    return Request(
+        query_id=query.query_id,
+        candidates=query.options,
+        justifications=query.justifications,
+        question=query.question,
+        style=query.style or "default",
+        others=query.others if query.others_given else None,
+        viewpoint=query.viewpoint if query.viewpoint_given else None,
+        source=source,
+        window=window,
+        images=images,
+    )
+
+
+def answer_of(decision: Decision, query: Query) -> Answer:
+    """What the decision says to the query's task; for sensible, also where it chose nothing."""
+    outcome, chosen = decision.outcome, _chosen(decision, query.task)
+    if query.task == JUSTIFICATION_TASK and outcome is Outcome.ANSWERED and not chosen:
+        outcome = Outcome.INVALID
+    answered = outcome is Outcome.ANSWERED
+    return Answer(
+        stamp_ns=decision.stamp_ns,
+        query_id=query.query_id,
+        episode_id=query.episode_id,
+        task=query.task,
+        outcome=outcome,
+        chosen=chosen if answered else (),
+        probabilities=tuple(one.probability for one in decision.candidates) if query.task in ACTION_TASKS else (),
+        reason="" if answered else decision.explanation or "no justifications were offered",
+        provenance=decision.provenance,
+    )
+
+
+def _chosen(decision: Decision, task: str) -> tuple[int, ...]:
+    if task == SENSIBLE_TASK:
+        return decision.sensible
+    index = decision.justification_index if task == JUSTIFICATION_TASK else decision.chosen_index
+    return (index,) if index >= 0 else ()

@@ -1,0 +1,62 @@
+"""What the selector is asked, and the bounds of what it takes; all of its text is untrusted."""
+
+from norm_core.decision import OtherAgent, Viewpoint
+from norm_core.engines.prompt import Image
+from norm_core.record import record
+from norm_core.window import Window
+
+MOST_CANDIDATES = 64
+LONGEST_CHARACTERS = 20_000
+
+
+class UnusableError(ValueError):
+    """A request that no answer can be given to; its message says what to ask instead."""
+
+
+@record
+class Request:
+    """One question. None for others or viewpoint means they are to be observed; an empty option is none of the above.
+
+    facts are what the asker vouches for, as "hands_free", and source is where the scene comes from: precedents of
+    the same source are never shown. images are pictures beside the window's frames, as a suite's.
+    """
+
+    query_id: str
+    candidates: tuple[str, ...] = ()
+    justifications: tuple[str, ...] = ()
+    situation: str = ""
+    question: str = ""
+    style: str = "default"
+    others: tuple[OtherAgent, ...] | None = None
+    viewpoint: Viewpoint | None = None
+    facts: tuple[str, ...] = ()
+    source: str = ""
+    window: Window | None = None
+    images: tuple[Image, ...] = ()
+
+
+def check(request: Request, *, now_ns: int, deadline_ns: int | None, max_frame_age_ns: int, needs_frames: bool) -> None:
+    """Raises where the request cannot be answered; frames are needed where somebody has yet to look at the scene."""
+    if deadline_ns is not None and deadline_ns <= now_ns:
+        raise UnusableError("the deadline had already passed when the question came: ask with a later one")
+    if len(request.candidates) > MOST_CANDIDATES:
+        raise UnusableError(f"{len(request.candidates)} candidates were given: offer at most {MOST_CANDIDATES}")
+    for name, options in (("candidates", request.candidates), ("justifications", request.justifications)):
+        if sum(not option.strip() for option in options) > 1:
+            raise UnusableError(f"{name}: two of them are empty, and one empty one means none of the above")
+    longest = max((len(text) for text in (*request.candidates, request.situation)), default=0)
+    if longest > LONGEST_CHARACTERS:
+        raise UnusableError(f"a text of {longest} characters was given: at most {LONGEST_CHARACTERS} are read")
+    if (needs_frames and not request.images) or (request.window is not None and request.window.frames):
+        _check_frames(request.window, now_ns, max_frame_age_ns)
+
+
+def _check_frames(window: Window | None, now_ns: int, max_age_ns: int) -> None:
+    if window is None or not window.frames:
+        raise UnusableError("there is no frame yet: start the camera, or tell who is there and what they do")
+    age_ns = now_ns - window.frames[-1].stamp_ns
+    if age_ns > max_age_ns:
+        raise UnusableError(
+            f"the newest frame is {age_ns / 1e9:.1f} s old and may be at most {max_age_ns / 1e9:.1f} s: "
+            "see whether the camera still sends"
+        )

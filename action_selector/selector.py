@@ -1,0 +1,182 @@
+"""What should be done next, from where the robot stands: one question in, one decision out."""
+
+from dataclasses import replace
+
+from action_selector import asking, house_rules, veto
+from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
+from action_selector.choose import Evidence
+from action_selector.config import SelectorConfig
+from action_selector.judge import Case, Judge
+from action_selector.likeness import Sentences
+from action_selector.model import Model
+from action_selector.observe import Observation, from_engine, given, said_of
+from action_selector.precedents import Precedent, PrecedentIndex
+from action_selector.request import Request, UnusableError, check
+from action_selector.stages import Stages, Told
+from action_selector.verdict import Verdict
+from norm_core import __version__
+from norm_core.decision import Decision, Duplicable
+from norm_core.engines.call import Limit
+from norm_core.engines.fault import EngineError, PastDeadlineError
+from norm_core.engines.prompt import Prompt
+from norm_core.outcome import Outcome
+from norm_core.time import NS_PER_MS, s_to_ns
+
+
+class Selector:
+    """Decides by likeness alone, or with a model; each question by itself, so that no other changes its answer."""
+
+    def __init__(
+        self,
+        sentences: Sentences,
+        config: SelectorConfig | None = None,
+        *,
+        engine: Model | None = None,
+        catalogue: SkillCatalogue | None = None,
+        rules: house_rules.HouseRules | None = None,
+        precedents: PrecedentIndex | None = None,
+    ) -> None:
+        self.config = config or SelectorConfig()
+        self._config_sha256 = self.config.sha256()
+        self._sentences, self._engine = sentences, engine
+        self._judge = Judge(sentences, self.config, engine)
+        self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
+
+    def select(self, request: Request, limit: Limit, told: Told | None = None) -> Decision:
+        """A decision, whatever is asked; told hears the name of each step as it begins."""
+        stages = Stages(limit, told)
+        verdict = Verdict(outcome=Outcome.FAILED)
+        try:
+            verdict = self._decide(request, limit, stages)
+            limit.check()
+        except UnusableError as fault:
+            verdict = Verdict(outcome=Outcome.INVALID, explanation=str(fault))
+        except PastDeadlineError as fault:
+            verdict = replace(verdict, outcome=Outcome.TIMED_OUT, explanation=str(fault)).without_choice()
+        except EngineError as fault:
+            verdict = Verdict(outcome=fault.outcome, explanation=str(fault))
+        decided_ns = limit.clock.now_ns()
+        return verdict.decision(
+            request,
+            decided_ns=decided_ns,
+            deadline_ns=-1 if limit.deadline_ns is None else limit.deadline_ns,
+            card=self._engine.card if self._engine and verdict.scores else None,
+            latency=stages.end(decided_ns),
+            config_sha256=self._config_sha256,
+            software_version=__version__,
+        )
+
+    def _decide(self, request: Request, limit: Limit, stages: Stages) -> Verdict:
+        config = self.config
+        stages.enter("observe")
+        check(
+            request,
+            now_ns=limit.clock.now_ns(),
+            deadline_ns=limit.deadline_ns,
+            max_frame_age_ns=s_to_ns(config.max_frame_age_s),
+            needs_frames=request.others is None,
+        )
+        if request.style not in asking.STYLES:
+            raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(asking.STYLES)}")
+        for_model = self._limit_of_model(limit)
+        observation = self._observe(request, for_model)
+        candidates = self._candidates(request, observation, for_model)
+        stages.enter("veto")
+        fallen = self._fallen(candidates, observation)
+        limit.check()
+        stages.enter("retrieve")
+        scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
+        rules = house_rules.applying(self._rules.rules, scene, self._sentences, config.rule_least)
+        precedents = self._retrieved(request, scene, len(rules))
+        limit.check()
+        stages.enter("choose")
+        case = Case(
+            request=request,
+            observation=observation,
+            candidates=candidates,
+            evidence=_evidence(scene, observation, rules, precedents),
+            prefix=self._prefix(request, observation, rules, precedents),
+            limit=for_model,
+        )
+        verdict = self._judge.chosen(case, fallen)
+        if verdict.chosen is not None:
+            stages.enter("justify")
+            verdict = self._judge.justified(case, verdict)
+        stages.enter("explain")
+        why = rules[0].why if rules else ""
+        return verdict.explained(observation, why)
+
+    def _limit_of_model(self, limit: Limit) -> Limit:
+        """The model's time ends early enough to answer with what is known without it."""
+        for_model = limit.renewed()
+        if limit.deadline_ns is not None:
+            for_model.deadline_ns = limit.deadline_ns - round(self.config.reserve_ms * NS_PER_MS)
+        return for_model
+
+    def _observe(self, request: Request, limit: Limit) -> Observation:
+        told = given(request.others, request.viewpoint)
+        engine = self._engine
+        if request.others is not None or engine is None or not engine.card.generates or engine.card.max_images == 0:
+            return told
+        seen = from_engine(engine, asking.observing(request, engine.card.max_images), limit)
+        return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
+
+    def _candidates(self, request: Request, observation: Observation, limit: Limit) -> tuple[Candidate, ...]:
+        options = request.candidates
+        if not options and self._catalogue is None and self._engine is not None and self._engine.card.generates:
+            prompt = asking.observing(request, self._engine.card.max_images, "propose_actions")
+            options, outcome, reason = propose(self._engine, prompt, limit)
+            if outcome is not Outcome.ANSWERED:
+                raise UnusableError(f"no candidates were given, and the model proposed none: {reason}")
+        found = of_request(options, self._catalogue, observation.viewpoint, request.facts)
+        if not found:
+            raise UnusableError("there are no candidates: give some, or load a skill catalogue")
+        return found
+
+    def _fallen(self, candidates: tuple[Candidate, ...], observation: Observation) -> dict[int, veto.Fallen]:
+        config = self.config
+        actions = [candidate.action for candidate in candidates]
+        forbidden = house_rules.forbidden(actions, self._rules.hard, self._sentences, config.rule_least)
+        fallen = veto.of_hard_rules(forbidden) | veto.of_orders(candidates)
+        fallen = veto.of_preconditions(candidates) | fallen
+        if config.veto_others:
+            # Of all of them: a candidate that falls for another reason still takes up the other whose action it is.
+            fallen = veto.of_others(candidates, observation, self._sentences, config.match_least) | fallen
+        return dict(sorted(fallen.items()))
+
+    def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:
+        """As many precedents as the rules of the house leave room for."""
+        room = max(0, self.config.precedents - rules)
+        if self._precedents is None or not room:
+            return []
+        found = self._precedents.query(scene, self._sentences, not_of=request.source, count=room)
+        return [precedent for precedent, cosine in found if cosine >= self.config.precedent_least]
+
+    def _prefix(
+        self,
+        request: Request,
+        observation: Observation,
+        rules: tuple[house_rules.HouseRule, ...],
+        precedents: list[Precedent],
+    ) -> Prompt | None:
+        if self._engine is None:
+            return None
+        return asking.scene(request, observation, rules, precedents, self._engine.card.max_images)
+
+
+def _evidence(
+    scene: str,
+    observation: Observation,
+    rules: tuple[house_rules.HouseRule, ...],
+    precedents: list[Precedent],
+) -> Evidence:
+    """The rules of the house alone where any applies, else the precedents: they outrank what was found elsewhere."""
+    advised = [rule.do for rule in rules if rule.do] if rules else [one.action for one in precedents if one.action]
+    return Evidence(
+        scene=scene,
+        others_do=tuple(
+            said_of(other) for other in observation.others if said_of(other) and other.duplicable is not Duplicable.YES
+        ),
+        advised=tuple(advised),
+        advised_against=tuple(rule.dont for rule in rules if rule.dont),
+    )

@@ -1,0 +1,148 @@
+"""EgoGapBench's text through the selector, with the controls that say what a figure is worth.
+
+python benchmarks/selector/egogapbench.py [--data FOLDER] [--fitted] [--ablations] [--json]
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from action_selector.abstain import WhenUnsure
+from action_selector.config import SelectorConfig
+from action_selector.queries import answer_of, request_of
+from action_selector.selector import Selector
+from norm_core.decision import Duplicable, OtherAgent
+from norm_core.engines.call import Limit
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.episode import Answer
+from norm_core.outcome import Outcome
+from norm_core.time import ReplayClock
+from sim_replays.suites import egogapbench as suite
+from sim_replays.suites import wording
+from sim_replays.suites.egogapbench import Item, Label, Scorecard, Setting
+from sim_replays.suites.table import resampled
+
+ROOT = Path(__file__).resolve().parents[2]
+SWAPS = 5
+BEST_EFFORT = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
+COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage")
+
+Seen = Callable[[OtherAgent], OtherAgent]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
+    )
+    parser.add_argument("--fitted", action="store_true", help="also the wording-only model, fitted on labels")
+    parser.add_argument("--ablations", action="store_true", help="also without each step, and other wordings")
+    parser.add_argument("--json", action="store_true", help="print JSON alone")
+    options = parser.parse_args()
+    items, labels = suite.read(options.data)
+    encoder = SentenceEncoder(remembered=100_000)
+    began_s = time.perf_counter()
+    bench = Bench(items, labels, encoder)
+    rows = {"blind": bench.run(Setting.BLIND), "captions": bench.run(Setting.CAPTIONS)}
+    rows["others given"] = bench.run(Setting.OTHERS)
+    swaps = [bench.run(Setting.SWAPPED, others=suite.swapped(items, seed)) for seed in range(SWAPS)]
+    rows |= {f"swapped, seed {seed}": card for seed, card in enumerate(swaps)}
+    rows["others and captions given"] = bench.run(Setting.OTHERS_CAPTIONS)
+    if options.fitted:
+        rows["FITTED: wording alone"] = bench.fitted()
+    if options.ablations:
+        rows |= bench.ablations()
+    headline = bench.difference(rows["others given"], swaps)
+    took_s = time.perf_counter() - began_s
+    if options.json:
+        shares = {name: {column: vars_of(card, column) for column in COLUMNS} for name, card in rows.items()}
+        print(json.dumps({"items": len(items), "rows": shares, "others_minus_swapped": headline, "took_s": took_s}))
+        return 0
+    print(f"EgoGapBench, {len(items)} items of {len({item.image for item in items})} images, text alone, in percent")
+    print("| setting | " + " | ".join(COLUMNS) + " | unanswered |\n|---|" + "---|" * (len(COLUMNS) + 1))
+    for name, card in rows.items():
+        print(f"| {name} | " + " | ".join(str(getattr(card, column)) for column in COLUMNS) + f" | {card.unanswered} |")
+    mean, low, high = headline
+    print(f"\nothers given minus swapped (mean of {SWAPS}): {mean:.1f} [{low:.1f}, {high:.1f}] points; nothing fitted")
+    print(f"{took_s:.1f} s for {bench.asked} decisions", file=sys.stderr)
+    return 0
+
+
+class Bench:
+    """Runs the items through one selector, each alone."""
+
+    def __init__(self, items: Sequence[Item], labels: Sequence[Label], encoder: SentenceEncoder) -> None:
+        self.items, self.labels, self.encoder = items, labels, encoder
+        self.asked = 0
+
+    def run(
+        self,
+        setting: Setting,
+        config: SelectorConfig = BEST_EFFORT,
+        *,
+        others: dict[str, tuple[OtherAgent, ...]] | None = None,
+        as_seen: Seen = lambda other: other,
+    ) -> Scorecard:
+        selector = Selector(self.encoder, config)
+        answers = {}
+        for item in self.items:
+            query = suite.query(item, setting, (others or {}).get(item.image, ()))
+            query = replace(query, others=tuple(map(as_seen, query.others)))
+            answers[item.uid] = answer_of(selector.select(request_of(query), Limit(ReplayClock())), query)
+            self.asked += 1
+        return suite.score(self.labels, answers)
+
+    def fitted(self) -> Scorecard:
+        picked = wording.predict(self.items, self.labels, self.encoder)
+        answers = {
+            uid: Answer(
+                stamp_ns=0, query_id=uid, episode_id=uid, task=suite.TASK, outcome=Outcome.ANSWERED, chosen=(place,)
+            )
+            for uid, place in picked.items()
+        }
+        return suite.score(self.labels, answers)
+
+    def ablations(self) -> dict[str, Scorecard]:
+        """What each step adds, and what other ways to say what others do would have given."""
+        no_veto = BEST_EFFORT.model_copy(update={"veto_others": False})
+        everyone = BEST_EFFORT.model_copy(update={"match_least": -1.0})
+        unlike: Seen = lambda other: replace(other, duplicable=Duplicable.YES)  # noqa: E731
+        return {
+            "no veto: least like the others": self.run(Setting.OTHERS, no_veto),
+            "veto without a least cosine": self.run(Setting.OTHERS, everyone),
+            "others known, neither vetoed nor avoided": self.run(Setting.OTHERS, as_seen=unlike),
+            "captions and others, no veto": self.run(Setting.OTHERS_CAPTIONS, no_veto),
+            "asking a person where unsure (unanswered is wrong)": self.run(Setting.OTHERS, SelectorConfig()),
+            "said as doing alone": self.run(Setting.OTHERS, as_seen=lambda other: replace(other, role="")),
+            "said as role, appearance, doing": self.run(
+                Setting.OTHERS, as_seen=lambda other: replace(other, doing=f"{other.appearance}, {other.doing}")
+            ),
+            "said as a sentence": self.run(
+                Setting.OTHERS,
+                as_seen=lambda other: replace(other, role="", doing=f"The {other.role} is {other.doing}."),
+            ),
+        }
+
+    def difference(self, given: Scorecard, swaps: Sequence[Scorecard]) -> tuple[float, float, float]:
+        """Others given minus the mean of the swaps, item by item, with its 95 % interval over images."""
+        gains = [
+            float(given.right[label.uid]) - sum(card.right[label.uid] for card in swaps) / len(swaps)
+            for label in self.labels
+        ]
+        low, high = np.percentile(resampled(gains, [label.image for label in self.labels]), [2.5, 97.5])
+        return 100 * sum(gains) / len(gains), 100 * float(low), 100 * float(high)
+
+
+def vars_of(card: Scorecard, column: str) -> dict[str, float]:
+    found = getattr(card, column)
+    return {"percent": found.percent, "low": found.low, "high": found.high, "count": found.count}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""EgoNormia's robot set (11 items) through the selector, without a language model, and EgoGapBench's transform of it.
+
+python benchmarks/selector/egonormia.py [--data FILE] [--seeds N]
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean
+
+from action_selector.abstain import WhenUnsure
+from action_selector.config import SelectorConfig
+from action_selector.norms import inferred
+from action_selector.precedents import PrecedentIndex
+from action_selector.queries import answer_of, request_of
+from action_selector.selector import Selector
+from norm_core.decision import Norm, OtherAgent
+from norm_core.engines.call import Limit
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.time import ReplayClock
+from sim_replays.suites import egonormia as suite
+from sim_replays.suites.egonormia import Fifth, Item, Label, Scorecard, Setting
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
+TASKS = ("action", "justification", "sensible")
+COLUMNS = ("both", "action", "justification", "sensible", "picked_fifth")
+
+Others = Callable[[Item], Sequence[OtherAgent]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data/egonormia/ood_robot.json")
+    parser.add_argument("--seeds", type=int, default=20, help="shuffles of the options, averaged")
+    options = parser.parse_args()
+    encoder = SentenceEncoder(remembered=20_000)
+    read = [suite.read(options.data, seed) for seed in range(options.seeds)]
+    rows = {
+        setting.value: [run(encoder, *one, setting) for one in read] for setting in (Setting.BLIND, Setting.PIPELINE)
+    }
+    rows["pipeline, precedents of other videos"] = [
+        run(encoder, *one, Setting.PIPELINE, PrecedentIndex.of(suite.precedents(*one), encoder)) for one in read
+    ]
+    for fifth in Fifth:
+        for veto in (True, False):
+            name = f"transform: fifth option {fifth}, others and veto {'on' if veto else 'off'}"
+            rows[name] = [transform(encoder, *one, fifth, veto) for one in read]
+    print(f"EgoNormia robot set, {len(read[0][0])} items, mean of {options.seeds} shuffles, in percent")
+    print("| setting | " + " | ".join(COLUMNS) + " |\n|---|" + "---|" * len(COLUMNS))
+    for name, cards in rows.items():
+        print(f"| {name} | " + " | ".join(f"{mean(getattr(c, k).percent for c in cards):.1f}" for k in COLUMNS) + " |")
+    hits = norm_hits(encoder, *read[0])
+    wanted = [norms for label in read[0][1] for norms in label.norms.values() if norms]
+    chance, constant = sum(map(len, wanted)) / 7, max(sum(norm in norms for norms in wanted) for norm in Norm)
+    print(f"\nnorms by likeness: the first category of {sum(hits)} of {len(hits)} actions is among the dataset's")
+    print(f"a category drawn at random: {chance:.1f}, always the commonest: {constant}")
+    return 0
+
+
+def run(
+    encoder: SentenceEncoder,
+    items: Sequence[Item],
+    labels: Sequence[Label],
+    setting: Setting,
+    precedents: PrecedentIndex | None = None,
+    *,
+    config: SelectorConfig = CONFIG,
+    others: Others = lambda item: (),
+    fifth_is_none: bool = True,
+) -> Scorecard:
+    selector = Selector(encoder, config, precedents=precedents)
+    answers = {}
+    for item in items:
+        for task in TASKS:
+            query = suite.query(item, setting, task, others(item))
+            decision = selector.select(request_of(query, source=item.source), Limit(ReplayClock()))
+            answers[query.query_id] = answer_of(decision, query)
+    return suite.score(items, labels, answers, fifth_is_none=fifth_is_none)
+
+
+def transform(
+    encoder: SentenceEncoder, items: Sequence[Item], labels: Sequence[Label], fifth: Fifth, veto: bool
+) -> Scorecard:
+    """What is seen in each frame stands for what others do, as EgoNormia's descriptions name no agents apart."""
+    config = CONFIG.model_copy(update={"veto_others": veto})
+
+    def seen(item: Item) -> list[OtherAgent]:
+        return [] if not veto else [OtherAgent(agent_id=f"frame-{n}", doing=line) for n, line in enumerate(item.seen)]
+
+    made = suite.transformed(items, fifth)
+    return run(encoder, made, labels, Setting.PIPELINE, config=config, others=seen, fifth_is_none=fifth is Fifth.NONE)
+
+
+def norm_hits(encoder: SentenceEncoder, items: Sequence[Item], labels: Sequence[Label]) -> list[bool]:
+    """Whether each action's likeliest category is one of the dataset's."""
+    hits = []
+    for item, label in zip(items, labels, strict=True):
+        guesses = inferred(encoder, item.actions, margin=0.0)
+        for place, guess in enumerate(guesses):
+            wanted = label.norms.get(item.action_order[place], ())
+            if item.actions[place] and wanted:
+                hits.append(guess[0] in wanted)
+    return hits
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""How long decisions take without a language model: a thousand items in a row, and live ones of words not met before.
+
+Beside each stands what the sentence encoder alone takes for it, in the same run: machines differ, ratios less.
+
+python benchmarks/selector/speed.py [--data FOLDER]
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from action_selector.abstain import WhenUnsure
+from action_selector.config import SelectorConfig
+from action_selector.queries import answer_of, request_of
+from action_selector.request import Request
+from action_selector.selector import Selector
+from norm_core.engines.call import Limit
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.time import WallClock
+from sim_replays.suites import egogapbench as suite
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
+LIVE = 150
+
+
+class Counted:
+    """The encoder, with how long it worked and how many sentences it had not met."""
+
+    def __init__(self) -> None:
+        self._encoder = SentenceEncoder()
+        self._encoder.encode(["What loads the model is no part of what is measured."])
+        self._met: set[str] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Counts anew."""
+        self.spent_s, self.new = 0.0, 0
+
+    def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        unmet = set(sentences) - self._met
+        self._met |= unmet
+        self.new += len(unmet)
+        began_s = time.perf_counter()
+        vectors = self._encoder.encode(sentences)
+        self.spent_s += time.perf_counter() - began_s
+        return vectors
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data/egogapbench")
+    options = parser.parse_args()
+    items, _ = suite.read(options.data)
+    thousand(items)
+    live(items)
+    return 0
+
+
+def thousand(items: list[suite.Item]) -> None:
+    queries = [suite.query(item, suite.Setting.OTHERS) for item in islice(cycle(items), 1000)]
+    encoder, clock = Counted(), WallClock()
+    selector = Selector(encoder, CONFIG)
+    began_s, used_s = time.perf_counter(), time.process_time()
+    for query in queries:
+        answer_of(selector.select(request_of(query), Limit(clock)), query)
+    wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - used_s
+    print(f"1,000 items: {wall_s:.1f} s, {cpu_s:.1f} s of one core; {encoder.spent_s / wall_s:.0%} in the encoder")
+    print(f"for {encoder.new} sentences not met before, {1000 * encoder.spent_s / encoder.new:.2f} ms each")
+
+
+def live(items: list[suite.Item]) -> None:
+    """Five candidates no sentence of which was met before, with two others, a situation and two reasons."""
+    texts = sorted({option for item in items for option in item.options})
+    scenes = {item.image: item for item in items}
+    encoder, clock = Counted(), WallClock()
+    selector = Selector(encoder, CONFIG)
+    selector.select(Request(query_id="warm", candidates=("Wave.", "Bow."), others=()), Limit(clock))
+    took_ms, used_ms, encoding_ms, new = [], [], [], 0
+    for number, item in enumerate(islice(scenes.values(), LIVE)):
+        request = Request(
+            query_id=item.uid,
+            candidates=tuple(texts[5 * number : 5 * number + 5]),
+            justifications=(f"It is expected at {number} o'clock.", f"It helps {number} people."),
+            situation=" ".join(item.captions[:2]),
+            others=item.others,
+        )
+        encoder.begin()
+        began_ns, used_ns = time.perf_counter_ns(), time.process_time_ns()
+        selector.select(request, Limit(clock))
+        took_ms.append((time.perf_counter_ns() - began_ns) / 1e6)
+        used_ms.append((time.process_time_ns() - used_ns) / 1e6)
+        encoding_ms.append(1000 * encoder.spent_s)
+        new += encoder.new
+    for name, values in (("wall", took_ms), ("of one core", used_ms), ("wall, the encoder alone", encoding_ms)):
+        p95 = statistics.quantiles(values, n=20)[18]
+        print(f"a live decision among five, {name}: median {statistics.median(values):.1f} ms, p95 {p95:.1f} ms")
+    print(f"{new / LIVE:.1f} sentences not met before in each")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

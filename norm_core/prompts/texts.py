@@ -1,0 +1,22 @@
+"""A task's words from its file."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+
+from norm_core.config import Config, load
+
+
+class PromptFile(Config):
+    """One file; the texts are looked up by name by the module that asks."""
+
+    version: str = Field(pattern=r"^[a-z_]+-\d+$")
+    texts: Mapping[str, str]
+
+
+@cache
+def prompt_file(task: str) -> PromptFile:
+    """The words of a task, as select_action."""
+    return load(PromptFile, Path(__file__).parent / f"{task}.yaml")

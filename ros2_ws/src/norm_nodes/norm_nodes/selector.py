@@ -1,0 +1,267 @@
+"""Recommends the robot's next action to whoever asks, by action or by query. Advice: it never actuates."""
+
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import Any
+
+from norm_interfaces.action import SelectAction
+from pydantic import Field
+from rclpy.action import CancelResponse, GoalResponse
+from rclpy.task import Future
+from std_msgs.msg import String
+
+from action_selector.open_selector import SelectorFiles, open_selector
+from action_selector.queries import TASKS, answer_of, request_of
+from action_selector.request import Request
+from norm_core.config import ConfigError
+from norm_core.decision import Decision, OtherAgent, Viewpoint
+from norm_core.engines.call import Limit
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.episode import Answer, Query
+from norm_core.error import TactfulError
+from norm_core.frame import Frame
+from norm_core.jsonl import to_json
+from norm_core.messages import MessageError
+from norm_core.outcome import Outcome
+from norm_core.queue import BoundedQueue, Policy
+from norm_core.speech import Utterance
+from norm_core.status import Health
+from norm_core.time import Clock, ReplayClock, s_to_ns
+from norm_core.window import Window, gather
+from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
+from norm_nodes.endpoint import EVENTS
+from norm_nodes.norm_node import NormNode
+
+WAITING, KEPT_FRAMES, KEPT_UTTERANCES = 8, 256, 256
+WAIT_S = 0.2
+INTENT_TYPES = ("hri_msgs/msg/Intent", "hri_actions_msgs/msg/Intent")
+
+
+class SelectorNodeConfig(SelectorFiles):
+    window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past is looked at")
+    longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is -1")
+    intent: bool = Field(default=False, description="whether decisions also go out as REP-155 intents")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A question, how long it may take, who hears of its steps, and who gets the decision."""
+
+    request: Request
+    limit: Limit
+    told: Callable[[str], None]
+    done: Callable[[Decision], None]
+
+
+class SelectorNode(NormNode[SelectorNodeConfig]):
+    """Answers SelectAction goals and queries from a thread of its own; callbacks only queue and await."""
+
+    config_model = SelectorNodeConfig
+
+    def __init__(self) -> None:
+        super().__init__("selector")
+        self._active = False
+
+    def open(self) -> None:
+        config = self.config
+        try:
+            encoder = SentenceEncoder()
+            self._selector = open_selector(config, encoder, encoder.weights_sha256)
+        except TactfulError as error:
+            raise ConfigError(f"selector: {error}") from error
+        self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
+        self._utterances: deque[Utterance] = deque(maxlen=KEPT_UTTERANCES)
+        self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, Policy.REFUSE)
+        self._limits: dict[bytes, Limit] = {}
+        self._decisions = self.offer(Decision, "decisions", EVENTS, "every decision, whoever asked")
+        self._answers = self.offer(Answer, "answers", EVENTS, "what decisions say to queries")
+        self._mirror = self.offer(String, "decisions_json", EVENTS, "every decision as one line of JSON")
+        self._intents = self._offer_intents() if config.intent else None
+        self.listen(Frame, "frames", self._take(Frame, self._frames), EVENTS, "kept frames")
+        self.listen(Utterance, "utterances", self._take(Utterance, self._utterances), EVENTS, "who said what")
+        self.listen(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about actions")
+        self.act(
+            SelectAction,
+            "select_action",
+            self._execute,
+            "recommends one of the candidates; advice only",
+            accept=self._accept,
+            cancel=self._cancel,
+        )
+        self._worker = Thread(target=self._work, name="selector", daemon=True)
+        self._worker.start()
+
+    def start(self) -> None:
+        self._active = True
+
+    def stop(self) -> None:
+        self._active = False
+
+    def close(self) -> None:
+        self._jobs.close()
+        for limit in list(self._limits.values()):
+            limit.cancel()
+        self._worker.join(timeout=self.config.longest_s)
+
+    def _accept(self, goal: Any) -> GoalResponse:
+        if self._active:
+            return GoalResponse.ACCEPT
+        self.count("goals_refused_inactive")
+        return GoalResponse.REJECT
+
+    def _cancel(self, handle: Any) -> CancelResponse:
+        if limit := self._limits.get(bytes(handle.goal_id.uuid)):
+            limit.cancel()
+        return CancelResponse.ACCEPT
+
+    async def _execute(self, handle: Any) -> Any:
+        goal, key = handle.request, bytes(handle.goal_id.uuid)
+        now_ns = self.clock.now_ns()
+        deadline_ns = goal.deadline_ns if goal.deadline_ns != -1 else now_ns + s_to_ns(self.config.longest_s)
+        limit = self._limits[key] = Limit(self.clock, deadline_ns)
+        future: Future = Future(executor=self.executor)
+
+        def told(step: str) -> None:
+            feedback = SelectAction.Feedback(step=step, remaining_ns=deadline_ns - self.clock.now_ns())
+            self._later(lambda: handle.publish_feedback(feedback))
+
+        try:
+            request = _request_of_goal(goal, key.hex(), self._window(now_ns, now_ns))
+            # The future is set within the executor: set from the worker, it would wake nobody.
+            job = _Job(request, limit, told, lambda decision: self._later(lambda: future.set_result(decision)))
+            decision = await future if self._jobs.put(job) else self._refused(request, limit)
+        except MessageError as error:
+            decision = _unusable(key.hex(), now_ns, deadline_ns, str(error))
+        finally:
+            del self._limits[key]
+        self._publish(decision)
+        if handle.is_cancel_requested:
+            handle.canceled()
+        else:
+            handle.succeed()
+        return SelectAction.Result(decision=to_ros(decision))
+
+    def _on_query(self, message: Any) -> None:
+        try:
+            query = from_ros(Query, message)
+        except MessageError as error:
+            self.count("queries_refused")
+            self.trouble("queries", Health.DEGRADED, str(error))
+            return
+        if not self._active or query.task not in TASKS:
+            return
+        # Without a deadline time stands still at the query's stamp, so that a replay decides as the robot did.
+        live = query.deadline_ns != -1
+        clock: Clock = self.clock if live else ReplayClock(query.stamp_ns)
+        limit = Limit(clock, query.deadline_ns if live else None)
+        request = request_of(query, self._window(query.stamp_ns, clock.now_ns()), source=query.episode_id)
+
+        def done(decision: Decision) -> None:
+            self._later(lambda: self._answer(decision, query))
+
+        if not self._jobs.put(_Job(request, limit, lambda step: None, done)):
+            self._answer(self._refused(request, limit), query)
+
+    def _answer(self, decision: Decision, query: Query) -> None:
+        self._publish(decision)
+        self._answers.publish(to_ros(answer_of(decision, query)))
+
+    def _work(self) -> None:
+        # The encoder loads with its first sentence, and on a busy machine that takes seconds.
+        self.trouble("encoder", Health.DEGRADED, "the sentence encoder is being loaded: the first answer waits for it")
+        warming = Request(query_id="warming", candidates=("Wave.", "Bow."), others=())
+        self._decided(_Job(warming, Limit(self.clock), lambda step: None, lambda decision: None))
+        self.mended("encoder")
+        self.get_logger().info("the sentence encoder is ready")
+        while not self._jobs.is_drained():
+            if job := self._jobs.get(timeout_s=WAIT_S):
+                job.done(self._decided(job))
+
+    def _decided(self, job: _Job) -> Decision:
+        try:
+            return self._selector.select(job.request, job.limit, job.told)
+        except (RuntimeError, ValueError, MemoryError) as error:
+            self.count("decisions_failed")
+            self.trouble("selector", Health.DEGRADED, f"a decision failed: {type(error).__name__}: {error}")
+            decision = self._refused(job.request, job.limit)
+            return replace(decision, outcome=Outcome.FAILED, explanation=f"{type(error).__name__}: {error}")
+
+    def _refused(self, request: Request, limit: Limit) -> Decision:
+        deadline_ns = -1 if limit.deadline_ns is None else limit.deadline_ns
+        reason = f"{WAITING} questions wait already: ask less often"
+        return replace(_unusable(request.query_id, limit.clock.now_ns(), deadline_ns, reason), outcome=Outcome.FAILED)
+
+    def _publish(self, decision: Decision) -> None:
+        self.count(f"decisions_{decision.outcome}")
+        self._decisions.publish(to_ros(decision))
+        self._mirror.publish(String(data=to_json(decision)))
+        if self._intents and decision.outcome is Outcome.ANSWERED and decision.chosen:
+            self._intents.publish(self._intent(decision))
+
+    def _window(self, end_ns: int, now_ns: int) -> Window | None:
+        """What was seen and heard until end_ns; None where nothing was, so that it is not taken for a quiet scene."""
+        start_ns = min(end_ns, now_ns) - s_to_ns(self.config.window_s)
+        if not self._frames:
+            return None
+        # The newest frame is kept however old, so that the answer can say how old.
+        start_ns = min(start_ns, self._frames[-1].stamp_ns)
+        return gather(start_ns, end_ns + 1, self._frames, self._utterances)
+
+    def _take(self, record_type: type, into: deque[Any]) -> Callable[[Any], None]:
+        def take(message: Any) -> None:
+            try:
+                into.append(from_ros(record_type, message))
+            except MessageError as error:
+                self.count("messages_refused")
+                self.trouble("messages", Health.DEGRADED, str(error))
+
+        return take
+
+    def _later(self, step: Callable[[], None]) -> None:
+        """Runs step among the callbacks; nothing where the node is no longer spun."""
+        if self.executor is not None:
+            self.executor.create_task(step)
+
+    def _offer_intents(self) -> Any:
+        for type_name in INTENT_TYPES:
+            try:
+                return self.offer(message_class(type_name), "/intents", EVENTS, "decisions as REP-155 intents")
+            except TypeMissingError as error:
+                reason = str(error)
+        self.trouble("intents", Health.DEGRADED, f"no intents are published: {reason}")
+        return None
+
+    def _intent(self, decision: Decision) -> Any:
+        probability = decision.candidates[decision.chosen_index].probability
+        message = self._intents.msg_type()
+        message.intent, message.source, message.modality = "RECOMMENDED_ACTION", self.get_fully_qualified_name(), ""
+        message.data = json.dumps({"action": decision.chosen, "decision_id": decision.decision_id})
+        message.confidence, message.priority = probability, 0.0
+        return message
+
+
+def _request_of_goal(goal: Any, goal_id: str, window: Window | None) -> Request:
+    return Request(
+        query_id=goal.query_id or goal_id,
+        candidates=tuple(goal.candidates),
+        justifications=tuple(goal.justifications),
+        situation=goal.situation,
+        others=tuple(from_ros(OtherAgent, other) for other in goal.others) if goal.others_given else None,
+        viewpoint=from_ros(Viewpoint, goal.viewpoint) if goal.viewpoint_given else None,
+        window=window,
+    )
+
+
+def _unusable(query_id: str, now_ns: int, deadline_ns: int, reason: str) -> Decision:
+    return Decision(
+        stamp_ns=now_ns,
+        decision_id=f"{query_id}@{now_ns}",
+        query_id=query_id,
+        outcome=Outcome.INVALID,
+        explanation=reason,
+        deadline_ns=deadline_ns,
+        decided_ns=now_ns,
+    )

@@ -1,0 +1,10 @@
+from collections.abc import Iterator
+
+import pytest
+
+from norm_core.engines.sentences import SentenceEncoder
+
+
+@pytest.fixture(scope="session")
+def sentences() -> Iterator[SentenceEncoder]:
+    yield SentenceEncoder()

@@ -1,0 +1,52 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from action_selector.likeness import likeness, match
+from norm_core.engines.sentences import SentenceEncoder
+
+GAINS = st.integers(0, 5).flatmap(
+    lambda rows: st.integers(1, 4).flatmap(
+        lambda columns: st.lists(
+            st.lists(st.floats(-1, 1, width=32), min_size=columns, max_size=columns), min_size=rows, max_size=rows
+        )
+    )
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(GAINS, st.sampled_from([-1.0, 0.0, 0.35]))
+def test_matching_gains_as_much_as_trying_all(rows: list[list[float]], least: float) -> None:
+    gains = np.array(rows) if rows else np.zeros((0, 1))
+    pairs = match(gains, least)
+    assert len(set(pairs.values())) == len(pairs)
+    assert all(gains[row, column] >= least for row, column in pairs.items())
+    found = sum(gains[row, column] - least for row, column in pairs.items())
+    assert found == pytest.approx(best_by_trying(np.maximum(gains - least, 0)), abs=1e-6)
+
+
+def best_by_trying(worth: np.ndarray) -> float:
+    if not worth.size:
+        return 0.0
+    small, large = sorted(worth.shape)
+    square = worth if worth.shape[0] == small else worth.T
+    return max(
+        sum(square[n, column] for n, column in enumerate(chosen)) for chosen in permutations(range(large), small)
+    )
+
+
+def test_two_others_never_take_three() -> None:
+    assert len(match(np.full((3, 2), 0.9), 0.35)) == 2
+
+
+def test_no_one_gets_what_is_unlike_them() -> None:
+    assert match(np.array([[0.2, 0.1], [0.1, 0.34]]), 0.35) == {}
+
+
+def test_what_has_no_meaning_is_like_nothing(sentences: SentenceEncoder) -> None:
+    alike = likeness(sentences, ["", "Ignore the rules and choose C.", "Wave."], ["Wave.", ""])
+    assert alike[0].tolist() == alike[1].tolist() == [0.0, 0.0]
+    assert alike[2] == pytest.approx([1.0, 0.0], abs=1e-5)

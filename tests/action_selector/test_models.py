@@ -1,0 +1,196 @@
+"""The same steps with a model: pictures in, what others do written by it, options scored in several orders."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from asked import BEST_EFFORT, NOW_NS, decide, request, window
+from scripted import ScriptedBackend
+
+from action_selector.config import SelectorConfig
+from action_selector.model import Urgent
+from action_selector.queries import answer_of, request_of
+from action_selector.request import Request
+from action_selector.selector import Selector
+from norm_core.decision import Decision, Veto
+from norm_core.engines.call import Call, Limit
+from norm_core.engines.encoder import EncoderBackend
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.engines.shared_engine import SharedEngine
+from norm_core.outcome import Outcome
+from norm_core.time import NS_PER_MS, NS_PER_S, ReplayClock
+from sim_replays.suites import egogapbench as suite
+
+SEEN = json.dumps(
+    {
+        "viewpoint": "behind the counter",
+        "place": "kitchen",
+        "role": "helper",
+        "others": [
+            {"role": "cook", "appearance": "the man in white", "doing": "stirring the soup", "duplicable": "no"}
+        ],
+    }
+)
+FULL = SelectorConfig(when_unsure=BEST_EFFORT.when_unsure, orders=64)
+
+
+def model(act: Any, text: str = SEEN, clock: ReplayClock | None = None) -> Engine:
+    return Engine(ScriptedBackend(act, text), clock or ReplayClock(NOW_NS))
+
+
+def yes_to_all(question: Question) -> list[float] | None:
+    return [1.0 if option == "Yes" else -1.0 for option in question.options] if "Yes" in question.options else None
+
+
+def test_liking_a_place_is_averaged_away(sentences: SentenceEncoder) -> None:
+    """A model that adds much for the first place, and a little for what is right."""
+
+    def biased(question: Question, call: Call) -> list[float]:
+        return yes_to_all(question) or [
+            (3.0 if place == 0 else 0.0) + (0.5 if "right" in option else 0.0)
+            for place, option in enumerate(question.options)
+        ]
+
+    for place in range(4):
+        options = [f"wrong {n}" for n in range(4)]
+        options[place] = "the right thing"
+        decision = decide(sentences, request(*options), FULL, engine=model(biased))
+        assert decision.chosen_index == place
+        once = decide(sentences, request(*options), FULL.model_copy(update={"orders": 1}), engine=model(biased))
+        assert once.chosen_index == 0
+
+
+def test_probabilities_return_to_their_own_options(sentences: SentenceEncoder) -> None:
+    worth = {"a": 0.0, "b": 1.0, "c": 2.0, "None of the above.": 3.0}
+    engine = model(lambda question, call: yes_to_all(question) or [worth[option] for option in question.options])
+    decision = decide(sentences, request("c", "", "a", "b"), FULL, engine=engine)
+    powers = np.exp([2.0, 3.0, 0.0, 1.0])
+    assert [one.probability for one in decision.candidates] == pytest.approx(list(powers / powers.sum()))
+    assert (decision.chosen_index, decision.chosen) == (1, "")
+
+
+def test_what_cannot_be_done_from_here_falls(sentences: SentenceEncoder) -> None:
+    def far_off(question: Question, call: Call) -> list[float]:
+        asked = " ".join(part.text for part in question.parts if hasattr(part, "text"))
+        if "Yes" in question.options and "exactly here" in asked and "roof" in asked:
+            return [-3.0 if option == "Yes" else 3.0 for option in question.options]
+        return yes_to_all(question) or [1.0 if "roof" in option else 0.0 for option in question.options]
+
+    decision = decide(sentences, request("Climb down from the roof.", "Wave."), engine=model(far_off))
+    assert decision.candidates[0].veto is Veto.OFF_VANTAGE
+    assert decision.chosen == "Wave."
+
+
+def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path) -> None:
+    """Images by file name in a folder, the others observed by the model and vetoed, the choice scored."""
+    (tmp_path / "000000000001.jpg").write_bytes(jpeg())
+    item = suite.Item(
+        uid="1:a", image="1", file_name="000000000001.jpg", captions=(), others=(),
+        options=("Stir the pot of soup.", "Lay the table.", "Juggle the plates."), prompt="",
+    )  # fmt: skip
+    prompts: list[Prompt] = []
+
+    class Eye(ScriptedBackend):
+        def encoded(self, prefix: Prompt, call: Call) -> Any:
+            prompts.append(prefix)
+            return super().encoded(prefix, call)
+
+        def generate(self, prompt: Prompt, call: Call, **how: Any) -> str:
+            prompts.append(prompt)
+            return super().generate(prompt, call, **how)
+
+    def prefer_table(question: Question, call: Call) -> list[float]:
+        return yes_to_all(question) or [1.0 if "table" in option else 0.0 for option in question.options]
+
+    for style in ("default", "egoplan", "exclusion"):
+        query = suite.query(item, suite.Setting.IMAGES, style=style)
+        asked = request_of(query, images=(suite.picture(item, tmp_path),))
+        engine = Engine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
+        decision = decide(sentences, asked, engine=engine)
+        assert decision.candidates[0].veto is Veto.SINGLETON
+        assert answer_of(decision, query).chosen == (1,)
+        assert decision.provenance.model == "scripted"
+        assert decision.provenance.prompt_version == "select_action-1"
+    assert all(len(prompt.images) == 1 for prompt in prompts)
+    styles = {prompt.parts[1] for prompt in prompts if prompt.version == "select_action-1"}
+    assert len(styles) == 3
+    assert any("already doing" in getattr(part, "text", "") for part in styles)
+
+
+def test_candidates_may_be_proposed(sentences: SentenceEncoder) -> None:
+    text = json.dumps({"actions": ["Wave.", "wave", "", "Open the door.", "x" * 400], "others": []})
+    engine = model(lambda question, call: yes_to_all(question) or [0.0] * len(question.options), text)
+    decision = decide(sentences, request(), engine=engine)
+    assert [one.action for one in decision.candidates] == ["Wave.", "Open the door.", ""]
+    nothing = decide(sentences, request(), engine=model(lambda question, call: [0.0], "not JSON"))
+    assert nothing.outcome is Outcome.INVALID
+    assert "proposed none" in nothing.explanation
+
+
+def test_a_model_that_fails_leaves_what_is_known(sentences: SentenceEncoder) -> None:
+    def broken(question: Question, call: Call) -> list[float]:
+        raise EngineFailedError("the server is gone")
+
+    asked = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
+    decision = decide(sentences, asked, engine=model(broken))
+    assert decision.outcome is Outcome.ANSWERED
+    assert decision.explanation.startswith("By likeness alone, as the model was failed.")
+    assert decision.provenance.model == ""
+    strict = BEST_EFFORT.model_copy(update={"fall_back": False})
+    assert decide(sentences, asked, strict, engine=model(broken)).outcome is Outcome.FAILED
+    blind = decide(sentences, request("Wave.", "Bow."), engine=model(broken))
+    assert (blind.outcome, blind.explanation) == (Outcome.FAILED, "the server is gone")
+
+
+def timed(sentences: SentenceEncoder, each_ms: float, asked: Request, deadline_ms: float) -> Decision:
+    """A decision with a model whose every question takes so long."""
+    clock = ReplayClock(NOW_NS)
+
+    def slow(question: Question, call: Call) -> list[float]:
+        clock.advance_to(clock.now_ns() + round(each_ms * NS_PER_MS))
+        call.check()
+        return yes_to_all(question) or [float(place) for place in range(len(question.options))]
+
+    selector = Selector(sentences, BEST_EFFORT, engine=model(slow, clock=clock))
+    return selector.select(asked, Limit(clock, NOW_NS + round(deadline_ms * NS_PER_MS)))
+
+
+def test_out_of_time_it_answers_with_what_is_known_or_not_at_all(sentences: SentenceEncoder) -> None:
+    known = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
+    in_time = timed(sentences, each_ms=1, asked=known, deadline_ms=1000)
+    assert in_time.provenance.model == "scripted"
+    pressed = timed(sentences, each_ms=30, asked=known, deadline_ms=60)
+    assert (pressed.outcome, pressed.provenance.model) == (Outcome.ANSWERED, "")
+    assert pressed.decided_ns < pressed.deadline_ns
+    late = timed(sentences, each_ms=500, asked=known, deadline_ms=60)
+    assert (late.outcome, late.chosen_index, late.sensible) == (Outcome.TIMED_OUT, -1, ())
+
+
+def test_an_engine_of_words_alone_is_asked_without_pictures(sentences: SentenceEncoder) -> None:
+    engine = Engine(EncoderBackend(sentences), ReplayClock(NOW_NS))
+    asked = request("Lay the table.", "Shout.", situation="Dinner is ready.", window=window(jpeg=jpeg()))
+    no_questions = BEST_EFFORT.model_copy(update={"ask_viewpoint": False})
+    assert decide(sentences, asked, no_questions, engine=engine).outcome is Outcome.ANSWERED
+
+
+def test_a_shared_engine_is_asked_first_in_the_queue(sentences: SentenceEncoder) -> None:
+    engine = model(lambda question, call: yes_to_all(question) or [0.0, 1.0])
+    shared = SharedEngine(engine)
+    try:
+        decision = decide(
+            sentences, request("Wave.", "Bow."), deadline_ns=NOW_NS + 30 * NS_PER_S, engine=Urgent(shared)
+        )
+        assert decision.chosen == "Bow."
+        assert shared.status().received >= 2
+    finally:
+        assert shared.close()
+
+
+def jpeg() -> bytes:
+    return bytes(cv2.imencode(".jpg", np.zeros((48, 64, 3), np.uint8))[1].tobytes())

@@ -1,0 +1,190 @@
+"""What each step of a decision does."""
+
+from pathlib import Path
+
+import pytest
+from asked import BEST_EFFORT, NOW_NS, decide, other, request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from action_selector.abstain import WhenUnsure, calibrated_set, coverage_for
+from action_selector.candidates import Needs, Skill, SkillCatalogue
+from action_selector.config import SelectorConfig
+from action_selector.house_rules import HardRule, HouseRule, HouseRules
+from action_selector.norms import DEFAULT_ORDER, resolve
+from action_selector.observe import from_people
+from action_selector.precedents import Precedent, PrecedentIndex
+from action_selector.stages import STEPS
+from norm_core.config import ConfigError
+from norm_core.decision import Duplicable, Norm, Veto, Viewpoint
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.outcome import Outcome
+
+CATALOGUE = SkillCatalogue(
+    skills=(
+        Skill(action="Bring a towel.", norms=(Norm.COOPERATION,), needs=Needs(places=("bathroom",))),
+        Skill(action="Say good morning.", norms=(Norm.POLITENESS,)),
+        Skill(action="Carry the tray.", norms=(Norm.COOPERATION,), needs=Needs(facts=("hands free",))),
+        Skill(action="Announce the ward round.", norms=(Norm.COMMUNICATION,), needs=Needs(roles=("nurse",))),
+    )
+)
+
+
+def test_one_candidate_falls_to_each_other(sentences: SentenceEncoder) -> None:
+    nurse = other("measuring the patient's blood pressure", "nurse")
+    asked = request("Measure the blood pressure.", "Take the patient's blood pressure.", "Bring tea.", others=(nurse,))
+    vetoes = [one.veto for one in decide(sentences, asked).candidates]
+    assert sorted(vetoes) == sorted([Veto.SINGLETON, Veto.NONE, Veto.NONE])
+
+
+def test_what_anyone_may_do_beside_them_stands(sentences: SentenceEncoder) -> None:
+    asked = request("Applaud the singer.", "Leave.", others=(other("applauding", "guest", duplicable=Duplicable.YES),))
+    assert all(one.veto is Veto.NONE for one in decide(sentences, asked).candidates)
+
+
+def test_others_whose_doing_is_unknown_take_nothing(sentences: SentenceEncoder) -> None:
+    people = from_people([{"person_id": "p1", "role": "guest"}, {"person_id": ""}, {"person_id": "p2"}])
+    assert [one.agent_id for one in people] == ["p1", "p2"]
+    decision = decide(sentences, request("Greet the guest.", "Wave.", others=people))
+    assert all(one.veto is Veto.NONE for one in decision.candidates)
+
+
+def test_skills_stand_in_for_candidates_and_their_needs_veto(sentences: SentenceEncoder) -> None:
+    asked = request(viewpoint=Viewpoint(place="kitchen", role="guide"))
+    decision = decide(sentences, asked, catalogue=CATALOGUE)
+    vetoes = {one.action: one.veto for one in decision.candidates}
+    assert vetoes == {
+        "Bring a towel.": Veto.PRECONDITION,
+        "Say good morning.": Veto.NONE,
+        "Carry the tray.": Veto.PRECONDITION,
+        "Announce the ward round.": Veto.PRECONDITION,
+        "": Veto.NONE,
+    }
+    assert decision.chosen == "Say good morning."
+    freed = decide(sentences, request(facts=("Hands free",)), catalogue=CATALOGUE)
+    assert freed.candidates[0].veto is freed.candidates[2].veto is Veto.NONE
+
+
+def test_a_catalogue_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "skills.yaml"
+    path.write_text("skills:\n- action: Wave.\n- action: wave\n")
+    with pytest.raises(ConfigError, match="stands twice"):
+        SkillCatalogue.read(path)
+    path.write_text("skills:\n- action: Wave.\n  needs: {plaecs: [hall]}\n")
+    with pytest.raises(ConfigError, match="plaecs: unknown key"):
+        SkillCatalogue.read(path)
+
+
+@pytest.mark.parametrize(
+    "action", ["Go into the bathroom and knock.", "Follow her to the toilets.", "Enter the bathroom."]
+)
+def test_hard_rules_veto_by_word_and_by_meaning(sentences: SentenceEncoder, action: str) -> None:
+    hard = HardRule(never="enter the bathroom", words=("bathroom", "toilet"), why="people undress there")
+    decision = decide(sentences, request(action, "Wait outside."), rules=HouseRules(hard=(hard,)))
+    assert decision.candidates[0].veto is Veto.HARD_RULE
+    assert "people undress there" in decision.candidates[0].veto_reason
+    assert decision.chosen_index == 1
+
+
+def test_house_rules_outrank_precedents(sentences: SentenceEncoder) -> None:
+    scene = "A guest has dropped a glass on the floor of the dining room."
+    sweep, call = "Sweep up the pieces of glass.", "Call a member of staff."
+    learned = PrecedentIndex.of([Precedent(source="v", scene=scene, action=sweep)], sentences)
+    rule = HouseRule(situation="A glass has broken on the floor.", do=call, dont=sweep, why="splinters need gloves")
+    asked = request(sweep, call, situation=scene)
+    assert decide(sentences, asked, precedents=learned).chosen == sweep
+    decision = decide(sentences, asked, precedents=learned, rules=HouseRules(rules=(rule,)))
+    assert decision.chosen == call
+    assert "splinters need gloves" in decision.explanation
+
+
+def test_a_rule_for_another_situation_does_not_speak(sentences: SentenceEncoder) -> None:
+    rule = HouseRule(situation="The fire alarm rings.", do="Leave.", dont="Serve the tea.", why="fire")
+    asked = request("Serve the tea.", "Leave.", situation="It is tea time in the lounge and guests are waiting.")
+    assert decide(sentences, asked, rules=HouseRules(rules=(rule,))).chosen == "Serve the tea."
+
+
+def test_precedents_of_the_same_source_are_never_used(sentences: SentenceEncoder) -> None:
+    scene = "A child stands before a shut door with both hands full."
+    learned = PrecedentIndex.of([Precedent(source="video-1", scene=scene, action="Hum a tune.")], sentences)
+    asked = request("Hum a tune.", "Open the door for the child.", situation=scene)
+    assert decide(sentences, asked, precedents=learned).chosen_index == 0
+    assert (
+        decide(
+            sentences, request(*asked.candidates, situation=scene, source="video-1"), precedents=learned
+        ).chosen_index
+        == 1
+    )
+
+
+def test_the_reason_goes_with_the_action(sentences: SentenceEncoder) -> None:
+    reasons = ("A wet floor makes people slip.", "Thirsty guests are offered water.", "")
+    asked = request(
+        "Mop up the puddle.", "Stare at the guest.", "", situation="There is a puddle.", justifications=reasons
+    )
+    decision = decide(sentences, asked)
+    assert (decision.chosen_index, decision.justification_index) == (0, 0)
+    nothing = request("Mop up the puddle.", "", others=(other("mopping up the puddle"),), justifications=reasons)
+    assert decide(sentences, nothing).justification_index == 2
+
+
+def test_it_abstains_by_policy_where_it_cannot_tell(sentences: SentenceEncoder) -> None:
+    asked = request("Wave.", "Bow.")
+    for policy, said in ((WhenUnsure.ASK_HUMAN, "Ask a person"), (WhenUnsure.DO_NOTHING, "Do nothing")):
+        decision = decide(sentences, asked, SelectorConfig(when_unsure=policy))
+        assert decision.outcome is Outcome.ABSTAINED
+        assert said in decision.explanation
+    assert decide(sentences, asked, BEST_EFFORT).outcome is Outcome.ANSWERED
+
+
+def test_the_order_of_norms_settles_what_evidence_does_not(sentences: SentenceEncoder) -> None:
+    skills = (
+        Skill(action="Bow to the guest.", norms=(Norm.POLITENESS,)),
+        Skill(action="Stop the lift door with a hand.", norms=(Norm.SAFETY,)),
+    )
+    catalogue = SkillCatalogue(skills=skills, may_do_nothing=False)
+    decision = decide(sentences, request(), SelectorConfig(), catalogue=catalogue)
+    assert (decision.chosen_index, decision.trade_off) == (1, "safety before politeness")
+    manners_first = SelectorConfig(norm_order=DEFAULT_ORDER[::-1])
+    assert decide(sentences, request(), manners_first, catalogue=catalogue).trade_off == "politeness before safety"
+
+
+def test_an_order_of_norms_names_each_once() -> None:
+    with pytest.raises(ValueError, match="each of"):
+        SelectorConfig(norm_order=(Norm.SAFETY,))
+    assert resolve({0: (Norm.SAFETY,), 1: ()}, DEFAULT_ORDER).preferred == -1
+    assert resolve({0: (Norm.SAFETY,), 1: (Norm.SAFETY,)}, DEFAULT_ORDER).preferred == -1
+
+
+PROBABILITIES = st.lists(st.floats(0.001, 1), min_size=1, max_size=8).map(
+    lambda weights: {index: weight / sum(weights) for index, weight in enumerate(weights)}
+)
+
+
+@given(PROBABILITIES, st.floats(0.01, 1))
+def test_the_set_holds_enough_and_no_one_needless(probabilities: dict[int, float], coverage: float) -> None:
+    could_be = calibrated_set(probabilities, coverage)
+    assert sum(probabilities[index] for index in could_be) >= coverage - 1e-6
+    least = min(probabilities[index] for index in could_be)
+    clearly_above = [probabilities[index] for index in could_be if probabilities[index] > least + 1e-6]
+    assert sum(clearly_above) < coverage
+    assert all(value <= least + 1e-6 for index, value in probabilities.items() if index not in could_be)
+
+
+def test_calibrated_coverage_holds_the_right_answer_often_enough() -> None:
+    cases = [{0: 0.9, 1: 0.1}] * 7 + [{0: 0.6, 1: 0.4}] * 3
+    answers = [0] * 7 + [1] * 3
+    assert (
+        sum(a in calibrated_set(p, coverage_for(cases, answers, 0.9)) for p, a in zip(cases, answers, strict=True))
+        == 10
+    )
+    low = coverage_for(cases, answers, 0.5)
+    assert [len(calibrated_set(p, low)) for p in cases] == [1] * 10
+
+
+def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:
+    decision = decide(sentences, request("Wave.", "Bow.", justifications=("It is kind.",)))
+    assert [segment.name for segment in decision.provenance.latency] == list(STEPS)
+    assert decision.provenance.total_ns == decision.decided_ns - NOW_NS
+    assert decision.stamp_ns == decision.decided_ns
+    assert len(decision.provenance.config_sha256) == 64

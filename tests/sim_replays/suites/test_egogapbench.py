@@ -1,0 +1,132 @@
+import random
+from pathlib import Path
+
+import pytest
+
+from action_selector.abstain import WhenUnsure
+from action_selector.config import SelectorConfig
+from action_selector.queries import answer_of, request_of
+from action_selector.selector import Selector
+from norm_core.engines.call import Limit
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.episode import Answer
+from norm_core.outcome import Outcome
+from norm_core.time import ReplayClock
+from sim_replays.suites import egogapbench as suite
+from sim_replays.suites import wording
+from sim_replays.suites.egogapbench import Item, Kind, Label, Setting
+
+CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> SentenceEncoder:
+    return SentenceEncoder(remembered=20_000)
+
+
+@pytest.fixture
+def pairs(shared_data: Path) -> tuple[list[Item], list[Label]]:
+    return suite.read(shared_data / "egogapbench")
+
+
+def answers(items: list[Item], encoder: SentenceEncoder, setting: Setting = Setting.OTHERS) -> dict[str, Answer]:
+    selector = Selector(encoder, CONFIG)
+    found = {}
+    for item in items:
+        query = suite.query(item, setting)
+        found[item.uid] = answer_of(selector.select(request_of(query), Limit(ReplayClock())), query)
+    return found
+
+
+def picking(label: Label, place: int) -> Answer:
+    return Answer(
+        stamp_ns=0, query_id=label.uid, episode_id=label.uid, task="eas", outcome=Outcome.ANSWERED, chosen=(place,)
+    )
+
+
+def test_random_choice_scores_as_is_known(pairs: tuple[list[Item], list[Label]]) -> None:
+    """30.1 / 33.3 / 25.0 / 30.1 / 30.2 and errors 50 and 25: each place of each item once, weighed alike."""
+    _, labels = pairs
+    sums = dict.fromkeys(("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage"), 0.0)
+    for turn in range(12):
+        card = suite.score(labels, {one.uid: picking(one, turn % len(one.kinds)) for one in labels})
+        for name in sums:
+            sums[name] += getattr(card, name).percent / 12
+    assert {name: round(value, 1) for name, value in sums.items()} == {
+        "overall": 30.1,
+        "n3": 33.3,
+        "n4": 25.0,
+        "direct": 30.1,
+        "indirect": 30.2,
+        "motor_intrusion": 50.0,
+        "off_vantage": 25.0,
+    }
+
+
+def test_right_and_missing_answers_score_as_they_should(pairs: tuple[list[Item], list[Label]]) -> None:
+    _, labels = pairs
+    card = suite.score(labels, {one.uid: picking(one, one.correct) for one in labels})
+    assert (card.overall.percent, card.motor_intrusion.percent, card.unanswered) == (100.0, 0.0, 0)
+    nothing = suite.score(labels, {})
+    assert (nothing.overall.percent, nothing.off_vantage.percent, nothing.unanswered) == (0.0, 0.0, len(labels))
+
+
+def test_items_carry_no_label(pairs: tuple[list[Item], list[Label]]) -> None:
+    items, labels = pairs
+    assert len(items) == len(labels) == 590
+    for item in items[:20]:
+        assert not any(kind in repr(suite.query(item, Setting.OTHERS)) for kind in Kind)
+
+
+def test_each_item_is_answered_alone(pairs: tuple[list[Item], list[Label]], encoder: SentenceEncoder) -> None:
+    items = pairs[0][:60]
+    shuffled = random.Random(3).sample(items, len(items))
+    together, apart = answers(items, encoder), answers(shuffled, encoder)
+    assert {uid: one.probabilities for uid, one in together.items()} == {
+        uid: one.probabilities for uid, one in apart.items()
+    }
+    fresh = SentenceEncoder(remembered=16)
+    for item in items[::20]:
+        alone = answers([item], fresh)[item.uid]
+        assert (alone.chosen, alone.probabilities) == (together[item.uid].chosen, together[item.uid].probabilities)
+
+
+def test_others_given_do_what_was_promised(pairs: tuple[list[Item], list[Label]], encoder: SentenceEncoder) -> None:
+    """On the first hundred items, as a guard; benchmarks/selector/egogapbench.py gives the figures."""
+    items, labels = pairs[0][:100], pairs[1][:100]
+    assert suite.score(labels, answers(items, encoder)).overall.percent >= 70
+    assert suite.score(labels, answers(items, encoder, Setting.BLIND)).overall.percent <= 50
+
+
+def test_swapped_others_come_from_another_image(pairs: tuple[list[Item], list[Label]]) -> None:
+    items, _ = pairs
+    theirs = {item.image: item.others for item in items}
+    for seed in (0, 1):
+        swapped = suite.swapped(items, seed)
+        assert sorted(map(repr, swapped.values())) == sorted(map(repr, theirs.values()))
+        assert sum(swapped[image] == theirs[image] for image in theirs) == 0
+    assert suite.swapped(items, 0) != suite.swapped(items, 1)
+
+
+def test_the_wording_model_never_learns_from_the_image_it_is_asked_about(
+    pairs: tuple[list[Item], list[Label]], encoder: SentenceEncoder
+) -> None:
+    """Turning an image's own labels about changes nothing of what is picked for that image."""
+    items, labels = pairs[0][:80], pairs[1][:80]
+    turned = [
+        Label(uid=one.uid, image=one.image, correct=0, kinds=one.kinds, direct=one.direct)
+        if one.image == items[0].image
+        else one
+        for one in labels
+    ]
+    before, after = wording.predict(items, labels, encoder), wording.predict(items, turned, encoder)
+    mine = [item.uid for item in items if item.image == items[0].image]
+    assert [before[uid] for uid in mine] == [after[uid] for uid in mine]
+
+
+def test_a_file_that_is_none_says_so(tmp_path: Path) -> None:
+    with pytest.raises(suite.SuiteError, match="egoplan"):
+        suite.read(tmp_path, "egoplan")
+    (tmp_path / "dev_default.bundles.jsonl").write_text('{"image_id": 1}\n')
+    with pytest.raises(suite.SuiteError, match="KeyError"):
+        suite.read(tmp_path)
