@@ -1,5 +1,6 @@
 """The monitor: what the senses give goes in with its stamps, flags come out. No clock decides what is found."""
 
+from norm_core import __version__
 from norm_core.flag import SocialFlag, Tier
 from norm_core.frame import Frame
 from norm_core.presence import Presence
@@ -15,7 +16,8 @@ from norm_monitor.fusion import Fusion, FusionConfig
 from norm_monitor.judge import Judgement
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import History
-from norm_monitor.senses.windows import Entry, WindowCutter
+from norm_monitor.senses.window_feed import Watermarks, WindowConfig
+from norm_monitor.senses.windows import Entry
 from norm_monitor.triggers import Triggers
 
 
@@ -24,17 +26,16 @@ class Monitor:
 
     def __init__(
         self,
-        cutter: WindowCutter,
+        config: WindowConfig,
         table: Table,
         meaning: Meaning,
         clock: Clock,
         *,
         fusion: FusionConfig | None = None,
-        provenance: Provenance | None = None,
         judge_every_s: float = 30.0,
     ) -> None:
-        self._cutter, self._table, self._meaning, self._clock = cutter, table, meaning, clock
-        self._provenance = provenance or Provenance()
+        self._cutter, self._watermarks = config.cutter(), Watermarks(config)
+        self._table, self._table_sha256, self._meaning, self._clock = table, table.sha256(), meaning, clock
         self._history = History()
         self._fusion = Fusion(fusion or FusionConfig(), {name: cue.cooldown_s for name, cue in table.cues.items()})
         self._triggers = Triggers(judge_every_s)
@@ -44,35 +45,42 @@ class Monitor:
     def counters(self) -> tuple[Counter, ...]:
         return (*self._cutter.counters, *self._fusion.counters)
 
-    def add(self, entry: Entry) -> None:
-        """Takes in what a source gives; call pass_by when the source has got that far."""
-        self._cutter.add(entry)
-        if (at_ns := self._worth_a_look(entry)) is not None:
+    def take(self, record: Entry) -> list[SocialFlag]:
+        """The flags that a record lets be decided; records come in the order of arrival."""
+        flags: list[SocialFlag] = []
+        mark = self._watermarks.of(record)
+        if mark and self._cutter.goes_back(*mark):
+            flags += [flag for window in self._cutter.move_on(*mark) for flag in self._look(window)[0]]
+            self._history = History()
+        if not isinstance(record, Utterance) or record.final:
+            self._cutter.add(record)
+        if (at_ns := self._worth_a_look(record)) is not None:
             self._cutter.ask(at_ns)
-
-    def pass_by(self, source: str, watermark_ns: int) -> list[SocialFlag]:
-        """The flags that a source's watermark lets be decided."""
-        flags = [flag for window in self._cutter.move_on(source, watermark_ns) for flag in self._look(window)[0]]
-        for window in self._cutter.closing():
-            found, again_ns = self._look(window)
-            flags += found
-            for at_ns in again_ns:
-                self._cutter.ask(max(at_ns, window.end_ns + 1))
-        return flags
-
-    def windows_to_judge(self) -> list[Window]:
-        """The windows since the last call that the judge should see."""
-        return self._triggers.take()
+        return flags + (self._moved_on(*mark) if mark else [])
 
     def flush(self) -> list[SocialFlag]:
         """The flags of whatever is still open, as at the end of a bag."""
         return [flag for window in self._cutter.flush() for flag in self._look(window)[0]]
+
+    def windows_to_judge(self) -> list[Window]:
+        """The windows since the last call that the judge should see."""
+        return self._triggers.take()
 
     def take_judgement(self, judgement: Judgement) -> SocialFlag | None:
         """The flag that the judge's answer about a window makes or changes."""
         if judgement.finding is None:
             return None
         return self._fusion.take(judgement.finding, judgement.provenance, self._clock.now_ns(), Tier.JUDGE)
+
+    def _moved_on(self, source: str, watermark_ns: int) -> list[SocialFlag]:
+        flags: list[SocialFlag] = []
+        self._cutter.move_on(source, watermark_ns)
+        for window in self._cutter.closing():
+            found, again_ns = self._look(window)
+            flags += found
+            for at_ns in again_ns:
+                self._cutter.ask(max(at_ns, window.end_ns + 1))
+        return flags
 
     def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:
         """What to publish of a window, and when some cue wants to look again."""
@@ -96,12 +104,9 @@ class Monitor:
                 return None
 
     def _provenance_of(self, window: Window) -> Provenance:
-        known = self._provenance
         return Provenance(
             window_digest=digest(window),
-            config_sha256=known.config_sha256 or self._table.sha256(),
-            software_version=known.software_version,
-            model=known.model,
-            weights_sha256=known.weights_sha256,
+            config_sha256=self._table_sha256,
+            software_version=__version__,
             window_late=window.late,
         )

@@ -32,6 +32,22 @@ class WindowConfig(Config):
         "others, marked late; 0 to wait for all for ever",
     )
 
+    frames_every_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=60,
+        description="period of kept frames and of presence: one in a period says that the next comes after its end",
+    )
+
+    def cutter(self) -> WindowCutter:
+        """What cuts windows as configured."""
+        return WindowCutter(
+            self.sources,
+            length_ns=s_to_ns(self.length_s),
+            step_ns=s_to_ns(self.step_s),
+            lateness_ns=s_to_ns(self.lateness_s) if self.lateness_s else None,
+        )
+
     @field_validator("sources")
     @classmethod
     def _known(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
@@ -40,40 +56,56 @@ class WindowConfig(Config):
         return sources
 
 
+Record = Frame | Presence | Utterance | RobotSpeech | Query | Episode
+
+
+class Watermarks:
+    """How far each source is known to have got, by the records that it gives."""
+
+    def __init__(self, config: WindowConfig) -> None:
+        self._sources, self._period_ns = config.sources, s_to_ns(config.frames_every_s)
+
+    def of(self, record: Record) -> tuple[str, int] | None:
+        """The source and its watermark once record has been taken; None where it moves none.
+
+        A camera keeps the first frame of each period, so that nothing more comes before the period's end.
+        """
+        match record:
+            case Frame() | Presence():
+                source = FRAMES if isinstance(record, Frame) else PRESENCE
+                mark = source, (record.stamp_ns // self._period_ns + 1) * self._period_ns
+            case Utterance():
+                mark = UTTERANCES, record.start_ns
+            case _:
+                return None
+        return mark if mark[0] in self._sources else None
+
+
 class WindowFeed:
     """Takes records in the order of arrival. An event (a query, an episode's end) has a window that ends at it."""
 
     def __init__(self, config: WindowConfig) -> None:
-        self._sources = config.sources
-        self.cutter = WindowCutter(
-            config.sources,
-            length_ns=s_to_ns(config.length_s),
-            step_ns=s_to_ns(config.step_s),
-            lateness_ns=s_to_ns(config.lateness_s) if config.lateness_s else None,
-        )
+        self._watermarks = Watermarks(config)
+        self.cutter = config.cutter()
 
-    def take(self, record: Frame | Presence | Utterance | RobotSpeech | Query | Episode) -> list[Window]:
+    def take(self, record: Record) -> list[Window]:
         """The windows that close by this record."""
+        windows: list[Window] = []
+        mark = self._watermarks.of(record)
+        if mark and self.cutter.goes_back(*mark):
+            windows += self.cutter.pass_by(
+                mark[0], mark[1]
+            )  # first: the record belongs to the time that begins with it
+            mark = None
         match record:
             case Query():
                 self.cutter.ask(record.stamp_ns)
             case Episode():
                 if record.state is EpisodeEdge.END:
                     self.cutter.ask(record.end_ns)
-            case RobotSpeech():
-                self.cutter.add(record)
             case Utterance():
-                windows = self._pass_by(UTTERANCES, record.start_ns)
                 if record.final:
                     self.cutter.add(record)
-                return windows
-            case Frame() | Presence():
-                source = FRAMES if isinstance(record, Frame) else PRESENCE
-                windows = self._pass_by(source, record.stamp_ns)
+            case _:
                 self.cutter.add(record)
-                return windows
-        return []
-
-    def _pass_by(self, source: str, stamp_ns: int) -> list[Window]:
-        # Before the record is added: after a jump back in time it belongs to the time that begins with it.
-        return self.cutter.pass_by(source, stamp_ns) if source in self._sources else []
+        return windows + (self.cutter.pass_by(*mark) if mark else [])

@@ -80,12 +80,17 @@ class WindowCutter:
         """Moves a source's watermark on, and gives the windows that close by it."""
         return [*self.move_on(source, watermark_ns), *self.closing()]
 
+    def goes_back(self, source: str, watermark_ns: int) -> bool:
+        """Whether this watermark would begin a new time."""
+        before_ns = self._watermarks.get(source)
+        return before_ns is not None and watermark_ns < before_ns - JUMP_NS
+
     def move_on(self, source: str, watermark_ns: int) -> list[Window]:
         """Moves a source's watermark on; closing() then gives what closes. A jump back flushes, and gives that."""
         if source not in self._sources:
             raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
         before_ns = self._watermarks.get(source)
-        if before_ns is not None and watermark_ns < before_ns - JUMP_NS:
+        if self.goes_back(source, watermark_ns):
             self._tally["restarts"] += 1
             flushed = self.flush()
             self._restart()

@@ -4,16 +4,17 @@ from collections.abc import Iterable
 
 from norm_core.flag import SocialFlag
 from norm_core.presence import Face, Person, Presence, PresenceState
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
+from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
 from norm_core.time import ReplayClock, s_to_ns
 from norm_monitor.cues.table import Table
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.meaning import Meaning
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.windows import Entry, WindowCutter
+from norm_monitor.senses.window_feed import WindowConfig
+from norm_monitor.senses.windows import Entry
 
 START_S = 1_000.0
-SOURCES = ("utterances", "robot_speech", "presence")
+ALONE = WindowConfig(sources=("utterances",), lateness_s=0)
 
 
 def at(seconds: float) -> int:
@@ -90,34 +91,30 @@ def when_given(entry: Entry) -> int:
 
 
 class Watched:
-    """A monitor fed with an encounter, second by second."""
+    """A monitor fed with an encounter as the senses would give it, a mark of silence twice a second among it."""
 
     def __init__(self, meaning: Meaning, table: Table | None = None, fusion: FusionConfig | None = None) -> None:
         self.clock = ReplayClock()
-        cutter = WindowCutter(SOURCES, lateness_ns=None)
-        self.monitor = Monitor(cutter, table or Table.shipped(), meaning, self.clock, fusion=fusion)
+        self.monitor = Monitor(ALONE, table or Table.shipped(), meaning, self.clock, fusion=fusion)
 
     def watch(self, *parts: Iterable[Entry], until_s: float = 30.0) -> list[SocialFlag]:
         """Every flag as it was published, in order."""
         flags: list[SocialFlag] = []
-        entries = sorted((entry for part in parts for entry in part), key=when_given)
-        speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
-        ticks = [at(tick / 2) for tick in range(int(2 * until_s) + 1)]
-        for now_ns in sorted({*ticks, *map(when_given, entries)}):
-            for entry in entries:
-                if when_given(entry) == now_ns:
-                    self.monitor.add(entry)
-            flags += self._pass(now_ns, speaking)
+        for given_ns, entry in with_silence([entry for part in parts for entry in part], until_s):
+            self.clock.advance_to(max(given_ns, self.clock.now_ns()))
+            flags += self.monitor.take(entry)
         return flags + self.monitor.flush()
 
-    def _pass(self, now_ns: int, speaking: list[tuple[int, int]]) -> list[SocialFlag]:
-        self.clock.advance_to(now_ns)
-        heard_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
-        return [
-            flag
-            for source in SOURCES
-            for flag in self.monitor.pass_by(source, heard_ns if source == "utterances" else now_ns)
-        ]
+
+def with_silence(entries: list[Entry], until_s: float) -> list[tuple[int, Entry]]:
+    """The entries by when they are given, with what the ears say of silence in between."""
+    speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
+    marks: list[tuple[int, Entry]] = []
+    for tick in range(int(2 * until_s) + 1):
+        now_ns = at(tick / 2)
+        quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
+        marks.append((now_ns, silence(quiet_ns, "audio")))
+    return sorted([*((when_given(entry), entry) for entry in entries), *marks], key=lambda given: given[0])
 
 
 def last_of(flags: list[SocialFlag]) -> dict[str, SocialFlag]:

@@ -1,10 +1,9 @@
 """The monitor as a whole: the same input gives the same flags, whatever order and pace it comes in."""
 
-import random
-
-from encounter_talk import SOURCES, Watched, at, robot, seen, user, when_given
+from encounter_talk import ALONE, Watched, at, robot, seen, user, when_given
 
 from norm_core.flag import SocialFlag
+from norm_core.speech import Utterance, silence
 from norm_core.time import ReplayClock
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meanings
@@ -34,23 +33,20 @@ def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def at_once(meaning: Meanings, entries: list[Entry]) -> list[SocialFlag]:
-    """All entries first, then one jump of every watermark to the end."""
-    cutter = WindowCutter(SOURCES, lateness_ns=None)
-    monitor = Monitor(cutter, Table.shipped(), meaning, ReplayClock(at(0)))
-    for entry in entries:
-        monitor.add(entry)
-    flags = [flag for source in SOURCES for flag in monitor.pass_by(source, at(60))]
+def fed(meaning: Meanings, entries: list[Entry]) -> list[SocialFlag]:
+    """The entries in this order, and then one mark of silence far beyond."""
+    monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock(at(0)))
+    flags = [flag for entry in [*entries, silence(at(60), "audio")] for flag in monitor.take(entry)]
     return flags + monitor.flush()
 
 
 def test_pace_and_order_change_no_flag(meaning: Meanings) -> None:
     slowly = decided(Watched(meaning).watch(ENCOUNTER, until_s=60))
     assert len({flag[0] for flag in slowly}) >= 5
-    shuffled = ENCOUNTER[:]
-    random.Random(7).shuffle(shuffled)
-    assert decided(at_once(meaning, sorted(ENCOUNTER, key=when_given))) == slowly
-    assert decided(at_once(meaning, shuffled)) == slowly
+    by_time = sorted(ENCOUNTER, key=when_given)
+    assert decided(fed(meaning, by_time)) == slowly
+    others_first = sorted(by_time, key=lambda entry: isinstance(entry, Utterance))
+    assert decided(fed(meaning, others_first)) == slowly
 
 
 def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
@@ -74,9 +70,12 @@ def test_an_hour_of_talk_is_kept_bounded(meaning: Meanings) -> None:
 
 
 def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: Meanings) -> None:
-    cutter = WindowCutter(SOURCES, lateness_ns=None)
-    monitor = Monitor(cutter, Table.shipped(), meaning, ReplayClock(at(0)))
-    for entry in user(0, 2, "Where can I buy a ticket?"):
-        monitor.add(entry)
-    flags = [flag for source in SOURCES for flag in monitor.pass_by(source, at(3))] + monitor.flush()
+    flags = Watched(meaning).watch(user(0, 2, "Where can I buy a ticket?"), until_s=3)
     assert "no_response" not in {flag.cue_id for flag in flags}
+
+
+def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
+    monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock(at(0)))
+    later = [*user(5_000, 5_002, "Where can I buy a ticket?"), silence(at(5_010), "audio")]
+    flags = [flag for entry in [*later, *ENCOUNTER, silence(at(60), "audio")] for flag in monitor.take(entry)]
+    assert {"no_response", "greets"} <= {flag.cue_id for flag in flags}
