@@ -54,7 +54,7 @@ def code(member: StrEnum) -> int:
 
 def to_message(record: Any, make: Make) -> Any:
     """The message of a record."""
-    values = {name: _encode(getattr(record, name), make) for name in _hints(type(record))}
+    values = {name: _encode(getattr(record, name), hint, make) for name, hint in _hints(type(record)).items()}
     if "stamp_ns" in values:
         sec, nanosec = split_stamp(values.pop("stamp_ns"))
         stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
@@ -89,13 +89,15 @@ def _hints_of(cls: Any) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(cls)}
 
 
-def _encode(value: Any, make: Make) -> Any:
+def _encode(value: Any, hint: Any, make: Make) -> Any:
     if value is None:
         return math.nan
+    if isinstance(value, int) and (hint is float or get_origin(hint) is UnionType):
+        return float(value)  # a whole number in a float's place would abort rclpy's process
     if isinstance(value, StrEnum):
         return code(value)
     if isinstance(value, tuple):
-        return [_encode(item, make) for item in value]
+        return [_encode(item, get_args(hint)[0], make) for item in value]
     if is_dataclass(value):
         return to_message(value, make)
     return value

@@ -40,6 +40,7 @@ class Monitor:
         self._fusion = Fusion(fusion or FusionConfig(), {name: cue.cooldown_s for name, cue in table.cues.items()})
         self._triggers = Triggers(judge_every_s)
         self._presence: tuple[object, ...] = ()
+        self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -84,6 +85,7 @@ class Monitor:
 
     def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:
         """What to publish of a window, and when some cue wants to look again."""
+        self.missing = window.missing
         found = list(look(self._history.scene(window), self._table, self._meaning))
         findings = [finding for finding in found if isinstance(finding, Finding)]
         self._triggers.see(window, findings)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from norm_core.bags.types import interfaces_folder, serialize, typestore
 from norm_core.decision import Duplicable, Norm, Veto
 from norm_core.episode import Answer, EpisodeEdge
-from norm_core.flag import Attribute, Failure, FlagState, Polarity, Severity, SocialFlag, Tier, Verdict
+from norm_core.flag import Attribute, Evidence, Failure, FlagState, Polarity, Severity, SocialFlag, Tier, Verdict
 from norm_core.jsonl import RecordError, from_json, to_json
-from norm_core.messages import RECORDS, MessageError, code, from_message
+from norm_core.messages import RECORDS, MessageError, code, from_message, to_message
 from norm_core.outcome import Outcome
 from norm_core.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_core.status import Health, NodeState
@@ -127,3 +127,11 @@ def test_an_abstention_that_chooses_is_refused() -> None:
 def _evidence() -> Any:
     evidence = RECORDS["norm_interfaces/msg/Evidence"]
     return (evidence(measure="response_delay", value=2.1, start_ns=0, end_ns=1),)
+
+
+def test_a_whole_number_in_a_float_s_place_becomes_one() -> None:
+    made: dict[str, Any] = {}
+    to_message(
+        Evidence(measure="words", value=3, threshold=2, start_ns=1, end_ns=2), lambda _, values: made.update(values)
+    )
+    assert [type(made["value"]), type(made["threshold"]), type(made["start_ns"])] == [float, float, int]

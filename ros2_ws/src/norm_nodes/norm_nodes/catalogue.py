@@ -6,6 +6,7 @@ from norm_nodes.bag_player import BagPlayer
 from norm_nodes.bag_recorder import BagRecorder
 from norm_nodes.camera import CameraNode
 from norm_nodes.ears import Ears
+from norm_nodes.monitor import MonitorNode
 from norm_nodes.norm_node import NormNode
 from norm_nodes.selector import SelectorNode
 from norm_nodes.windows import WindowsNode
@@ -16,5 +17,6 @@ NODES: dict[str, type[NormNode[Any]]] = {
     "camera": CameraNode,
     "ears": Ears,
     "windows": WindowsNode,
+    "monitor": MonitorNode,
     "selector": SelectorNode,
 }

@@ -26,7 +26,7 @@ from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
-SILENCE_EVERY_NS = NS_PER_S
+SILENCE_EVERY_NS = NS_PER_S // 10
 WATCH_S = 1.0
 WAIT_S = 0.2
 
@@ -203,7 +203,7 @@ class Ears(NormNode[EarsConfig]):
             self.count("partials_skipped")  # a final one waits, and matters more
 
     def _tell_silence(self) -> None:
-        """Once a second of sound says how far it is known that nobody began to speak, behind all that was said."""
+        """Ten times a second of sound says how far it is known that nobody began to speak, behind all that was said."""
         quiet_ns, told_ns = self._listener.quiet_until_ns, self._told_quiet_ns
         if quiet_ns is None or self._speech.status().depth:
             return

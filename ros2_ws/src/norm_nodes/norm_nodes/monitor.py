@@ -1,0 +1,277 @@
+"""Flags social errors and competencies as they happen, from what the senses publish."""
+
+import math
+import time
+from collections import OrderedDict
+from enum import StrEnum
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from norm_interfaces.srv import Explain, ReviewFlag
+from pydantic import Field
+from rclpy.clock import Clock, ClockType
+from std_msgs.msg import Bool, String
+
+from norm_core.config import ConfigError, load
+from norm_core.engines.call import Limit
+from norm_core.engines.opening import open_engine
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.engines.shared_engine import SharedEngine
+from norm_core.error import TactfulError
+from norm_core.flag import Attribute, FlagState, Polarity, Severity, SocialFlag, Verdict
+from norm_core.jsonl import to_json
+from norm_core.messages import MessageError
+from norm_core.models.catalogue import Catalogue
+from norm_core.outcome import Outcome
+from norm_core.presence import Presence
+from norm_core.queue import BoundedQueue
+from norm_core.speech import RobotSpeech, Utterance
+from norm_core.status import Health
+from norm_core.time import s_to_ns
+from norm_core.window import Window
+from norm_monitor.cues.table import Table
+from norm_monitor.explanation import explain
+from norm_monitor.fusion import FusionConfig
+from norm_monitor.judge import Judge, JudgeConfig, Judgement
+from norm_monitor.meaning import Concepts, Meanings
+from norm_monitor.monitor import Monitor
+from norm_monitor.reviews import Review, Reviews
+from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
+from norm_nodes.convert import from_ros, to_ros
+from norm_nodes.endpoint import EVENTS, LATEST_KNOWN
+from norm_nodes.norm_node import NormNode
+
+RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
+WAIT_S = 0.2
+# How long an error that is over keeps attention.
+ATTENTION_S, CALM_S = 3.0, 0.5
+
+
+class DeploymentContext(StrEnum):
+    """Where the robot works: EU AI Act 5(1)(f) lets no emotion be inferred from pictures at work or in education."""
+
+    UNSPECIFIED = "unspecified"
+    HOME = "home"
+    PUBLIC = "public"
+    HEALTH = "health"
+    WORKPLACE = "workplace"
+    EDUCATION = "education"
+
+    @property
+    def forbids_emotion_from_pictures(self) -> bool:
+        return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
+
+
+class MonitorNodeConfig(WindowConfig, FusionConfig):
+    sources: tuple[str, ...] = Field(
+        default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
+    )
+    thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
+    model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
+    judge_every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
+    judge_deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
+    judge_images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
+    deployment_context: DeploymentContext = Field(
+        default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
+    )
+    shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
+    reviews_file: str = Field(default="", description="JSONL file that verdicts are added to; empty to refuse them")
+
+
+class MonitorNode(NormNode[MonitorNodeConfig]):
+    """Callbacks only queue; one thread looks for cues, another asks the judge, and neither waits for the other."""
+
+    config_model = MonitorNodeConfig
+
+    def __init__(self) -> None:
+        super().__init__("monitor")
+        self._active = False
+
+    def open(self) -> None:
+        config = self.config
+        table = load(Table, Path(config.thresholds)) if config.thresholds else Table.shipped()
+        if unknown := set(config.muted) - set(table.cues) - {attribute.value for attribute in Attribute}:
+            raise ConfigError(f"monitor: muted: {', '.join(sorted(unknown))} is no cue and no attribute")
+        try:
+            meaning = Meanings(SentenceEncoder(), Concepts.shipped())
+            self._engine = self._opened_engine()
+        except TactfulError as error:
+            raise ConfigError(f"monitor: {error}") from error
+        judge_every_s = config.judge_every_s if self._engine else 0.0
+        self._monitor = Monitor(config, table, meaning, self.clock, fusion=config, judge_every_s=judge_every_s)
+        images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
+        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine else None
+        self._reviews = Reviews(Path(config.reviews_file)) if config.reviews_file else None
+        self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
+        self._alarming: set[str] = set()
+        self._counted: dict[str, int] = {}
+        self._records: BoundedQueue[Any] = self.bounded_queue("records", RECORDS)
+        self._to_judge: BoundedQueue[Window] = self.bounded_queue("to_judge", TO_JUDGE)
+        shadow = "shadow/" if config.shadow else ""
+        self._flags = self.offer(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
+        self._mirror = self.offer(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
+        self._attention = self.offer(Bool, f"{shadow}attention", LATEST_KNOWN, "whether a major error is going on")
+        self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
+        self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
+        self._listen_to(Presence, "presence", "who is there")
+        self.serve(Explain, "explain", self._explain, "why an event was flagged")
+        self.serve(ReviewFlag, "review", self._review, "a reviewer's verdict on an event, added to the file of reviews")
+        self._threads = [Thread(target=self._look, name="monitor_look", daemon=True)]
+        if self._judge:
+            self._threads.append(Thread(target=self._ask_judge, name="monitor_judge", daemon=True))
+        for thread in self._threads:
+            thread.start()
+        self._attentive_until_s = -math.inf
+        self._calm = self.create_timer(CALM_S, self._calm_down, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def start(self) -> None:
+        self._active = True
+        self._attention.publish(Bool(data=False))
+
+    def stop(self) -> None:
+        self._active = False
+
+    def close(self) -> None:
+        self.destroy_timer(self._calm)
+        self._records.close()
+        self._to_judge.close()
+        for thread in self._threads:
+            thread.join(timeout=self.config.judge_deadline_s)
+        if self._engine:
+            self._engine.close()
+
+    def _opened_engine(self) -> SharedEngine | None:
+        if not self.config.model:
+            return None
+        catalogue = Catalogue()
+        name = self.config.model
+        engine = open_engine(catalogue.manifest(name), self.clock, beside=catalogue.path(name).parent)
+        return SharedEngine(engine, TO_JUDGE, "judge")
+
+    def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
+        def take(message: Any) -> None:
+            if not self._active:
+                return
+            try:
+                self._records.put(from_ros(type_, message))
+            except MessageError as error:
+                self.count("messages_refused")
+                self.trouble("messages", Health.DEGRADED, f"{topic}: {error}")
+
+        self.listen(type_, topic, take, EVENTS, description)
+
+    def _look(self) -> None:
+        while not self._records.is_drained():
+            record = self._records.get(timeout_s=WAIT_S)
+            if record is None:
+                continue
+            if isinstance(record, Judgement):
+                flag = self._monitor.take_judgement(record)
+                self._publish([flag] if flag else [])
+            else:
+                self._publish(self._monitor.take(record))
+            for window in self._monitor.windows_to_judge():
+                if self._judge:
+                    self._to_judge.put(window)
+            self._take_counts()
+        self._publish(self._monitor.flush())
+
+    def _ask_judge(self) -> None:
+        assert self._judge
+        while not self._to_judge.is_drained():
+            window = self._to_judge.get(timeout_s=WAIT_S)
+            if window is None:
+                continue
+            limit = Limit(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge_deadline_s))
+            judgement = self._judge.judge(window, limit)
+            self.count(f"judge_{judgement.outcome}")
+            if judgement.outcome is Outcome.ANSWERED:
+                self.mended("judge")
+                self._records.put(judgement)
+            else:
+                why = f"the judge {judgement.outcome.replace('_', ' ')}, and cues go on alone: {judgement.reason}"
+                self.trouble("judge", Health.DEGRADED, why)
+                self.beat()
+
+    def _publish(self, flags: list[SocialFlag]) -> None:
+        for flag in flags:
+            self._kept[flag.event_id] = flag
+            self._kept.move_to_end(flag.event_id)
+            while len(self._kept) > KEPT_FLAGS:
+                self._kept.popitem(last=False)
+            self._flags.publish(to_ros(flag))
+            self._mirror.publish(String(data=to_json(flag)))
+            self.count(f"flags_{flag.polarity}")
+            self._heed(flag)
+
+    def _heed(self, flag: SocialFlag) -> None:
+        """Draws attention while a major error goes on, and for a little while after one."""
+        if flag.polarity is not Polarity.ERROR or flag.severity not in {Severity.MAJOR, Severity.SEVERE}:
+            return
+        if flag.state is FlagState.CLOSED:
+            self._alarming.discard(flag.event_id)
+        else:
+            self._alarming.add(flag.event_id)
+        self._attentive_until_s = time.monotonic() + ATTENTION_S
+        self._attention.publish(Bool(data=True))
+
+    def _calm_down(self) -> None:
+        if math.isfinite(self._attentive_until_s) and time.monotonic() > self._attentive_until_s and not self._alarming:
+            self._attentive_until_s = -math.inf
+            self._attention.publish(Bool(data=False))
+
+    def _take_counts(self) -> None:
+        for counter in self._monitor.counters:
+            self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
+            self._counted[counter.name] = counter.count
+        if self._monitor.missing:
+            why = f"windows close without {', '.join(self._monitor.missing)}: its node is absent, slow or has no input"
+            self.trouble("missing", Health.DEGRADED, why)
+        else:
+            self.mended("missing")
+
+    def _explain(self, request: Any, response: Any) -> Any:
+        flag = self._kept.get(request.event_id)
+        response.found = flag is not None
+        if flag:
+            response.explanation, response.flag = explain(flag), [to_ros(flag)]
+        else:
+            oldest = next(iter(self._kept), "none")
+            response.explanation = f"no such event among the last {len(self._kept)}; the oldest kept is {oldest}"
+        return response
+
+    def _review(self, request: Any, response: Any) -> Any:
+        response.recorded, response.message = False, ""
+        if self._reviews is None:
+            response.message = "verdicts are kept nowhere: set the parameter reviews_file"
+        elif (flag := self._kept.get(request.event_id)) is None:
+            response.message = f"{request.event_id} is none of the events kept here"
+        else:
+            try:
+                self._reviews.add(_review_of(request, flag, self.clock.now_ns()))
+                response.recorded = True
+            except (ValueError, OSError) as error:
+                response.message = str(error)
+        return response
+
+
+def _review_of(request: Any, flag: SocialFlag, now_ns: int) -> Review:
+    verdict = _member(Verdict, request.verdict)
+    relabels = verdict is Verdict.RELABEL
+    return Review(
+        stamp_ns=now_ns,
+        event_id=flag.event_id,
+        reviewer=request.reviewer,
+        verdict=verdict,
+        polarity=_member(Polarity, request.polarity) if relabels else flag.polarity,
+        attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else flag.attributes,
+        comment=request.comment,
+    )
+
+
+def _member(kind: type[StrEnum], code: int) -> Any:
+    members = list(kind)
+    if code >= len(members):
+        raise ValueError(f"{code} is no {kind.__name__}: the known values are 0 to {len(members) - 1}")
+    return members[code]

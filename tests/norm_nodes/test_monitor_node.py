@@ -1,0 +1,147 @@
+"""The monitor over real DDS: an encounter as the senses publish it goes in, flags and answers about them come out."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Observer
+from encounter_talk import near, robot, user, with_silence
+
+from norm_core.flag import Polarity, SocialFlag
+from norm_core.messages import from_message
+from norm_core.presence import Presence
+from norm_core.speech import RobotSpeech, Utterance
+from norm_core.status import Health
+from norm_monitor.senses.windows import Entry
+from sim_replays.processes import NodeProcess, NodeProcessError
+
+pytestmark = pytest.mark.ros
+
+TALK: list[Entry] = [
+    *user(0, 2, "Where can I buy a ticket?"),
+    *robot(6.6, 9, "You can buy it at the counter."),
+    *user(12, 13, "Stop!"),
+    *robot(10.5, 19, "The museum was built by two brothers who loved old clocks and collected them."),
+]
+TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "presence"}
+
+
+def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> None:
+    """Publishes entries in the order in which the senses give them, once somebody listens."""
+    from norm_nodes.convert import record_class, to_ros
+    from norm_nodes.endpoint import EVENTS
+    from rclpy.duration import Duration
+
+    publishers = {
+        kind: observer.node.create_publisher(record_class(kind), f"/tactful/{topic}", EVENTS)
+        for kind, topic in TOPICS.items()
+    }
+    observer.until(lambda: all(p.get_subscription_count() for p in publishers.values()), "the monitor to listen")
+    told = ("/tactful/flags", "/tactful/shadow/flags")
+    observer.until(lambda: any(observer.node.count_publishers(topic) for topic in told), "the monitor to be heard")
+    for sent, (_, entry) in enumerate(with_silence(entries, until_s), start=1):
+        publishers[type(entry)].publish(to_ros(entry))
+        if sent % 20 == 0:  # the reader keeps 50
+            assert publishers[type(entry)].wait_for_all_acked(Duration(seconds=10))
+
+
+def flags_in(messages: list[Any]) -> dict[str, SocialFlag]:
+    return {flag.cue_id: flag for flag in (from_message(SocialFlag, message) for message in messages)}
+
+
+def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
+    return NodeProcess(["monitor"], {"monitor": {"sources": ["utterances"], **parameters}}, domain_id)
+
+
+@pytest.fixture
+def flags(observer: Observer) -> Callable[[str], list[Any]]:
+    from norm_nodes.convert import record_class
+    from norm_nodes.endpoint import EVENTS
+
+    return lambda topic="flags": observer.collect(record_class(SocialFlag), f"/tactful/{topic}", EVENTS)
+
+
+def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:
+    from norm_interfaces.srv import Explain
+    from norm_nodes.endpoint import EVENTS, LATEST_KNOWN
+    from std_msgs.msg import Bool, String
+
+    seen = flags()
+    mirror = observer.collect(String, "/tactful/flags_json", EVENTS)
+    attention = observer.collect(Bool, "/tactful/attention", LATEST_KNOWN)
+    with monitor(domain_id):
+        play(observer, TALK)
+        observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
+        late = flags_in(seen)["response_delay"]
+        assert late.polarity is Polarity.ERROR and late.evidence and late.correction
+        assert late.provenance.window_digest and not late.provenance.window_late
+        observer.until(lambda: len(mirror) == len(seen), "the mirror of each flag")
+        assert {json.loads(line.data)["event_id"] for line in mirror} == {m.event_id for m in seen}
+        observer.until(lambda: [b.data for b in attention][-1:] == [False] and any(b.data for b in attention), "calm")
+        answer = observer.call(Explain, "/tactful/explain", event_id=late.event_id)
+        assert answer.found and "silence before the answer" in answer.explanation
+        unknown = observer.call(Explain, "/tactful/explain", event_id="nothing")
+        assert not unknown.found and "no such event" in unknown.explanation
+
+
+def test_verdicts_are_kept_or_refused(domain_id: int, observer: Observer, flags: Any, tmp_path: Path) -> None:
+    from norm_interfaces.srv import ReviewFlag
+
+    seen, file = flags(), tmp_path / "reviews.jsonl"
+    with monitor(domain_id, reviews_file=str(file)):
+        play(observer, TALK)
+        observer.until(lambda: "response_delay" in flags_in(seen), "the flag")
+        event_id = flags_in(seen)["response_delay"].event_id
+        review = {"event_id": event_id, "reviewer": "r1", "verdict": 1}
+        assert observer.call(ReviewFlag, "/tactful/review", **review).recorded
+        for wrong, why in (({"verdict": 9}, "0 to 2"), ({"reviewer": ""}, "pseudonym"), ({"event_id": "x"}, "none")):
+            answer = observer.call(ReviewFlag, "/tactful/review", **{**review, **wrong})
+            assert not answer.recorded and why in answer.message
+    (line,) = file.read_text().splitlines()
+    assert (json.loads(line)["event_id"], json.loads(line)["verdict"]) == (event_id, "reject")
+
+
+def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:
+    usual, shadow = flags(), flags("shadow/flags")
+    with monitor(domain_id, shadow=True, muted=["response_delay"]):
+        play(observer, [*TALK, *near(20, 24, 0.3)])
+        observer.until(lambda: {"ignores_stop", "too_near"} <= set(flags_in(shadow)), "the other flags")
+        assert "response_delay" not in flags_in(shadow)
+        assert usual == []
+
+
+def test_a_dead_judge_degrades_the_status_and_cues_go_on(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dead.yaml").write_text(
+        "name: dead\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
+        "source: {url: 'http://127.0.0.1:9/v1'}\n"
+        "licence: none\nsettings: {model: dead, tries: 1}\n"
+    )
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    seen, statuses = flags(), observer.watch_status()
+    with monitor(domain_id, model="dead"):
+        play(observer, TALK)
+        observer.until(lambda: "ignores_stop" in flags_in(seen), "flags of cues")
+        observer.until(lambda: observer.counted("judge_failed") > 0, "the judge to fail")
+        degraded = observer.until(
+            lambda: [s for s in statuses if s.health is Health.DEGRADED and "judge" in " ".join(s.reasons)],
+            "the status",
+        )
+        assert "cues go on alone" in " ".join(degraded[0].reasons)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"muted": ["no_such_cue"]}, "no_such_cue is no cue"),
+        ({"model": "no_such_model"}, "there is no model"),
+        ({"thresholds": "/nowhere.yaml"}, "/nowhere.yaml"),
+        ({"deployment_context": "moon"}, "deployment_context"),
+    ],
+)
+def test_what_cannot_be_configured_is_named(domain_id: int, parameters: dict[str, Any], why: str) -> None:
+    with pytest.raises(NodeProcessError, match=why), monitor(domain_id, **parameters):
+        pytest.fail("the monitor started")
