@@ -36,12 +36,21 @@ _TALK = (
     ("什么时候关门？", "我们晚上八点关门。"),
     ("Thank you for your help.", "You are welcome. Good luck with your book."),
 )
+# What may be flagged after each of these, in their order.
 _CUES = (
-    "response_delay", "no_response", "robot_cuts_in", "talks_over_user", "yields_to_user", "user_repair",
-    "repairs_at_once", "misunderstood", "user_repeats", "robot_repeats", "ignores_looking_away", "checks_in", "greets",
-    "no_goodbye", "apologises", "no_apology", "introduces_itself", "discloses", "recalls_name", "asks_again",
-    "waits_for_return", "does_not_wait", "sympathises", "cheerful_after_bad_news", "announced_delay", "owns_up",
-)  # fmt: skip
+    ("greets", "response_delay", "introduces_itself"),
+    ("robot_cuts_in", "yields_to_user", "recalls_name"),
+    ("no_response", "response_delay", "announced_delay"),
+    ("user_repair", "repairs_at_once", "misunderstood"),
+    ("robot_repeats", "response_delay", "talks_over_user"),
+    ("user_repeats", "misunderstood", "no_apology"),
+    ("ignores_looking_away", "checks_in", "response_delay"),
+    ("cheerful_after_bad_news", "discloses", "cheerful_after_bad_news"),
+    ("owns_up", "apologises", "sympathises"),
+    ("waits_for_return", "does_not_wait", "talks_over_user"),
+    ("asks_again", "response_delay", "no_response"),
+    ("no_goodbye", "accepts_thanks", "response_delay"),
+)
 
 
 def records(*, length_s: float = 600, flags: int = 34, seed: int = 7) -> Iterator[tuple[int, Any]]:
@@ -119,7 +128,7 @@ def _flags(chance: random.Random, talk: list[Utterance], number: int) -> Iterato
         said = told[index * len(told) // number] if told else None
         if said is None:
             return
-        cue_id = _CUES[chance.randrange(len(_CUES))]
+        cue_id = chance.choice(_CUES[int(said.utterance_id[1:].split("-")[0]) % len(_CUES)])
         yield _flag(chance, table, cue_id, table.cues[cue_id], said, index)
 
 
@@ -163,12 +172,13 @@ def _flag(chance: random.Random, table: Table, cue_id: str, cue: Cue, said: Utte
 
 
 def _fact(chance: random.Random, cue_id: str, name: str, limit: float, unit: str, said: Utterance) -> Evidence:  # noqa: PLR0917
-    below = name in ("within_s", "turns", "stops_s", "resumes_s")
+    below = name in ("within_s", "turns", "stops_s", "resumes_s", "words")
     share = chance.uniform(0.3, 0.97) if below else chance.uniform(1.02, 2.4)
+    digits = 0 if unit in ("words", "turns") else 2
     most = 1.0 if name in ("similarity", "nearness") else float("inf")
     return Evidence(
         measure=name.removesuffix("_s").replace("_", " "),
-        value=round(min(most, limit * share), 2),
+        value=round(min(most, limit * share), digits),
         threshold=limit,
         unit=unit,
         start_ns=said.start_ns,

@@ -21,9 +21,12 @@ class LogError(TactfulError, ValueError):
 
 @record
 class Fault:
+    """Something wrong at a line; harmless where all the rest can be relied on."""
+
     file: str
     line: int
     what: str
+    harmless: bool = False
 
 
 @record
@@ -61,7 +64,12 @@ def read(path: Path) -> LogContents:
         if not text.endswith(b"\n"):
             torn += len(text)
             faults.append(
-                Fault(file=file, line=number, what="is cut short: the writer died; the next writer sets it aside")
+                Fault(
+                    file=file,
+                    line=number,
+                    what="is cut short: the writer died; the next writer sets it aside",
+                    harmless=True,
+                )
             )
             continue
         try:
@@ -89,7 +97,7 @@ def read(path: Path) -> LogContents:
 def read_sound(path: Path) -> LogContents:
     """As read, but a log that is not sound is an error; a torn last line alone is not."""
     contents = read(path)
-    grave = [fault for fault in contents.faults if "is cut short" not in fault.what]
+    grave = [fault for fault in contents.faults if not fault.harmless]
     if grave:
         shown = "; ".join(f"{fault.file}:{fault.line} {fault.what}" for fault in grave[:3])
         raise LogError(f"{path}: {len(grave)} lines are not sound: {shown}. See them all with: tactful study verify")
@@ -129,5 +137,5 @@ def _unaccounted(entries: list[Entry]) -> list[Fault]:
             faults.append(Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why"))
         elif entry.record is not None and entry.seq in buried:
             what = f"entry {entry.seq} was to be erased and is still there: run study erase again"
-            faults.append(Fault(file=entry.file, line=entry.line, what=what))
+            faults.append(Fault(file=entry.file, line=entry.line, what=what, harmless=True))
     return faults

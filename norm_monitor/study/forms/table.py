@@ -79,7 +79,7 @@ def read_csv(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ..
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             _check_columns(path, tuple(reader.fieldnames or ()))
-            return in_order(_label(path, reader.line_num, row, coder, origin_ns) for row in reader)
+            return in_order(_label(path, reader.line_num, _unquoted(row), coder, origin_ns) for row in reader)
     except OSError as error:
         raise FormError(f"{path}: cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -120,11 +120,11 @@ def _label(path: Path, line: int, row: dict[str, Any], coder: str, origin_ns: in
             polarity=Polarity(row["polarity"].strip().lower()),
             attribute=Attribute(row["attribute"].strip().lower().replace(" ", "_")),
             coder=coder or row.get("coder") or "coder",
-            code=_plain(row.get("code")),
+            code=row.get("code") or "",
             severity=Severity(row["severity"]) if row.get("severity") else None,
             probability=None if probability in (None, "") else float(str(probability)),
-            event_id=_plain(row.get("event_id")),
-            comment=_plain(row.get("comment")),
+            event_id=row.get("event_id") or "",
+            comment=row.get("comment") or "",
         )
     except (ValueError, KeyError, AttributeError, OverflowError) as error:
         raise FormError(f"{path}, line {line}: {error}") from error
@@ -136,18 +136,21 @@ def _seconds(ns: int) -> str:
     return f"{sign}{whole}.{rest:09d}"
 
 
+# What a spreadsheet runs as a formula where a cell begins with it; what people said must never be run.
+_RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
+
+
 def _harmless(value: Any) -> Any:
-    """A spreadsheet runs a cell that begins so; what people said must never be run."""
-    return (
-        f"'{value}"
-        if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r", "'") and not _number(value)
-        else value
-    )
+    risky = isinstance(value, str) and value.startswith(_RISKY) and not _number(value)
+    return f"'{value}" if risky else value
+
+
+def _unquoted(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value[1:] if isinstance(value, str) and value[:1] == "'" and value[1:].startswith(_RISKY) else value
+        for key, value in row.items()
+    }
 
 
 def _number(value: str) -> bool:
     return value.replace("-", "", 1).replace(".", "", 1).isdigit()
-
-
-def _plain(value: str | None) -> str:
-    return (value or "").removeprefix("'")
