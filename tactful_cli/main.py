@@ -22,6 +22,7 @@ VERBS = {
     "bag": "bag",
     "see": "see",
     "hear": "hear",
+    "study": "study",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

@@ -35,6 +35,7 @@ class Session:
     start_ns: int
     end_ns: int
     labels: dict[str, tuple[Label, ...]]
+    reviewers: tuple[str, ...] = ()  # those whose labels are verdicts on the monitor's
 
 
 @record
@@ -83,10 +84,18 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
     found = []
     for recording in recordings:
         coders = dict(by_coder(recording))
+        coded = {label.coder for label in recording.labels}
+        reviewers = sorted({review.reviewer for review in recording.reviews} - coded)
         for label in (extra or {}).get(recording.info.session, ()):
             coders[label.coder] = (*coders.get(label.coder, ()), label)
         found.append(
-            Session(name=recording.info.session, start_ns=recording.start_ns, end_ns=recording.end_ns, labels=coders)
+            Session(
+                name=recording.info.session,
+                start_ns=recording.start_ns,
+                end_ns=recording.end_ns,
+                labels=coders,
+                reviewers=tuple(reviewers),
+            )
         )
     return found
 
@@ -289,8 +298,13 @@ def _remarks(sessions: Sequence[Session], humans: Sequence[str]) -> Iterable[str
     if len(humans) < 2:
         yield "one human coder alone: there is no human agreement to hold the monitor's against"
     yield (
-        "event-matched kappa has no count of what nobody marked, so it lies below the frame-level one; "
+        "event-matched kappa has no count of what nobody marked, so it tends to lie below the frame-level one; "
         "nothing is a category of its own in it"
     )
+    if reviewers := sorted({who for session in sessions for who in session.reviewers}):
+        yield (
+            f"{', '.join(reviewers)} judged the monitor's own flags, so what it missed is not among their labels: "
+            "against them its recall says nothing, and two of them agree more than two who code alone"
+        )
     minutes = sum(s.end_ns - s.start_ns for s in sessions) / NS_PER_S / 60
     yield f"computed over {minutes:.1f} minutes in {len(sessions)} session(s)"

@@ -66,8 +66,6 @@ function setBlind(on) {
   state.blind = on;
   document.documentElement.classList.toggle("blind", on);
   pressed(byId("blind"), on);
-  for (const id of ["attribute", "severity"]) byId(id).disabled = on;
-  for (const chip of document.querySelectorAll(".chip")) chip.disabled = on && chip.dataset.kind !== "decision";
   byId("whatif-card").hidden = on || !thresholds.size;
   byId("tiles").closest("section").hidden = on;
   layout();
@@ -107,4 +105,3 @@ fillSliders();
 setDark(window.matchMedia("(prefers-color-scheme: dark)").matches);
 refresh();
 new ResizeObserver(() => layout()).observe(byId("timeline"));
-document.documentElement.dataset.ready = "yes";

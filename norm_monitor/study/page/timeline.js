@@ -54,7 +54,14 @@ const speech = { robot: data.speech.filter((s) => s.who === "robot"), user: data
 const decisions = items.filter((item) => item.kind === "decision");
 const longest = { robot: longestOf(speech.robot), user: longestOf(speech.user), presence: longestOf(data.presence), items: longestOf(items) };
 
+// However much changes between two frames, it is painted once.
+let due = 0;
 function draw() {
+  due ||= requestAnimationFrame(paint);
+}
+
+function paint() {
+  due = 0;
   const wide = canvas.clientWidth;
   hits = [];
   pen.clearRect(0, 0, wide, height);
@@ -74,6 +81,8 @@ function draw() {
   for (const item of drawn) if (item.id !== state.selected) drawItem(item, false);
   const chosen = itemOf.get(state.selected);
   if (chosen) drawItem(chosen, true);
+  if (!document.documentElement.dataset.ready) document.documentElement.dataset.readyMs = performance.now();
+  document.documentElement.dataset.ready = "yes";
   byId("window").textContent = `${clock(view.from)} to ${clock(view.to)} of ${clock(length)}`;
 }
 
@@ -125,8 +134,9 @@ function drawSpeech(lane) {
   for (const said of between(speech[lane.key], view.from, view.to, longest[lane.key])) {
     const x = xOf(said.start), w = Math.max(1.5, xOf(said.end) - x), y = lane.top + lane.tall * .22, h = lane.tall * .56;
     pen.fillStyle = colours[lane.key];
+    if (w < 4) { pen.fillRect(x, y, w, h); continue; }
     pen.beginPath();
-    pen.roundRect(x, y, w, h, Math.min(2.5, w / 2));
+    pen.roundRect(x, y, w, h, 2.5);
     pen.fill();
     if (w > 6 * rem) {
       pen.save();

@@ -1,9 +1,11 @@
 """Headless Chromium, driven over its debugging pipe: no driver and no port."""
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from base64 import b64decode
 from pathlib import Path
@@ -25,15 +27,20 @@ class Browser:
             raise BrowserError("chromium is not installed")
         to_read, self._to = os.pipe()
         self._from, from_write = os.pipe()
-        child_in, child_out = os.dup(to_read), os.dup(from_write)
+        # Above 3 and 4, where Chromium looks for its ends of the pipes.
+        child_in, child_out = (fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in (to_read, from_write))
         command = [
             CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-extensions", f"--user-data-dir={profile}", f"--window-size={width},{height}",
             "--hide-scrollbars", "--remote-debugging-pipe", "about:blank",
         ]  # fmt: skip
-        shell = ["/bin/sh", "-c", f'exec 3<&{child_in} 4>&{child_out}; exec "$@"', "sh", *command]
+        begin = "import os, sys; [os.dup2(int(a), n) for n, a in ((3, sys.argv[1]), (4, sys.argv[2]))]"
+        begin += "; os.execv(sys.argv[3], sys.argv[3:])"
         self._process = subprocess.Popen(
-            shell, pass_fds=(child_in, child_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", begin, str(child_in), str(child_out), *command],
+            pass_fds=(child_in, child_out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for descriptor in (to_read, from_write, child_in, child_out):
             os.close(descriptor)
