@@ -136,7 +136,7 @@ def _flag(chance: random.Random, table: Table, cue_id: str, cue: Cue, said: Utte
     instant = cue.polarity is Polarity.COMPETENCE and index % 3 == 0
     length_ns = 0 if instant else s_to_ns(round(chance.uniform(0.6, 7), 3))
     onset_ns = said.end_ns + index % 4 * 100_000_000
-    facts = [_fact(chance, cue_id, name, t.value, t.unit, said) for name, t in cue.thresholds.items()][:2]
+    facts = [_fact(chance, cue_id, name, t.value, t.unit, said) for name, t in cue.thresholds.items()][:1]
     severity = cue.severity
     if cue.polarity is Polarity.ERROR and chance.random() < 0.3:
         severity = chance.choice((Severity.MAJOR, Severity.SEVERE))

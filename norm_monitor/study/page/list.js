@@ -46,6 +46,7 @@ function fillList() {
 
 function refresh() {
   visible = items.filter(shown);
+  if (!visible.some((item) => item.id === state.selected)) list.scrollTop = 0;
   const there = visible.filter((item) => item.kind !== "decision").length;
   byId("count").textContent = there === flags.length ? flags.length + " in all" : there + " of " + flags.length;
   const done = flags.filter((flag) => state.reviews.has(flag.id)).length;

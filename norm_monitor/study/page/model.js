@@ -36,7 +36,8 @@ const items = [
   ...data.decisions.map((decision) => ({ ...decision, kind: "decision", attributes: [], evidence: [] })),
 ].sort((a, b) => a.start - b.start);
 for (const item of items) {
-  item.text = [item.cue, item.why, item.chosen, ...item.evidence.map((fact) => fact.quote)].join(" ").toLowerCase();
+  item.quotes = item.evidence.map((fact) => fact.quote).join(" ").toLowerCase();
+  item.text = [item.cue, item.why, item.chosen, item.quotes].join(" ").toLowerCase();
 }
 const flags = items.filter((item) => item.kind !== "decision");
 const itemOf = new Map(items.map((item) => [item.id, item]));
@@ -78,6 +79,6 @@ function shown(item) {
   }
   const review = state.reviews.get(item.id);
   if (state.reviewed === "open" ? review : state.reviewed && review?.verdict !== state.reviewed) return false;
-  return !state.words || item.text.includes(state.words);
+  return !state.words || (state.blind ? item.quotes : item.text).includes(state.words);
 }
 let visible = items.filter(shown);
