@@ -10,7 +10,9 @@ from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.study.clips import FindFaces, clip, may_show, thumbnails
+from norm_monitor.study.keys import KeyFile
 from norm_monitor.study.recording import Recording, open_recording
+from norm_monitor.study.redact import Redactor
 from norm_monitor.study.report import page
 from norm_monitor.study.server import LOOPBACK, ReviewServer, new_token
 from tactful_cli.console import complain, err, print_json
@@ -65,6 +67,7 @@ def review(  # noqa: PLR0917
     host: Annotated[
         str, typer.Option(help="Address to listen on. Anything but this machine's own opens the log to the network.")
     ] = "127.0.0.1",
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of notes.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the report on this machine; verdicts are appended to the log until interrupted."""
@@ -82,7 +85,14 @@ def review(  # noqa: PLR0917
 
     try:
         server = ReviewServer(
-            log, tokens, WallClock(), host=host, port=port, clip=cut if bag and not reason else None, no_clip=reason
+            log,
+            tokens,
+            WallClock(),
+            host=host,
+            port=port,
+            clip=cut if bag and not reason else None,
+            no_clip=reason,
+            redactor=Redactor(names=KeyFile(keys).names() if keys else None),
         )
     except OSError as error:
         raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}") from error

@@ -42,7 +42,7 @@ class StudyLog:
         self.folder, self._clock, self._redactor = folder, clock, redactor or Redactor()
         self._rotate_bytes, self._most_held = rotate_bytes, most_held
         self._entropy, self._write = entropy, write
-        self._held: deque[tuple[Any, int, int]] = deque()
+        self._held: deque[tuple[Any, Any, int, int]] = deque()
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
         self._track: EventTrack | None = None
@@ -101,19 +101,24 @@ class StudyLog:
         """Writes a record, redacted by the policy; on disk when this returns. Raises LogWriteError."""
         if len(self._held) >= self._most_held:
             raise LogWriteError(f"{self.folder}: {len(self._held)} entries wait for the disk; this one was not taken")
-        self._held.append((self._redactor.clean(record), ros_ns, self._clock.now_ns()))
+        cleaned = self._redactor.clean(record)
+        try:
+            plain = to_plain(cleaned)
+        except ValueError as error:  # before it is held, or it would stop all that come after
+            raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
+        self._held.append((cleaned, plain, ros_ns, self._clock.now_ns()))
         self.flush()
 
     def flush(self) -> None:
         """Writes what is held. Raises LogWriteError where the disk still does not take it."""
         while self._held:
-            record, ros_ns, wall_ns = self._held[0]
+            record, plain, ros_ns, wall_ns = self._held[0]
             line = link(
                 self._seq,
                 KINDS[type(record)].value,
                 wall_ns,
                 ros_ns,
-                to_plain(record),
+                plain,
                 self._entropy(16).hex(),
                 self._prev,
             )
@@ -173,7 +178,7 @@ class StudyLog:
             if self._track is None:
                 raise OSError("the track was lost earlier")
             self._track.write(record, wall_ns)
-        except OSError:
+        except (OSError, ValueError):
             self._track = None
             self.track_faults += 1
 

@@ -14,6 +14,7 @@ from norm_core.jsonl import RecordError, from_json, to_plain
 from norm_core.time import Clock
 from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.recording import Recording, from_log
+from norm_monitor.study.redact import Redactor
 from norm_monitor.study.report import page
 from norm_monitor.study.schema import Review
 
@@ -37,12 +38,13 @@ class ReviewServer:
         port: int = 0,
         clip: Clip | None = None,
         no_clip: str = "",
+        redactor: Redactor | None = None,
     ) -> None:
         self.reviewers = dict(reviewers)  # by token
         self._recording = from_log(folder)
         self._events = {flag.event_id for flag in self._recording.flags}
         self._clip, self._no_clip = clip, no_clip or "No clip: name the bag with --bag."
-        self._log = StudyLog.resume(folder, clock)
+        self._log = StudyLog.resume(folder, clock, redactor=redactor)
         self._writing = threading.Lock()
         self._reviews = {(r.event_id, r.reviewer): r for r in self._recording.reviews}
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from mcap.writer import CompressionType, IndexType, Writer
 
 from norm_core.flag import SocialFlag
-from norm_core.time import split_stamp
+from norm_core.time import NS_PER_S
 from norm_monitor.study.schema import Entry
 
 TOPIC = "/tactful/events"
@@ -72,7 +72,7 @@ def write_track(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def _time(stamp_ns: int) -> dict[str, int]:
-    sec, nanosec = split_stamp(stamp_ns)
+    sec, nanosec = divmod(stamp_ns, NS_PER_S)
     return {"sec": sec, "nsec": nanosec}
 
 

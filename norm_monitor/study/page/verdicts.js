@@ -5,7 +5,9 @@ function judge(flag) {
   const button = (verdict, label, key) => make("button", { type: "button", "data-verdict": verdict, "aria-pressed": String(review?.verdict === verdict), title: `${label} (${key})`, onclick: () => verdict === "relabel" ? openRelabel(flag) : give(flag, verdict) }, label);
   const buttons = state.blind ? [button("relabel", "Label it", "L"), button("reject", "Nothing here", "R")] : [button("accept", "Accept", "A"), button("reject", "Reject", "R"), button("relabel", "Relabel", "L")];
   const said = review ? `${MARKS[review.verdict]} by ${review.reviewer}` + (review.verdict === "relabel" ? `: ${review.polarity}, ${review.attributes.map(spoken).join(", ")}` : "") + (review.blind ? ", blind" : "") : "";
-  return make("div", {}, make("div", { class: "judge" }, ...buttons, make("span", { class: "explain" }, said)), make("div", { id: "relabel" }));
+  const others = data.server || state.blind ? [] : data.reviews.filter((other) => other.event_id === flag.id);
+  const earlier = others.length && make("p", { class: "explain" }, "In the log: " + others.map((other) => `${other.reviewer} ${MARKS[other.verdict].slice(2)}`).join(", ") + ".");
+  return make("div", {}, make("div", { class: "judge" }, ...buttons, make("span", { class: "explain" }, said)), earlier || null, make("div", { id: "relabel" }));
 }
 
 function openRelabel(flag) {
@@ -53,8 +55,11 @@ async function keep(review) {
   catch (error) { byId("saved").textContent = "This browser keeps nothing: export before you close the page."; }
 }
 function recall() {
-  for (const review of data.reviews) state.reviews.set(review.event_id, review);
-  if (data.server) return;
+  // A report that lies about as a file begins anew for whoever opens it; others' verdicts are shown, not taken over.
+  if (data.server) {
+    for (const review of data.reviews) state.reviews.set(review.event_id, review);
+    return;
+  }
   try { for (const review of JSON.parse(localStorage.getItem(STORE) ?? "[]")) state.reviews.set(review.event_id, review); }
   catch (error) { byId("saved").textContent = "Earlier verdicts in this browser could not be read."; }
 }

@@ -216,6 +216,14 @@ def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
     assert len(read(tmp_path / "log").entries) == 3
 
 
+def test_a_record_that_is_no_text_is_refused_and_the_next_is_written(tmp_path: Path) -> None:
+    with StudyLog.begin(tmp_path / "log", info(), ReplayClock(1)) as log:
+        with pytest.raises(LogError, match="cannot be written as JSON"):
+            log.append(said(1, "\ud800"), 1)
+        log.append(said(2, "fine"), 1)
+    assert [e.record.text for e in read(tmp_path / "log").entries[1:]] == ["fine"]
+
+
 def test_two_writers_cannot_write_one_log(tmp_path: Path) -> None:
     with (
         StudyLog.begin(tmp_path / "log", info(), ReplayClock(1)),

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from browser import CHROMIUM, Browser
 
-from norm_core.flag import Evidence
+from norm_core.flag import Evidence, Verdict
 from norm_monitor.study.forms.eaf import read_eaf
 from norm_monitor.study.forms.sheet import sheet_of
 from norm_monitor.study.recording import Recording
 from norm_monitor.study.report import page
+from norm_monitor.study.schema import Review
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
@@ -222,6 +223,17 @@ def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session
     browser.key("j")
     assert evil in text(browser, "#details")
     assert browser.run("window.owned") is None
+
+
+def test_verdicts_in_the_log_are_shown_and_not_taken_over(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    review = Review(event_id=session.flags[0].event_id, reviewer="Bo", verdict=Verdict.REJECT)
+    (tmp_path / "reviewed.html").write_text(page(replace(session, reviews=(review,))), encoding="utf-8")
+    browser.open((tmp_path / "reviewed.html").as_uri())
+    browser.key("j")
+    assert "In the log: Bo rejected." in text(browser, "#details")
+    assert json.loads(downloads(browser, "export-json"))["reviews"] == []
+    browser.key("b")
+    assert "In the log" not in text(browser, "#details")
 
 
 def test_a_session_without_flags_says_what_that_means(browser: Browser, tmp_path: Path, session: Recording) -> None:

@@ -3,12 +3,16 @@
 from dataclasses import replace
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.flag import SocialFlag
 from norm_core.frame import Frame
@@ -22,11 +26,11 @@ from norm_monitor.study.inventory import inventory
 from norm_monitor.study.keys import KeyFile, KeyFileError
 from norm_monitor.study.log import StudyLog
 from norm_monitor.study.read import LogError, read
-from norm_monitor.study.recording import open_recording
+from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.redact import NAME, WITHHELD, Names, Policy, Redactor
 from norm_monitor.study.relog import log_bag, migrate
 from norm_monitor.study.schema import Participant, Tombstone
-from norm_monitor.study.voices import audible_spans
+from norm_monitor.study.voices import RATE_HZ, audible_spans, muted_sound
 from sim_replays.study_example import START_NS, info, records, write_log
 
 DAY_NS = 86_400 * NS_PER_S
@@ -61,14 +65,14 @@ def test_a_known_name_never_passes(text: str) -> None:
     assert "Zoltan" not in Redactor(names=Names(by_name=(("Zoltan", "P-1"),))).text(f"{text} Zoltan {text}")
 
 
-def test_a_name_said_once_is_out_of_flags_too(session) -> None:  # type: ignore[no-untyped-def]
+def test_a_name_said_once_is_out_of_flags_too(session: Recording) -> None:
     redactor = Redactor()
     redactor.clean(said("My name is Zoltan"))
     flag: SocialFlag = redactor.clean(replace(session.flags[0], rationale="Zoltan waited", correction="Tell Zoltan."))
     assert (flag.rationale, flag.correction) == (f"{NAME} waited", f"Tell {NAME}.")
 
 
-def test_who_did_not_consent_keeps_the_time_and_not_the_words(session) -> None:  # type: ignore[no-untyped-def]
+def test_who_did_not_consent_keeps_the_time_and_not_the_words(session: Recording) -> None:
     quiet = Participant(pseudonym="P-1", person_ids=("p1",), transcript=False)
     redactor = Redactor(Policy(known_only=True), participants=(quiet, Participant(pseudonym="P-2", person_ids=("p2",))))
     kept = [redactor.clean(said("secret", who)) for who in ("p1", "p2", "passer_by")]
@@ -253,14 +257,11 @@ def test_only_consented_voices_are_heard() -> None:
     assert [((a - START_NS) / 1e9, (b - START_NS) / 1e9) for a, b in spans] == [(0, 1), (2, 3), (6, 6.5)]
 
 
-def empty_recording():  # type: ignore[no-untyped-def]
-    from norm_monitor.study.recording import Recording
-
+def empty_recording() -> Recording:
     return Recording(info=info(), source=Path("x"), head="", start_ns=START_NS, end_ns=START_NS)
 
 
 def test_a_clip_holds_pictures_and_muted_sound(tmp_path: Path) -> None:
-    av = pytest.importorskip("av")
     bag = picture_bag(tmp_path / "bag")
     log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
     recording = open_recording(tmp_path / "log")
@@ -281,3 +282,45 @@ def test_a_migrated_log_names_the_older_one(tmp_path: Path) -> None:
     assert new.info.migrated_from == read(tmp_path / "old").head
     assert new.flags == open_recording(tmp_path / "old").flags
     assert read(tmp_path / "new").sealed
+
+
+def sound_bag(path: Path, seconds: int = 12) -> Path:
+    """A tone all through, as naoqi's AudioBuffer at 48 kHz."""
+    name = "naoqi_bridge_msgs/msg/AudioBuffer"
+    definition = "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data"
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(get_types_from_msg(definition, name))
+    tone = (8000 * np.sin(np.arange(48_000) * 0.06)).astype(np.int16)
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        connection = writer.add_connection("/audio", name, typestore=store)
+        for second in range(seconds):
+            stamp_ns = START_NS + second * NS_PER_S
+            stamp = make("builtin_interfaces/msg/Time", {"sec": stamp_ns // NS_PER_S, "nanosec": 0})
+            message = store.types[name](
+                header=make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": ""}),
+                frequency=48_000,
+                channel_map=np.array([0], np.uint8),
+                data=tone,
+            )
+            writer.write(connection, stamp_ns, store.serialize_cdr(message, name))
+    return path
+
+
+def test_a_clips_sound_is_silent_but_where_consented_people_speak(tmp_path: Path) -> None:
+    people = (Participant(pseudonym="P-1", person_ids=("p1",), clips=True),)
+    utterances = (said("heard", "p1", at_s=3), said("muted", "passer_by", at_s=6))
+    recording = replace(empty_recording(), info=info(participants=people), utterances=utterances)
+    sound = muted_sound(recording, sound_bag(tmp_path / "bag"), START_NS, START_NS + 10 * NS_PER_S)
+    assert sound is not None
+    loud = [bool(np.abs(sound[s * RATE_HZ + 100 : (s + 1) * RATE_HZ - 100]).max() > 1000) for s in range(10)]
+    assert loud == [second == 3 for second in range(10)]
+    flag = replace(
+        next(r for _, r in records(length_s=60, flags=1) if isinstance(r, SocialFlag)),
+        onset_ns=START_NS + 4 * NS_PER_S,
+        offset_ns=START_NS + 5 * NS_PER_S,
+    )
+    data, kind = clip(replace(recording, flags=(flag,)), flag.event_id, tmp_path / "bag", None)
+    assert kind == "audio/webm"
+    (tmp_path / "a.webm").write_bytes(data)
+    with av.open(str(tmp_path / "a.webm")) as opened:
+        assert sum(frame.samples for frame in opened.decode(audio=0)) == pytest.approx(11 * 48_000, rel=0.02)
