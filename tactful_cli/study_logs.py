@@ -65,10 +65,18 @@ def log_(  # noqa: PLR0917
         software_version=__version__,
     )
     redactor = Redactor(load(Policy, policy) if policy else None, KeyFile(keys).names() if keys else None, participants)
-    count = log_bag(bag, folder, info, WallClock(), redactor)
+    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor)
     recording = open_recording(folder)
-    result = {"log": str(folder), "entries": count, "flags": len(recording.flags), "head": recording.head}
+    result = {
+        "log": str(folder),
+        "entries": count,
+        "unreadable": unreadable,
+        "flags": len(recording.flags),
+        "head": recording.head,
+    }
     _print(result, f"{folder}: {count} entries, {len(recording.flags)} flags\nhead {recording.head}", as_json=as_json)
+    if unreadable:
+        err.print(f"{unreadable} messages of the bag could not be read and are not in the log.")
     if not recording.flags:
         err.print(f"{bag} holds no flags: run the monitor over it first.")
 

@@ -18,5 +18,6 @@ def need(module: str, package: str, purpose: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ExtraMissingError(
-            f"{purpose} needs {package}, which the default install leaves out: pip install 'tactful[study]'"
+            f"{purpose} needs {package}, which the default install leaves out: "
+            f"python -m pip install {package}, or '.[study]' in the checkout"
         ) from error

@@ -14,13 +14,13 @@ from norm_monitor.study.redact import Redactor
 from norm_monitor.study.schema import Closed, Kind, SessionInfo
 
 
-def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> int:
-    """Writes what a bag holds of speech, presence, flags and decisions into a sealed log; how many records.
+def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> tuple[int, int]:
+    """Writes a bag's speech, presence, flags and decisions into a sealed log: how many, and how many were unreadable.
 
     Frames and sound stay in the bag: nothing raw enters a log.
     """
     wanted = {message_type(cls) for cls in BAGGED}
-    count = 0
+    count = unreadable = 0
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
         info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
@@ -30,10 +30,11 @@ def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: 
                 try:
                     log.append(reader.decode(message), message.stamp_ns)
                 except MessageError:
-                    continue  # from_bag counts and says these
+                    unreadable += 1
+                    continue
                 count += 1
             log.close(sealed=True)
-    return count
+    return count, unreadable
 
 
 def migrate(old: Path, folder: Path) -> int:

@@ -202,10 +202,10 @@ def picture_bag(path: Path, length_s: int = 30) -> Path:
 
 def test_a_bag_becomes_a_log_without_its_pictures(tmp_path: Path) -> None:
     bag = picture_bag(tmp_path / "bag")
-    count = log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
+    count, unreadable = log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
     recording = open_recording(tmp_path / "log")
     assert len(recording.flags) == 3
-    assert count == len(recording.flags) + len(recording.utterances)
+    assert (count, unreadable) == (len(recording.flags) + len(recording.utterances), 0)
     assert recording.info.bag.name == "bag"
     assert len(recording.info.bag.sha256) == 64
     assert recording.info.bag.offset_ns == START_NS
