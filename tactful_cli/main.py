@@ -25,6 +25,7 @@ VERBS = {
     "models": "models",
     "scenarios": "scenarios",
     "norms": "norms",
+    "study": "study",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

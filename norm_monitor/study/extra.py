@@ -1,0 +1,23 @@
+"""What the study desk uses where it is installed, and says how to get where it is not."""
+
+from importlib import import_module
+from typing import Any
+
+from norm_core.error import TactfulError
+
+
+class ExtraMissingError(TactfulError, RuntimeError):
+    """A package of the extra `study` is not installed."""
+
+    exit_code = 3
+
+
+def need(module: str, package: str, purpose: str) -> Any:
+    """The module, or an error that names what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ExtraMissingError(
+            f"{purpose} needs {package}, which the default install leaves out: "
+            f"python -m pip install {package}, or '.[study]' in the checkout"
+        ) from error

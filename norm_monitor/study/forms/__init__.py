@@ -1,0 +1,1 @@
+"""Labels in the forms that coders' tools read, and back."""

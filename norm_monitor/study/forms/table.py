@@ -1,0 +1,156 @@
+"""Tidy tables, a row a label: CSV, JSONL and Parquet; CSV and JSONL are also read."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from norm_core.flag import Attribute, Polarity, Severity
+from norm_core.time import NS_PER_S
+from norm_monitor.study.extra import need
+from norm_monitor.study.forms.sheet import FormError, Sheet
+from norm_monitor.study.labels import in_order
+from norm_monitor.study.schema import Label
+
+COLUMNS = (
+    "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
+    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
+)  # fmt: skip
+
+
+def rows(sheet: Sheet) -> list[dict[str, Any]]:
+    """A row a label; seconds count from the origin, nanoseconds are ROS time."""
+    return [
+        {
+            "session": sheet.session,
+            "coder": label.coder,
+            "event_id": label.event_id,
+            "polarity": label.polarity.value,
+            "attribute": label.attribute.value,
+            "code": label.code,
+            "severity": label.severity.value if label.severity else "",
+            "probability": label.probability,
+            "start_s": _seconds(label.start_ns - sheet.origin_ns),
+            "end_s": _seconds(label.end_ns - sheet.origin_ns),
+            "duration_s": _seconds(label.end_ns - label.start_ns),
+            "start_ns": label.start_ns,
+            "end_ns": label.end_ns,
+            "comment": label.comment,
+        }
+        for label in sheet.labels
+    ]
+
+
+def write_csv(path: Path, sheet: Sheet) -> None:
+    """UTF-8 with a mark at its start, without which spreadsheets misread other alphabets."""
+    try:
+        with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows({k: _harmless(v) for k, v in row.items()} for row in rows(sheet))
+    except OSError as error:
+        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def write_jsonl(path: Path, sheet: Sheet) -> None:
+    try:
+        with path.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(sheet))
+    except OSError as error:
+        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def write_parquet(path: Path, sheet: Sheet) -> None:
+    """Needs pyarrow, of the extra study."""
+    arrow, parquet = need("pyarrow", "pyarrow", "Parquet"), need("pyarrow.parquet", "pyarrow", "Parquet")
+    types = dict.fromkeys(COLUMNS, arrow.string())
+    types |= dict.fromkeys(("start_ns", "end_ns"), arrow.int64())
+    types |= dict.fromkeys(("probability", "start_s", "end_s", "duration_s"), arrow.float64())
+    listed = [{key: float(v) if key.endswith("_s") else v for key, v in row.items()} for row in rows(sheet)]
+    try:
+        parquet.write_table(arrow.Table.from_pylist(listed, schema=arrow.schema(list(types.items()))), path)
+    except OSError as error:
+        raise FormError(f"{path}: cannot be written: {error}") from error
+
+
+def read_csv(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:
+    """Labels from a CSV with at least polarity, attribute and times (start_ns and end_ns, or start_s and end_s)."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            _check_columns(path, tuple(reader.fieldnames or ()))
+            return in_order(_label(path, reader.line_num, _unquoted(row), coder, origin_ns) for row in reader)
+    except OSError as error:
+        raise FormError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FormError(f"{path}: is no CSV in UTF-8: {error}") from error
+
+
+def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:
+    """Labels from what write_jsonl wrote."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines also splits at rarer characters
+        plain = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
+    except (OSError, ValueError) as error:
+        raise FormError(f"{path}: cannot be read as JSON lines: {error}") from error
+    for _, row in plain:
+        _check_columns(path, tuple(row) if isinstance(row, dict) else ())
+    return in_order(_label(path, number, row, coder, origin_ns) for number, row in plain)
+
+
+def _check_columns(path: Path, present: tuple[str, ...]) -> None:
+    timed = {"start_ns", "end_ns"} <= set(present) or {"start_s", "end_s"} <= set(present)
+    if not ({"polarity", "attribute"} <= set(present) and timed):
+        raise FormError(
+            f"{path}: needs the columns polarity, attribute, start_s and end_s (or start_ns and end_ns); "
+            f"it has {', '.join(present) or 'none'}"
+        )
+
+
+def _label(path: Path, line: int, row: dict[str, Any], coder: str, origin_ns: int) -> Label:
+    try:
+        if row.get("start_ns") not in (None, "") and row.get("end_ns") not in (None, ""):
+            start_ns, end_ns = int(row["start_ns"]), int(row["end_ns"])
+        else:
+            start_ns, end_ns = (origin_ns + round(float(row[key]) * NS_PER_S) for key in ("start_s", "end_s"))
+        probability = row.get("probability")
+        return Label(
+            start_ns=start_ns,
+            end_ns=end_ns,
+            polarity=Polarity(row["polarity"].strip().lower()),
+            attribute=Attribute(row["attribute"].strip().lower().replace(" ", "_")),
+            coder=coder or row.get("coder") or "coder",
+            code=row.get("code") or "",
+            severity=Severity(row["severity"]) if row.get("severity") else None,
+            probability=None if probability in (None, "") else float(str(probability)),
+            event_id=row.get("event_id") or "",
+            comment=row.get("comment") or "",
+        )
+    except (ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise FormError(f"{path}, line {line}: {error}") from error
+
+
+def _seconds(ns: int) -> str:
+    sign = "-" if ns < 0 else ""
+    whole, rest = divmod(abs(ns), NS_PER_S)
+    return f"{sign}{whole}.{rest:09d}"
+
+
+# What a spreadsheet runs as a formula where a cell begins with it; what people said must never be run.
+_RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
+
+
+def _harmless(value: Any) -> Any:
+    risky = isinstance(value, str) and value.startswith(_RISKY) and not _number(value)
+    return f"'{value}" if risky else value
+
+
+def _unquoted(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value[1:] if isinstance(value, str) and value[:1] == "'" and value[1:].startswith(_RISKY) else value
+        for key, value in row.items()
+    }
+
+
+def _number(value: str) -> bool:
+    return value.replace("-", "", 1).replace(".", "", 1).isdigit()

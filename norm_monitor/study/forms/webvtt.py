@@ -1,0 +1,39 @@
+"""WebVTT: what was said and what was flagged, to be shown under a video."""
+
+from pathlib import Path
+
+from norm_core.speech import Utterance
+from norm_monitor.study.forms.sheet import FormError, Sheet, Span, span
+from norm_monitor.study.labels import one_line
+from norm_monitor.study.schema import Label
+
+
+def write_webvtt(path: Path, sheet: Sheet) -> None:
+    """Cues in the order of time; overlapping ones are shown together."""
+    items: tuple[Label | Utterance, ...] = (*sheet.utterances, *sheet.labels)
+    spans = [span(item, sheet.origin_ns) for item in items]
+    lines = ["WEBVTT", ""]
+    for number, each in enumerate(sorted(spans, key=lambda s: (s.start_ms, s.end_ms)), 1):
+        start_ms = max(0, each.start_ms)
+        lines += [str(number), f"{_time(start_ms)} --> {_time(max(each.end_ms, start_ms + 1))}", _text(each), ""]
+    try:
+        path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _text(each: Span) -> str:
+    if isinstance(each.item, Utterance):
+        return f"<v {each.item.speaker.value}>{_escaped(each.item.text) or '…'}"
+    label = each.item
+    what = label.code or label.attribute.value
+    return f"<v {_escaped(label.coder)}>[{label.polarity.value}: {_escaped(what).replace('_', ' ')}]"
+
+
+def _escaped(text: str) -> str:
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _time(time_ms: int) -> str:
+    seconds, rest_ms = divmod(time_ms, 1000)
+    return f"{seconds // 3600:02d}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}.{rest_ms:03d}"

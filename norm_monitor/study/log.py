@@ -1,0 +1,241 @@
+"""Writes a study log: append-only, hash-chained JSONL with an MCAP of its events beside it, synced at every entry."""
+
+import fcntl
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from mcap.writer import MCAP0_MAGIC
+
+from norm_core.error import TactfulError
+from norm_core.flag import SocialFlag
+from norm_core.jsonl import to_plain
+from norm_core.time import Clock
+from norm_monitor.study.chain import GENESIS, link, to_line
+from norm_monitor.study.read import SEGMENT, LogError, read, read_sound, segments
+from norm_monitor.study.redact import Redactor
+from norm_monitor.study.schema import KINDS, Closed, Recovered, SessionInfo
+from norm_monitor.study.track import EventTrack, write_track
+
+
+class LogWriteError(TactfulError, OSError):
+    """An entry that could not be written. Nothing is lost: it is held, and the next append or flush tries it again."""
+
+
+class StudyLog:
+    """An open log; make one with begin or resume, and use it in a with statement. One writer at a time."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        redactor: Redactor | None = None,
+        *,
+        rotate_bytes: int = 64_000_000,
+        most_held: int = 10_000,
+        entropy: Callable[[int], bytes] = os.urandom,
+        write: Callable[[int, bytes], int] = os.write,
+    ) -> None:
+        self.folder, self._clock, self._redactor = folder, clock, redactor or Redactor()
+        self._rotate_bytes, self._most_held = rotate_bytes, most_held
+        self._entropy, self._write = entropy, write
+        self._held: deque[tuple[Any, Any, int, int]] = deque()
+        self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
+        self._fd = -1
+        self._track: EventTrack | None = None
+        self.track_faults = 0  # events missing from the MCAP until it is made anew on closing
+        self._lock = self._locked()
+
+    @classmethod
+    def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
+        """A new log in a folder that holds none."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LogError(f"{folder}: cannot be made: {error.strerror}") from error
+        if any(folder.iterdir()):
+            raise LogError(f"{folder}: is not empty; a log begins in a folder of its own (or resume the one there)")
+        log = cls(folder, clock, **settings)
+        log._next_segment()
+        log.append(info, max(info.start_ns, 0))
+        return log
+
+    @classmethod
+    def resume(cls, folder: Path, clock: Clock, **settings: Any) -> Self:
+        """Goes on with a log, setting aside what a crash left half written."""
+        if not folder.is_dir():
+            raise LogError(f"{folder}: is no folder of a log, and only such a one can be written on")
+        log = cls(folder, clock, **settings)
+        try:
+            torn = _set_torn_aside(segments(folder)[-1])
+            contents = read_sound(folder)
+            if not contents.entries:
+                raise LogError(f"{folder}: holds no whole entry; begin a new log")
+            if contents.schema != 2:
+                raise LogError(f"{folder}: has the schema {contents.schema}; make a new one of it: study migrate")
+        except LogError:
+            log._unlock()
+            raise
+        log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
+        log._segment = int(segments(folder)[-1].stem.split("-")[1])
+        mend_tracks(folder)
+        log._next_segment()
+        if torn:
+            log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
+        return log
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry: what a paper cites."""
+        return self._prev
+
+    @property
+    def held(self) -> int:
+        """Entries that wait for the disk."""
+        return len(self._held)
+
+    def append(self, record: Any, ros_ns: int) -> None:
+        """Writes a record, redacted by the policy; on disk when this returns. Raises LogWriteError."""
+        if len(self._held) >= self._most_held:
+            raise LogWriteError(f"{self.folder}: {len(self._held)} entries wait for the disk; this one was not taken")
+        cleaned = self._redactor.clean(record)
+        try:
+            plain = to_plain(cleaned)
+        except ValueError as error:  # before it is held, or it would stop all that come after
+            raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
+        self._held.append((cleaned, plain, ros_ns, self._clock.now_ns()))
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what is held. Raises LogWriteError where the disk still does not take it."""
+        while self._held:
+            record, plain, ros_ns, wall_ns = self._held[0]
+            line = link(
+                self._seq,
+                KINDS[type(record)].value,
+                wall_ns,
+                ros_ns,
+                plain,
+                self._entropy(16).hex(),
+                self._prev,
+            )
+            try:
+                self._put(to_line(line))
+            except OSError as error:
+                raise LogWriteError(
+                    f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all before "
+                    f"it is on disk, {len(self._held)} are held: make room, and it goes on"
+                ) from error
+            self._held.popleft()
+            self._seq, self._prev = self._seq + 1, line["hash"]
+            self._tracked(record, wall_ns)
+
+    def close(self, *, sealed: bool = False) -> None:
+        """Ends the writing; sealed states that the recording is complete."""
+        if self._fd < 0:
+            return
+        try:
+            if sealed:
+                self.append(Closed(entries=self._seq), 0)
+            self.flush()
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+            if self._track:
+                self._track.close()
+            if self.track_faults:
+                mend_tracks(self.folder, everything=True)
+            self._unlock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _put(self, data: bytes) -> None:
+        if self._size and self._size + len(data) > self._rotate_bytes:
+            self._next_segment()
+        done = 0
+        try:
+            while done < len(data):
+                done += self._write(self._fd, data[done:])
+            os.fsync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, self._size)  # which frees room, and so works on a full disk
+            raise
+        self._size += len(data)
+
+    def _tracked(self, record: Any, wall_ns: int) -> None:
+        if not isinstance(record, SocialFlag):
+            return
+        try:
+            if self._track is None:
+                raise OSError("the track was lost earlier")
+            self._track.write(record, wall_ns)
+        except (OSError, ValueError):
+            self._track = None
+            self.track_faults += 1
+
+    def _next_segment(self) -> None:
+        """Opens the next file; where that fails, the present one stays."""
+        path = self.folder / SEGMENT.format(self._segment + 1)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+            track = EventTrack(path.with_suffix(".mcap"))
+            folder = os.open(self.folder, os.O_RDONLY)
+            os.fsync(folder)  # or a crash could lose the file's name
+            os.close(folder)
+        except OSError as error:
+            raise LogWriteError(f"{path}: cannot be made: {error.strerror or error}") from error
+        if self._fd >= 0:
+            os.close(self._fd)
+        if self._track:
+            self._track.close()
+        self._fd, self._track, self._size = descriptor, track, 0
+        self._segment += 1
+
+    def _locked(self) -> int:
+        descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o640)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise LogError(f"{self.folder}: another process writes this log; end it first") from error
+        return descriptor
+
+    def _unlock(self) -> None:
+        os.close(self._lock)
+
+
+def mend_tracks(folder: Path, *, everything: bool = False) -> int:
+    """Makes anew the MCAPs that a crash left without their end, or all; how many."""
+    stale = [path for path in segments(folder) if everything or not _is_whole(path.with_suffix(".mcap"))]
+    entries = read(folder).entries if stale else ()
+    for path in stale:
+        write_track(path.with_suffix(".mcap"), (entry for entry in entries if entry.file == path.name))
+    return len(stale)
+
+
+def _is_whole(track: Path) -> bool:
+    if not track.exists() or track.stat().st_size < len(MCAP0_MAGIC):
+        return False
+    with track.open("rb") as file:
+        file.seek(-len(MCAP0_MAGIC), os.SEEK_END)
+        return file.read() == MCAP0_MAGIC
+
+
+def _set_torn_aside(path: Path) -> int:
+    """Moves a last line without an end into a file of its own; how many bytes."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    torn = data[whole:]
+    if torn:
+        path.with_suffix(".torn").write_bytes(torn)
+        os.truncate(path, whole)
+    return len(torn)

@@ -1,0 +1,88 @@
+const list = byId("list"), rowsBox = byId("rows");
+const MARKS = { accept: "✓ accepted", reject: "✗ rejected", relabel: "↻ relabelled" };
+
+function nameOf(item) {
+  if (item.kind === "decision") return item.answered ? item.chosen : "No action (" + spoken(item.outcome) + ")";
+  if (state.blind) return "Moment " + (flags.indexOf(item) + 1);
+  return title(item.cue || item.attributes[0]);
+}
+function placeOf(item) {
+  if (item.kind === "decision") return "decision";
+  return state.blind ? "not yet judged by you" : item.attributes.map(spoken).join(", ");
+}
+
+function fillList() {
+  const tall = 3.6 * rem;
+  rowsBox.style.height = visible.length * tall + "px";
+  const first = Math.max(0, Math.floor(list.scrollTop / tall) - 6);
+  const last = Math.min(visible.length, Math.ceil((list.scrollTop + list.clientHeight) / tall) + 6);
+  const nodes = [];
+  for (let i = first; i < last; i++) {
+    const item = visible[i], review = state.reviews.get(item.id);
+    const kind = state.blind && item.kind !== "decision" ? "blind" : item.kind;
+    const severity = kind === "error" || kind === "competence" ? item.severity + " " + kind : kind === "blind" ? "" : "decision";
+    const node = make("div", {
+      role: "option", id: "row-" + item.id, "aria-selected": String(item.id === state.selected), "aria-posinset": i + 1, "aria-setsize": visible.length,
+      onclick: () => { select(item.id); list.focus(); },
+    },
+    make("span", { class: "when" }, clock(item.start)),
+    make("span", { class: "what" }, nameOf(item)),
+    make("span", { class: "mark" }, review ? MARKS[review.verdict] : make("span", { class: "sev " + kind }, severity)),
+    make("span", { class: "where" }, review && state.blind ? "judged" : placeOf(item)));
+    node.style.top = i * tall + "px";
+    nodes.push(node);
+  }
+  rowsBox.replaceChildren(...nodes);
+  const chosen = visible.findIndex((item) => item.id === state.selected);
+  if (chosen >= first && chosen < last) list.setAttribute("aria-activedescendant", "row-" + state.selected);
+  else list.removeAttribute("aria-activedescendant");
+  const empty = byId("list-empty");
+  empty.hidden = visible.length > 0;
+  list.hidden = visible.length === 0;
+  empty.textContent = items.length
+    ? "No flag fits these filters. Widen them to see all " + flags.length + "."
+    : "Nothing was flagged in this session. Either nothing happened that a cue measures, or the monitor did not run: the notes above say which.";
+}
+
+function refresh() {
+  visible = items.filter(shown);
+  if (!visible.some((item) => item.id === state.selected)) list.scrollTop = 0;
+  const there = visible.filter((item) => item.kind !== "decision").length;
+  byId("count").textContent = there === flags.length ? flags.length + " in all" : there + " of " + flags.length;
+  const done = flags.filter((flag) => state.reviews.has(flag.id)).length;
+  byId("progress").textContent = flags.length ? `${done} of ${flags.length} reviewed` : "nothing to review";
+  const fallen = flags.filter((flag) => !stands(flag)).length;
+  byId("whatif-sum").textContent = fallen ? `${flags.length - fallen} of ${flags.length} flags would remain` : "";
+  fillList();
+  draw();
+  showDetails();
+}
+
+function select(id, { scroll = true } = {}) {
+  state.selected = id;
+  const at = visible.findIndex((item) => item.id === id), tall = 3.6 * rem;
+  if (scroll && at >= 0) {
+    if (at * tall < list.scrollTop) list.scrollTop = at * tall;
+    else if ((at + 1) * tall > list.scrollTop + list.clientHeight) list.scrollTop = (at + 1) * tall - list.clientHeight;
+  }
+  reveal(itemOf.get(id));
+  fillList();
+  draw();
+  showDetails();
+}
+function step(by) {
+  if (!visible.length) return;
+  const at = visible.findIndex((item) => item.id === state.selected);
+  const chosen = itemOf.get(state.selected);
+  // From a flag that the filters hide, on to the nearest that they show.
+  const from = at >= 0 ? at + by : chosen ? (by > 0 ? visible.findIndex((v) => v.start >= chosen.start) : visible.findLastIndex((v) => v.start <= chosen.start)) : 0;
+  select(visible[Math.min(visible.length - 1, Math.max(0, from))].id);
+}
+list.addEventListener("scroll", fillList, { passive: true });
+list.addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -1e9, End: 1e9 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  const at = visible.findIndex((item) => item.id === state.selected);
+  select(visible[Math.min(visible.length - 1, Math.max(0, at + by))].id);
+});

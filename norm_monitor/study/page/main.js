@@ -1,0 +1,107 @@
+function pressed(button, on) { button.setAttribute("aria-pressed", String(on)); }
+
+function fillHead() {
+  const info = data.info;
+  document.title = `Session ${info.session}`;
+  byId("kicker").textContent = info.study ? `Study ${info.study}` : "A bag without a study";
+  byId("title").textContent = `Session ${info.session}`;
+  const people = info.participants.length ? `participant${info.participants.length > 1 ? "s" : ""} ${info.participants.join(", ")}` : "";
+  byId("meta").textContent = [info.condition && `condition ${info.condition}`, people, info.robot, info.date].filter(Boolean).join(" · ");
+  byId("footer").textContent = `Made by Tactful ${info.software_version || "(version unknown)"} from ${data.source}. Head of the log ${data.head}. Times count from the start of the session. Flags are a monitor's advice and no measure of a person.`;
+  if (data.notes.length) {
+    byId("notes").hidden = false;
+    byId("notes").replaceChildren(...data.notes.map((note) => make("p", {}, note)));
+  }
+  const minutes = length / 60000, errors = flags.filter((f) => f.kind === "error").length, good = flags.length - errors;
+  const share = (who) => Math.round(100 * speech[who].reduce((sum, s) => sum + s.end - s.start, 0) / length) + " %";
+  const rate = (count) => (minutes > 0 ? (count / minutes * 10).toFixed(1) : "0") + " in 10 min";
+  const grave = flags.filter((f) => f.kind === "error" && SEVERITIES.indexOf(f.severity) > 1).length;
+  const tiles = [
+    ["Length", clock(length), ""], ["Errors", errors, rate(errors), "error"], ["Major or severe", grave, errors ? `of ${errors}` : ""],
+    ["Competencies", good, rate(good), "competence"], ["Robot and user speaking", `${share("robot")}`, `and ${share("user")}`], ["Decisions", data.decisions.length, `${data.decisions.filter((d) => !d.answered).length} without action`],
+  ];
+  byId("tiles").replaceChildren(...tiles.map(([name, value, extra, kind]) => make("div", { class: kind ?? "" }, make("dd", {}, String(value), extra ? make("small", {}, extra) : ""), make("dt", {}, name))));
+  for (const tile of byId("tiles").children) tile.prepend(tile.lastChild);
+}
+
+function fillFilters() {
+  const options = (box, pairs) => byId(box).replaceChildren(...pairs.map(([value, label]) => make("option", { value }, label)));
+  options("attribute", [["", "All"], ...data.attributes.map((a) => [a, title(a)])]);
+  options("severity", SEVERITIES.map((s, i) => [i, title(s)]));
+  options("reviewed", [["", "All"], ["open", "Not yet"], ["accept", "Accepted"], ["reject", "Rejected"], ["relabel", "Relabelled"]]);
+  byId("attribute").addEventListener("change", (e) => { state.attribute = e.target.value; refresh(); });
+  byId("severity").addEventListener("change", (e) => { state.severity = Number(e.target.value); refresh(); });
+  byId("reviewed").addEventListener("change", (e) => { state.reviewed = e.target.value; refresh(); });
+  byId("words").addEventListener("input", (e) => { state.words = e.target.value.trim().toLowerCase(); refresh(); });
+  for (const chip of document.querySelectorAll(".chip")) {
+    chip.addEventListener("click", () => {
+      const kind = chip.dataset.kind;
+      if (!state.kinds.delete(kind)) state.kinds.add(kind);
+      pressed(chip, state.kinds.has(kind));
+      refresh();
+    });
+  }
+}
+
+function fillSliders() {
+  const all = [...thresholds.values()].sort((a, b) => b.values.length - a.values.length);
+  byId("whatif-card").hidden = !all.length;
+  byId("sliders").replaceChildren(...all.map((each) => {
+    const span = each.high - each.low || 1, unit = each.unit ? " " + each.unit : "";
+    const output = make("output", {}, `${number(each.at)}${unit}`);
+    const slider = make("input", { type: "range", min: each.low - span * .05, max: each.high + span * .05, step: span / 200, value: each.at, "data-key": each.key });
+    slider.addEventListener("input", () => {
+      const moved = Number(slider.value);
+      state.thresholds.set(each.key, moved);
+      const left = each.values.filter((value) => each.above ? value >= moved : value <= moved).length;
+      output.textContent = `${number(moved)}${unit} (was ${number(each.at)}): ${left} of ${each.values.length}`;
+      refresh();
+    });
+    return make("label", {}, make("span", {}, `${title(each.cue)}: ${each.measure}`), output, slider);
+  }));
+}
+byId("whatif-reset").addEventListener("click", () => { state.thresholds.clear(); fillSliders(); refresh(); });
+
+function setBlind(on) {
+  state.blind = on;
+  document.documentElement.classList.toggle("blind", on);
+  pressed(byId("blind"), on);
+  byId("whatif-card").hidden = on || !thresholds.size;
+  byId("tiles").closest("section").hidden = on;
+  layout();
+  refresh();
+}
+byId("blind").addEventListener("click", () => setBlind(!state.blind));
+byId("larger").addEventListener("click", () => { pressed(byId("larger"), document.documentElement.classList.toggle("large")); layout(); refresh(); });
+function setDark(dark) {
+  document.documentElement.classList.toggle("dark", dark);
+  byId("theme").textContent = dark ? "Light" : "Dark";
+  layout();
+}
+byId("theme").addEventListener("click", () => setDark(!document.documentElement.classList.contains("dark")));
+byId("help").addEventListener("click", () => byId("keys").showModal());
+byId("next").addEventListener("click", () => step(1));
+byId("previous").addEventListener("click", () => step(-1));
+byId("export-json").addEventListener("click", exportJson);
+byId("export-eaf").addEventListener("click", exportEaf);
+byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim() || "R1"; });
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
+  const item = itemOf.get(state.selected), flag = item && item.kind !== "decision" ? item : null;
+  const does = {
+    j: () => step(1), k: () => step(-1), b: () => setBlind(!state.blind), "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),
+    a: flag && !state.blind && (() => give(flag, "accept")), r: flag && (() => give(flag, "reject")), l: flag && (() => openRelabel(flag)), u: flag && (() => takeBack(flag)),
+  }[event.key.toLowerCase()];
+  if (does) { event.preventDefault(); does(); }
+});
+
+if (data.server) { state.reviewer = data.server.reviewer; byId("reviewer").value = state.reviewer; byId("reviewer").readOnly = true; }
+recall();
+fillHead();
+fillFilters();
+fillSliders();
+setDark(window.matchMedia("(prefers-color-scheme: dark)").matches);
+refresh();
+new ResizeObserver(() => layout()).observe(byId("timeline"));

@@ -1,0 +1,141 @@
+"""Reads and verifies study logs: every fault is named with its file and line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from norm_core.error import TactfulError
+from norm_core.jsonl import RecordError, canonical, from_json
+from norm_core.record import record
+from norm_monitor.study.chain import GENESIS, ChainError, parse
+from norm_monitor.study.migrate import check_and_upgrade
+from norm_monitor.study.schema import RECORDS, SCHEMA, Closed, Entry, Kind, Tombstone
+
+SEGMENT = "events-{:06d}.jsonl"
+SEGMENTS = "events-*.jsonl"
+
+
+class LogError(TactfulError, ValueError):
+    """A log that cannot be used as it is; its message says what to do."""
+
+
+@record
+class Fault:
+    """Something wrong at a line; harmless where all the rest can be relied on."""
+
+    file: str
+    line: int
+    what: str
+    harmless: bool = False
+
+
+@record
+class LogContents:
+    """All of a log that could be read. head is the hash to cite; sealed says that the recording was ended."""
+
+    entries: tuple[Entry, ...]
+    faults: tuple[Fault, ...]
+    head: str
+    sealed: bool
+    torn_bytes: int
+    schema: int
+
+
+def is_log(path: Path) -> bool:
+    return path.suffix == ".jsonl" or (path.is_dir() and any(path.glob(SEGMENTS)))
+
+
+def segments(path: Path) -> list[Path]:
+    """The files of a log, oldest first."""
+    if not path.exists():
+        raise LogError(f"{path}: there is no such log")
+    files = [path] if path.is_file() else sorted(path.glob(SEGMENTS))
+    if not files:
+        raise LogError(f"{path}: holds no study log (no {SEGMENTS})")
+    return files
+
+
+def read(path: Path) -> LogContents:
+    """Everything in a log, with its faults; it goes on after a fault where it can."""
+    entries: list[Entry] = []
+    faults: list[Fault] = []
+    seq, prev, torn, schema = 0, GENESIS, 0, SCHEMA
+    for file, number, text in _lines(segments(path)):
+        if not text.endswith(b"\n"):
+            torn += len(text)
+            faults.append(
+                Fault(
+                    file=file,
+                    line=number,
+                    what="is cut short: the writer died; the next writer sets it aside",
+                    harmless=True,
+                )
+            )
+            continue
+        try:
+            line = parse(text)
+            schema = min(schema, line["schema"])
+            expected = (seq, prev)
+            seq, prev = int(line.get("seq", seq)) + 1, str(line.get("hash", prev))
+            line = check_and_upgrade(line, *expected)
+            entry = _entry(line, file, number)
+        except (ChainError, RecordError, ValueError, TypeError) as error:
+            faults.append(Fault(file=file, line=number, what=str(error)))
+            continue
+        entries.append(entry)
+    faults += _unaccounted(entries)
+    return LogContents(
+        entries=tuple(entries),
+        faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
+        head=prev,
+        sealed=any(isinstance(entry.record, Closed) for entry in entries),
+        torn_bytes=torn,
+        schema=schema,
+    )
+
+
+def read_sound(path: Path) -> LogContents:
+    """As read, but a log that is not sound is an error; a torn last line alone is not."""
+    contents = read(path)
+    grave = [fault for fault in contents.faults if not fault.harmless]
+    if grave:
+        shown = "; ".join(f"{fault.file}:{fault.line} {fault.what}" for fault in grave[:3])
+        raise LogError(f"{path}: {len(grave)} lines are not sound: {shown}. See them all with: tactful study verify")
+    return contents
+
+
+def _lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                for number, text in enumerate(file, 1):
+                    yield path.name, number, text
+        except OSError as error:
+            raise LogError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _entry(line: dict[str, Any], file: str, number: int) -> Entry:
+    kind = Kind(line["kind"])
+    body = line.get("body")
+    return Entry(
+        seq=line["seq"],
+        kind=kind,
+        wall_ns=line["wall_ns"],
+        ros_ns=line["ros_ns"],
+        record=None if body is None else from_json(RECORDS[kind], canonical(body["record"])),
+        file=file,
+        line=number,
+    )
+
+
+def _unaccounted(entries: list[Entry]) -> list[Fault]:
+    """Bodies that are gone without a tombstone, and those that a tombstone says are gone and are not."""
+    buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
+    faults = []
+    for entry in entries:
+        if entry.record is None and entry.seq not in buried:
+            faults.append(Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why"))
+        elif entry.record is not None and entry.seq in buried:
+            what = f"entry {entry.seq} was to be erased and is still there: run study erase again"
+            faults.append(Fault(file=entry.file, line=entry.line, what=what, harmless=True))
+    return faults

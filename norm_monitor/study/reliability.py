@@ -1,0 +1,66 @@
+"""Coefficients of agreement over units and what each coder said of them; None where they are undefined."""
+
+from collections import Counter
+
+# What each coder said of one unit, None where a coder did not judge it; and how often each such unit occurs.
+Unit = tuple[str | None, ...]
+Tally = Counter[Unit]
+
+
+def cohen_kappa(units: Tally) -> float | None:
+    """Agreement of two coders beyond chance; undefined where both always say the same one thing."""
+    pairs = {pair: count for pair, count in units.items() if None not in pair}
+    total = sum(pairs.values())
+    if not total:
+        return None
+    observed = sum(count for (a, b), count in pairs.items() if a == b) / total
+    of_a, of_b = Counter[str | None](), Counter[str | None]()
+    for (a, b), count in pairs.items():
+        of_a[a] += count
+        of_b[b] += count
+    expected = sum(of_a[category] * of_b[category] for category in of_a) / total**2
+    return None if expected == 1 else (observed - expected) / (1 - expected)
+
+
+def fleiss_kappa(units: Tally) -> float | None:
+    """Agreement of any fixed number of coders; a unit that one of them did not judge is left out."""
+    rows = [(Counter(unit), count) for unit, count in units.items() if len(unit) > 1 and None not in unit]
+    total = sum(count for _, count in rows)
+    if not total:
+        return None
+    coders = rows[0][0].total()
+    agreed, shares = 0.0, Counter[str | None]()
+    for row, count in rows:
+        agreed += count * (sum(n * n for n in row.values()) - coders) / (coders * (coders - 1))
+        for category, said in row.items():
+            shares[category] += said * count
+    expected = sum((said / (total * coders)) ** 2 for said in shares.values())
+    return None if expected == 1 else (agreed / total - expected) / (1 - expected)
+
+
+def krippendorff_alpha(units: Tally) -> float | None:
+    """Nominal alpha; units that fewer than two coders judged say nothing."""
+    coincidence: dict[tuple[str, str], float] = {}
+    for unit, count in units.items():
+        said = Counter(value for value in unit if value is not None)
+        number = said.total()
+        if number < 2:
+            continue
+        for a, of_a in said.items():
+            for b, of_b in said.items():
+                weight = count * of_a * (of_b - (a == b)) / (number - 1)
+                coincidence[a, b] = coincidence.get((a, b), 0.0) + weight
+    margins: dict[str, float] = {}
+    for (a, _), weight in coincidence.items():
+        margins[a] = margins.get(a, 0.0) + weight
+    total = sum(margins.values())
+    expected = total**2 - sum(weight**2 for weight in margins.values())
+    if expected <= 0:
+        return None
+    observed = sum(weight for (a, b), weight in coincidence.items() if a != b)
+    return 1 - (total - 1) * observed / expected
+
+
+def f1(hits: int, missed: int, false: int) -> float | None:
+    """The harmonic mean of precision and recall; undefined where neither coder marked anything."""
+    return 2 * hits / (2 * hits + missed + false) if hits + missed + false else None

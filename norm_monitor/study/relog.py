@@ -1,0 +1,55 @@
+"""A session's records written into a new log: from a bag, or from a log of an older schema."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from norm_core.bags.reader import BagReader
+from norm_core.messages import MessageError, message_type
+from norm_core.time import Clock, ReplayClock
+from norm_monitor.study.log import StudyLog
+from norm_monitor.study.read import read_sound
+from norm_monitor.study.recording import BAGGED, bag_reference
+from norm_monitor.study.redact import Redactor
+from norm_monitor.study.schema import Closed, Kind, SessionInfo
+
+
+def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> tuple[int, int]:
+    """Writes a bag's speech, presence, flags and decisions into a sealed log: how many, and how many were unreadable.
+
+    Frames and sound stay in the bag: nothing raw enters a log.
+    """
+    wanted = {message_type(cls) for cls in BAGGED}
+    count = unreadable = 0
+    with BagReader(bag) as reader:
+        start_ns, end_ns = reader.bounds_ns or (0, 0)
+        info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
+        topics = [topic.topic for topic in reader.topics if topic.type_name in wanted]
+        with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
+            for message in reader.messages(topics) if topics else ():
+                try:
+                    log.append(reader.decode(message), message.stamp_ns)
+                except MessageError:
+                    unreadable += 1
+                    continue
+                count += 1
+            log.close(sealed=True)
+    return count, unreadable
+
+
+def migrate(old: Path, folder: Path) -> int:
+    """Writes the entries of an older log into a new one in the present schema, with their times; how many."""
+    contents = read_sound(old)
+    records: list[tuple[int, int, Any]] = [
+        (entry.wall_ns, entry.ros_ns, entry.record)
+        for entry in contents.entries
+        if entry.record is not None and entry.kind is not Kind.CLOSED
+    ]
+    wall_ns, _, info = records[0]
+    clock = ReplayClock(wall_ns)
+    with StudyLog.begin(folder, replace(info, migrated_from=contents.head), clock) as log:
+        for wall_ns, ros_ns, record in records[1:]:
+            clock.advance_to(max(wall_ns, clock.now_ns()))
+            log.append(record, ros_ns)
+        log.close(sealed=any(isinstance(entry.record, Closed) for entry in contents.entries))
+    return len(records)

@@ -1,0 +1,196 @@
+"""`tactful study export, import, agreement`."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from norm_core.jsonl import RecordError, from_json, to_plain
+from norm_core.time import WallClock
+from norm_monitor.study.agreement import TOLERANCES_S, agree, sessions_of
+from norm_monitor.study.forms import boris, eaf, table, textgrid, webvtt
+from norm_monitor.study.forms.sheet import FormError, Sheet, remarks, sheet_of
+from norm_monitor.study.keys import KeyFile
+from norm_monitor.study.labels import by_coder
+from norm_monitor.study.log import StudyLog
+from norm_monitor.study.picture import confusion_svg
+from norm_monitor.study.recording import Recording, open_all, open_recording
+from norm_monitor.study.redact import Redactor
+from norm_monitor.study.schema import MONITOR, Label, Review
+from tactful_cli.console import err, out, print_json
+from tactful_cli.study_logs import AsJson, LogPath, SourcePath
+
+app = typer.Typer()
+
+
+class Form(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    EAF = "eaf"
+    BORIS = "boris"
+    TEXTGRID = "textgrid"
+    WEBVTT = "webvtt"
+    PARQUET = "parquet"
+
+
+WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
+    Form.CSV: (".csv", table.write_csv),
+    Form.JSONL: (".jsonl", table.write_jsonl),
+    Form.EAF: (".eaf", eaf.write_eaf),
+    Form.BORIS: (".xlsx", boris.write_boris),
+    Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
+    Form.WEBVTT: (".vtt", webvtt.write_webvtt),
+    Form.PARQUET: (".parquet", table.write_parquet),
+}
+
+
+@app.command()
+def export(  # noqa: PLR0917
+    source: SourcePath,
+    form: Annotated[Form, typer.Option("--form", help="What to write.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; beside the source if left out.")
+    ] = None,
+    coder: Annotated[str, typer.Option(help="Whose labels; all for everyone's.")] = MONITOR,
+    media: Annotated[list[str] | None, typer.Option(help="Video or sound to link. Repeatable.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a session's labels and speech for a coder's tool or for statistics."""
+    recording = open_recording(source)
+    sheet = sheet_of(recording, _labels_of(recording, coder))
+    if media:
+        sheet = replace(sheet, media=tuple(media))
+    ending, write = WRITERS[form]
+    path = output or source.resolve().parent / f"{recording.info.session}{ending}"
+    write(path, sheet)
+    notes = [*recording.notes, *remarks(sheet)]
+    if as_json:
+        print_json(
+            {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
+        )
+    else:
+        print(path)
+        for note in notes:
+            err.print(note, markup=False)
+
+
+@app.command("import")
+def import_(
+    log: LogPath,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON.")
+    ],
+    coder: Annotated[str, typer.Option(help="Pseudonym of who coded; as the file says if left out.")] = "",
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Append a coder's labels, or a reviewer's verdicts, to a log."""
+    recording = open_recording(log)
+    found = _read(file, recording, coder)
+    redactor = Redactor(names=KeyFile(keys).names() if keys else None)
+    with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
+        for entry in found:
+            writer.append(entry, entry.start_ns if isinstance(entry, Label) else recording.end_ns)
+        head = writer.head
+    if as_json:
+        print_json({"imported": len(found), "head": head})
+    else:
+        print(f"{len(found)} {'verdicts' if found and isinstance(found[0], Review) else 'labels'}\nhead {head}")
+
+
+@app.command()
+def agreement(  # noqa: PLR0917
+    sources: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of different sessions.")],
+    tolerance: Annotated[
+        list[float] | None, typer.Option(help="Seconds within which onsets match. Repeatable.")
+    ] = None,
+    frame_s: Annotated[float, typer.Option(min=0.05, max=60, help="Length of a frame.")] = 1.0,
+    resamples: Annotated[int, typer.Option(min=1, max=100_000, help="Bootstrap draws of whole sessions.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Folder to write confusion pictures (SVG) into.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute how far coders agree: humans among themselves, and the monitor with each of them."""
+    sessions = sessions_of(open_all(sources))
+    found = agree(
+        sessions, tolerances_s=tuple(tolerance or TOLERANCES_S), frame_s=frame_s, resamples=resamples, seed=seed
+    )
+    if picture:
+        picture.mkdir(parents=True, exist_ok=True)
+        for confusion in found.confusions:
+            name = "-".join("".join(c if c.isalnum() else "_" for c in coder) for coder in confusion.coders)
+            (picture / f"confusion-{name}.svg").write_text(confusion_svg(confusion), encoding="utf-8")
+    if as_json:
+        print_json(to_plain(found))
+        return
+    shown = Table("compared", "coders", "label", "measure", "s", "n", "value", "95 % interval")
+    for row in found.rows:
+        label = row.attribute if row.attribute == "all" else f"{row.polarity} {row.attribute}"
+        low, high = row.estimate.low, row.estimate.high
+        shown.add_row(
+            row.comparison,
+            ", ".join(row.coders),
+            label,
+            row.measure,
+            "" if row.tolerance_s is None else f"{row.tolerance_s:g}",
+            str(row.units),
+            "undefined" if row.estimate.value is None else f"{row.estimate.value:.3f}",
+            "" if low is None or high is None else f"{low:.3f} to {high:.3f}",
+        )
+    out.print(shown)
+    for remark in found.remarks:
+        err.print(remark, markup=False)
+
+
+def _labels_of(recording: Recording, coder: str) -> tuple[Label, ...]:
+    coders = by_coder(recording)
+    if coder == "all":
+        return tuple(label for labels in coders.values() for label in labels)
+    if coder not in coders:
+        raise FormError(f"{recording.source}: has no coder {coder}; it has {', '.join(coders)}")
+    return coders[coder]
+
+
+def _read(file: Path, recording: Recording, coder: str) -> tuple[Label | Review, ...]:
+    origin_ns = sheet_of(recording).origin_ns
+    match file.suffix.lower():
+        case ".eaf":
+            return eaf.read_eaf(file, coder) if _states_origin(file) else eaf.read_eaf(file, coder, origin_ns)
+        case ".xlsx" | ".tsv":
+            return boris.read_boris(file, coder, origin_ns)
+        case ".csv":
+            return table.read_csv(file, coder, origin_ns)
+        case ".jsonl":
+            return table.read_jsonl(file, coder, origin_ns)
+        case ".json":
+            return _reviews(file, recording)
+        case other:
+            raise FormError(f"{file}: {other or 'no ending'} is not read; eaf, xlsx, tsv, csv, jsonl and json are")
+
+
+def _states_origin(file: Path) -> bool:
+    try:
+        return eaf.ORIGIN in file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FormError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _reviews(file: Path, recording: Recording) -> tuple[Review, ...]:
+    try:
+        plain = json.loads(file.read_text(encoding="utf-8"))
+        if plain["session"] != recording.info.session:
+            raise FormError(f"{file}: is of session {plain['session']}, and the log of {recording.info.session}")
+        reviews = tuple(from_json(Review, json.dumps(review)) for review in plain["reviews"])
+    except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
+        if isinstance(error, FormError):
+            raise
+        raise FormError(f"{file}: is no review that the report exported: {error}") from error
+    known = {flag.event_id for flag in recording.flags}
+    if unknown := [review.event_id for review in reviews if review.event_id not in known]:
+        raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")
+    return reviews

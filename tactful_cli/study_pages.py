@@ -1,0 +1,118 @@
+"""`tactful study report, review`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.error import TactfulError
+from norm_core.time import WallClock
+from norm_monitor.senses.face_weights import FaceWeightsMissingError
+from norm_monitor.senses.faces import FaceFinder
+from norm_monitor.study.clips import FindFaces, clip, may_show, thumbnails
+from norm_monitor.study.keys import KeyFile
+from norm_monitor.study.recording import Recording, open_recording
+from norm_monitor.study.redact import Redactor
+from norm_monitor.study.report import page
+from norm_monitor.study.server import LOOPBACK, ReviewServer, new_token
+from tactful_cli.console import complain, err, print_json
+from tactful_cli.study_logs import AsJson, LogPath, SourcePath
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    source: SourcePath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; beside the source if left out.")
+    ] = None,
+    frames: Annotated[
+        Path | None,
+        typer.Option(metavar="BAG", help="Bag to take at most 3 pictures a flag from, faces blurred, 40 MB in all."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make one HTML file of a session, which opens offline; it holds no pictures unless --frames asks for them."""
+    recording = open_recording(source)
+    pictures: dict[str, list[str]] = {}
+    notes: list[str] = []
+    if frames:
+        pictures, left_out = thumbnails(recording, frames, _face_finder())
+        if left_out:
+            notes.append(f"{left_out} pictures were left out to stay within 40 MB")
+    path = output or source.resolve().parent / f"{recording.info.session}.html"
+    text = page(recording, pictures, notes=notes)
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise TactfulError(f"{path}: cannot be written: {error.strerror}") from error
+    if as_json:
+        shown = sum(map(len, pictures.values()))
+        print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags), "pictures": shown})
+    else:
+        print(path)
+        for note in (*recording.notes, *notes):
+            err.print(note, markup=False)
+
+
+@app.command()
+def review(  # noqa: PLR0917
+    log: LogPath,
+    reviewer: Annotated[
+        list[str] | None, typer.Option(help="Pseudonym of a reviewer, each with a token. Repeatable.")
+    ] = None,
+    bag: Annotated[Path | None, typer.Option(help="Bag to cut clips from, for participants who consented.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; a free one if 0.")] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Anything but this machine's own opens the log to the network.")
+    ] = "127.0.0.1",
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of notes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the report on this machine; verdicts are appended to the log until interrupted."""
+    if bag and not (bag / "metadata.yaml").is_file():
+        raise TactfulError(f"{bag}: is no rosbag2 folder to cut clips from")
+    tokens = {new_token(): name for name in reviewer or ["R1"]}
+    if len(set(tokens.values())) < len(tokens):
+        raise TactfulError("each reviewer may be named once")
+    recording = open_recording(log)
+    reason = may_show(recording) if bag else ""
+    finder = _face_finder() if bag and not reason else None
+
+    def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:
+        return clip(shown, event_id, bag or Path(), finder)
+
+    try:
+        server = ReviewServer(
+            log,
+            tokens,
+            WallClock(),
+            host=host,
+            port=port,
+            clip=cut if bag and not reason else None,
+            no_clip=reason,
+            redactor=Redactor(names=KeyFile(keys).names() if keys else None),
+        )
+    except OSError as error:
+        raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}") from error
+    if host not in LOOPBACK:
+        complain(f"listening on {host}: whoever reaches this machine and has a link sees the session, unencrypted")
+    if as_json:
+        print_json([{"reviewer": name, "url": server.url(token)} for token, name in tokens.items()])
+    else:
+        for token, name in tokens.items():
+            print(f"{name}  {server.url(token)}", flush=True)
+        err.print("Ctrl-C ends it.")
+    try:
+        server.serve()
+    finally:
+        server.close()
+
+
+def _face_finder() -> FindFaces | None:
+    try:
+        return FaceFinder().find
+    except FaceWeightsMissingError as error:
+        complain(f"pictures are blurred as a whole, as faces cannot be found: {error}")
+        return None

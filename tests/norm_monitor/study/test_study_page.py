@@ -1,0 +1,272 @@
+"""The report in a real browser: what is seen, clicked, typed and taken away."""
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import CHROMIUM, Browser
+
+from norm_core.flag import Evidence, Verdict
+from norm_monitor.study.forms.eaf import read_eaf
+from norm_monitor.study.forms.sheet import sheet_of
+from norm_monitor.study.recording import Recording
+from norm_monitor.study.report import page
+from norm_monitor.study.schema import Review
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path, session: Recording) -> Iterator[Browser]:
+    """The report of the generated session, freshly opened."""
+    (tmp_path / "report.html").write_text(page(session), encoding="utf-8")
+    browser.events.clear()
+    browser.open((tmp_path / "report.html").as_uri())
+    yield browser
+    browser.run("localStorage.clear()")
+
+
+def text(browser: Browser, selector: str) -> str:
+    return str(browser.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+
+
+def downloads(browser: Browser, button: str) -> str:
+    """What a button would save, taken from the blob it makes."""
+    browser.run(
+        "window.saved = null; window.real ??= URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { window.saved = blob.text(); return window.real.call(URL, blob); };"
+        f"document.getElementById('{button}').click()"
+    )
+    return str(browser.run("window.saved"))
+
+
+def faults(browser: Browser) -> list[Any]:
+    return [
+        event["params"]
+        for event in browser.events
+        if event.get("method") == "Runtime.exceptionThrown"
+        or (event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
+    ]
+
+
+def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, session: Recording) -> None:
+    assert text(shown, "h1") == "Session S07"
+    errors = sum(flag.polarity == "error" for flag in session.flags)
+    assert text(shown, ".tiles .error dd").startswith(str(errors))
+    assert text(shown, "#count") == f"{len(session.flags)} in all"
+    asked = [e["params"]["request"]["url"] for e in shown.events if e.get("method") == "Network.requestWillBeSent"]
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert faults(shown) == []
+
+
+def test_a_click_in_the_timeline_selects_what_is_there(shown: Browser, session: Recording) -> None:
+    at = shown.run(
+        "(() => { const c = document.getElementById('canvas'), b = c.getBoundingClientRect();"
+        "const lane = [...document.querySelectorAll('#lanes div')].find((d) => d.innerText.startsWith('Decisions'));"
+        "const l = lane.getBoundingClientRect(); return [b.left, b.width, l.top + l.height / 2]; })()"
+    )
+    decision = session.decisions[0]
+    share = (decision.decided_ns - session.start_ns) / (session.end_ns - session.start_ns)
+    shown.click(at[0] + at[1] * share, at[2])
+    assert text(shown, "#details .name") == decision.chosen
+    assert "the reader holds the book" in text(shown, "#details table")
+
+
+def test_a_flag_is_explained_with_value_threshold_words_and_provenance(shown: Browser, session: Recording) -> None:
+    flag = next(f for f in session.flags if f.cue_id == "response_delay")
+    shown.run(
+        f"document.getElementById('list').focus(); document.getElementById('row-{session.flags[0].event_id}').click()"
+    )
+    for _ in range(session.flags.index(flag)):
+        shown.key("j")
+    details = text(shown, "#details")
+    fact = flag.evidence[0]
+    assert "Response delay" in details
+    assert flag.rationale in details
+    assert flag.correction in details
+    assert re.search(rf"threshold of {fact.threshold:g} s", details)
+    assert f"{fact.value:g} s" in details
+    assert fact.quote in text(shown, "#details .quoted")
+    shown.run("document.querySelector('.prov').open = true")
+    assert flag.provenance.window_digest in text(shown, ".prov")
+    assert flag.event_id in text(shown, ".prov")
+
+
+def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording) -> None:
+    first, second, third, *_ = session.flags
+    shown.key("j")
+    shown.key("a")
+    shown.key("j")
+    shown.key("r")
+    shown.key("j")
+    shown.key("l")
+    assert shown.run("document.activeElement.name") == "attribute"
+    shown.run(
+        "for (const box of document.querySelectorAll('[name=attribute]')) box.checked = box.value === 'engagement'"
+    )
+    shown.key("Enter", code=13)
+    shown.run("document.querySelector('#relabel form').requestSubmit()")
+    assert text(shown, "#progress") == f"3 of {len(session.flags)} reviewed"
+    saved = json.loads(downloads(shown, "export-json"))
+    assert (saved["session"], saved["head"]) == ("S07", session.head)
+    verdicts = [(r["event_id"], r["verdict"], r["attributes"]) for r in saved["reviews"]]
+    assert verdicts == [
+        (first.event_id, "accept", []),
+        (second.event_id, "reject", []),
+        (third.event_id, "relabel", ["engagement"]),
+    ]
+    shown.key("k")
+    shown.key("u")
+    assert text(shown, "#progress").startswith("2 of")
+    assert faults(shown) == []
+
+
+def test_the_eaf_it_exports_is_read_back(shown: Browser, session: Recording, tmp_path: Path) -> None:
+    for key in "jajajr":
+        shown.key(key)
+    (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
+    labels = read_eaf(tmp_path / "a.eaf")
+    accepted = session.flags[:2]
+    assert {label.event_id for label in labels} == {flag.event_id for flag in accepted}
+    assert {label.coder for label in labels} == {"R1"}
+    for flag in accepted:
+        mine = [label for label in labels if label.event_id == flag.event_id]
+        assert {label.attribute for label in mine} == set(flag.attributes)
+        assert all(abs(label.start_ns - flag.onset_ns) <= 1_000_000 for label in mine)
+        assert all(abs(label.end_ns - flag.offset_ns) <= 1_000_000 for label in mine)
+
+
+def test_filters_narrow_the_list_and_say_so(shown: Browser, session: Recording) -> None:
+    shown.run(
+        "const box = document.getElementById('attribute'); box.value = 'engagement';"
+        "box.dispatchEvent(new Event('change'))"
+    )
+    kept = sum("engagement" in flag.attributes for flag in session.flags)
+    assert text(shown, "#count") == f"{kept} of {len(session.flags)}"
+    shown.run(
+        "const words = document.getElementById('words'); words.value = 'zebra'; words.dispatchEvent(new Event('input'))"
+    )
+    assert "No flag fits these filters" in text(shown, "#list-empty")
+
+
+def test_blind_mode_shows_no_label_anywhere(shown: Browser, session: Recording) -> None:
+    shown.key("b")
+    shown.key("j")
+    seen = text(shown, "main").lower()
+    for word in ("competence", "severe", "response delay", "threshold of", "probability", "better"):
+        assert word not in seen
+    assert "Moment 1" in text(shown, "#details")
+    assert session.flags[0].evidence[0].quote in text(shown, "#details")
+    shown.key("r")
+    assert json.loads(downloads(shown, "export-json"))["reviews"][0]["blind"] is True
+
+
+def test_a_moved_threshold_hides_what_would_not_have_been_raised(shown: Browser, session: Recording) -> None:
+    delays = [f for f in session.flags if f.cue_id == "response_delay"]
+    values = sorted(f.evidence[0].value for f in delays)
+    moved = (values[0] + values[1]) / 2
+    key = "response_delay · " + delays[0].evidence[0].measure
+    shown.run(
+        f"const slider = document.querySelector('[data-key=\"{key}\"]'); slider.step = 'any';"
+        f"slider.value = {moved}; slider.dispatchEvent(new Event('input'))"
+    )
+    assert text(shown, "#whatif-sum") == f"{len(session.flags) - 1} of {len(session.flags)} flags would remain"
+    shown.run("document.getElementById('whatif-reset').click()")
+    assert text(shown, "#count") == f"{len(session.flags)} in all"
+
+
+AXE = "axe_playwright_python"
+
+
+@pytest.mark.skipif(importlib.util.find_spec(AXE) is None, reason="axe is not installed (it is in the test group)")
+@pytest.mark.parametrize("state", ["light", "dark", "blind", "relabel"])
+def test_axe_finds_nothing_inaccessible(shown: Browser, state: str) -> None:
+    spec = importlib.util.find_spec(AXE)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    script = Path(spec.submodule_search_locations[0], "axe.min.js").read_text(encoding="utf-8")
+    shown.key("j")
+    match state:
+        case "dark":
+            shown.run("document.getElementById('theme').click()")
+        case "blind":
+            shown.key("b")
+        case "relabel":
+            shown.key("l")
+    shown.run("document.getElementById('whatif').open = true")
+    shown.send("Runtime.evaluate", expression=script)
+    found = shown.run("axe.run(document).then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))")
+    assert found == []
+
+
+def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    evil = "</script><script>window.owned=1</script><img src=x onerror='window.owned=1'>{{data}}"
+    fact = Evidence(measure=evil, value=1.0, start_ns=0, end_ns=0, quote=evil)
+    flag = replace(session.flags[0], rationale=evil, correction=evil, cue_id=evil, evidence=(fact,))
+    said = replace(session.utterances[0], text=evil, locale='en" onclick="')
+    doctored = replace(session, flags=(flag,), utterances=(said,), notes=(evil,))
+    (tmp_path / "evil.html").write_text(page(doctored), encoding="utf-8")
+    browser.open((tmp_path / "evil.html").as_uri())
+    browser.key("j")
+    assert evil in text(browser, "#details")
+    assert browser.run("window.owned") is None
+
+
+def test_verdicts_in_the_log_are_shown_and_not_taken_over(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    review = Review(event_id=session.flags[0].event_id, reviewer="Bo", verdict=Verdict.REJECT)
+    (tmp_path / "reviewed.html").write_text(page(replace(session, reviews=(review,))), encoding="utf-8")
+    browser.open((tmp_path / "reviewed.html").as_uri())
+    browser.key("j")
+    assert "In the log: Bo rejected." in text(browser, "#details")
+    assert json.loads(downloads(browser, "export-json"))["reviews"] == []
+    browser.key("b")
+    assert "In the log" not in text(browser, "#details")
+
+
+def test_a_session_without_flags_says_what_that_means(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    empty = replace(session, flags=(), decisions=(), utterances=(), presences=(), notes=("the bag holds no flags",))
+    (tmp_path / "empty.html").write_text(page(empty), encoding="utf-8")
+    browser.events.clear()
+    browser.open((tmp_path / "empty.html").as_uri())
+    assert "Nothing was flagged in this session" in text(browser, "#list-empty")
+    assert text(browser, "#notes") == "the bag holds no flags"
+    browser.key("j")
+    assert faults(browser) == []
+
+
+def test_three_hours_with_two_thousand_flags_keep_few_nodes(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    """Its speed is a benchmark's matter; that the page stays small is what makes it fast."""
+    step_ns = (3 * 3600 * 10**9) // 2000
+    flags = tuple(
+        replace(
+            session.flags[i % 34],
+            event_id=f"e{i}",
+            onset_ns=session.start_ns + i * step_ns,
+            offset_ns=session.start_ns + i * step_ns + 10**9,
+        )
+        for i in range(2000)
+    )
+    long = replace(session, flags=flags, end_ns=session.start_ns + 3 * 3600 * 10**9)
+    (tmp_path / "long.html").write_text(page(long), encoding="utf-8")
+    browser.open((tmp_path / "long.html").as_uri())
+    assert text(browser, "#count") == "2000 in all"
+    assert browser.run("document.querySelectorAll('[role=option]').length") < 40
+    browser.run("document.getElementById('list').focus()")
+    browser.key("End", code=35)
+    assert browser.run("document.querySelector('[aria-selected=true]').getAttribute('aria-posinset')") == "2000"
+    assert sheet_of(long).labels[-1].event_id == "e1999"

@@ -1,0 +1,162 @@
+"""`tactful study` as its user calls it: results, errors and exit codes."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_verbs import tactful
+from typer.testing import CliRunner
+
+from norm_core.bags.types import make
+from norm_core.bags.writer import BagWriter
+from sim_replays.study_example import write_log
+from tactful_cli.main import app
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study") / "log"
+    write_log(folder, length_s=120, flags=8)
+    return folder
+
+
+@pytest.fixture
+def own_log(tmp_path: Path) -> Path:
+    write_log(tmp_path / "log", length_s=60, flags=4)
+    return tmp_path / "log"
+
+
+def wordless_bag(path: Path) -> Path:
+    with BagWriter(path) as bag:
+        bag.write_message("/words", make("std_msgs/msg/String", {"data": "hi"}), 5)
+    return path
+
+
+VERBS = (
+    "log", "example", "verify", "migrate", "explain", "export", "import", "agreement", "report", "review", "erase",
+    "expire", "inventory", "participant", "participant add", "participant list", "participant forget",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_study_verb_explains_itself(verb: str) -> None:
+    shown = CliRunner().invoke(app, ["study", *verb.split(), "--help"], prog_name="tactful")
+    assert shown.exit_code == 0
+    assert f"Usage: tactful study {verb}" in shown.stdout
+
+
+def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
+    shown = tactful("study", "verify", str(own_log), "--json")
+    result = json.loads(shown.stdout)
+    assert (shown.returncode, result["sound"], result["sealed"]) == (0, True, True)
+    assert tactful("study", "verify", str(own_log), "--expect", result["head"]).returncode == 0
+    assert tactful("study", "verify", str(own_log), "--expect", "0" * 64).returncode == 1
+    file = own_log / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
+    broken = tactful("study", "verify", str(own_log))
+    assert broken.returncode == 1
+    assert "events-000001.jsonl:5: was changed" in broken.stdout
+    refused = tactful("study", "report", str(own_log))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "events-000001.jsonl:5" in refused.stderr
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt"])
+def test_every_form_is_written(log: Path, tmp_path: Path, form: str) -> None:
+    if form == "boris":
+        pytest.importorskip("openpyxl")
+    command = ["study", "export", str(log), "--form", form, "-o", str(tmp_path / "x"), "--json"]
+    shown = CliRunner().invoke(app, command, prog_name="tactful")
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout)["labels"] >= 8
+    assert (tmp_path / "x").stat().st_size > 500
+
+
+def test_labels_go_out_and_come_back_and_are_compared(own_log: Path, tmp_path: Path) -> None:
+    assert tactful("study", "export", str(own_log), "--form", "eaf", "-o", str(tmp_path / "a.eaf")).returncode == 0
+    imported = tactful("study", "import", str(own_log), str(tmp_path / "a.eaf"), "--coder", "Ana", "--json")
+    assert imported.returncode == 0, imported.stderr
+    compared = tactful(
+        "study", "agreement", str(own_log), "--json", "--resamples", "20", "--picture", str(tmp_path / "pictures")
+    )
+    rows = json.loads(compared.stdout)["rows"]
+    assert {row["comparison"] for row in rows} == {"monitor-human"}
+    assert {row["estimate"]["value"] for row in rows if row["measure"] == "event F1"} == {1.0}
+    assert (tmp_path / "pictures/confusion-monitor-Ana.svg").read_text().startswith("<svg")
+
+
+def test_two_logs_of_one_session_are_bad_input(log: Path, own_log: Path) -> None:
+    shown = tactful("study", "agreement", str(log), str(own_log))
+    assert shown.returncode == 2
+    assert "two logs of one session" in shown.stderr
+
+
+def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
+    shown = tactful("study", "report", str(wordless_bag(tmp_path / "bag")), "-o", str(tmp_path / "r.html"))
+    assert shown.returncode == 0
+    assert "holds no flags" in shown.stderr
+    assert "holds no flags" in (tmp_path / "r.html").read_text()
+    logged = tactful("study", "log", str(tmp_path / "bag"), str(tmp_path / "log"), "--study", "a", "--session", "b")
+    assert logged.returncode == 0
+    assert "run the monitor over it first" in logged.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["report", "/nowhere"], ["verify", "/nowhere"], ["export", "/", "--form", "csv"]]
+)
+def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
+    shown = tactful("study", *arguments)
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert "Traceback" not in shown.stderr
+
+
+def test_explain_says_why(log: Path) -> None:
+    listed = tactful("study", "export", str(log), "--form", "jsonl", "-o", "/dev/stdout")
+    event = json.loads(listed.stdout.splitlines()[0])["event_id"]
+    shown = tactful("study", "explain", str(log), event)
+    assert shown.returncode == 0
+    assert "probability" in shown.stdout
+    assert tactful("study", "explain", str(log), "").returncode == 2
+
+
+def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -> None:
+    keys = str(tmp_path / "keys.json")
+    given = tactful("study", "participant", "add", "--keys", keys, "--name", "Ana", "--pseudonym", "P-7K3MX")
+    assert given.stdout == "P-7K3MX\n"
+    done = tactful("study", "erase", str(own_log), "--participant", "P-7K3MX", "--keys", keys, "--json")
+    result = json.loads(done.stdout)
+    assert (result["sole"], result["key_removed"]) == (True, True)
+    assert tactful("study", "verify", str(own_log)).returncode == 0
+    listed = json.loads(tactful("study", "inventory", str(own_log), "--json").stdout)
+    assert listed["erased_entries"] == result["entries"] > 0
+
+
+def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "tactful_cli",
+        "study",
+        "review",
+        str(own_log),
+        "--reviewer",
+        "Ana",
+        "--reviewer",
+        "Bo",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        links = [server.stdout.readline().split() for _ in range(2)]
+        assert [name for name, _ in links] == ["Ana", "Bo"]
+        assert all(link.startswith("http://127.0.0.1:") for _, link in links)
+        assert (
+            "another process writes this log"
+            in tactful("study", "erase", str(own_log), "--participant", "P-7K3MX").stderr
+        )
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 130
+    assert tactful("study", "verify", str(own_log)).returncode == 0
