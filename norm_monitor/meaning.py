@@ -83,6 +83,11 @@ class Meanings:
         }
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
 
+    @classmethod
+    def shipped(cls) -> "Meanings":
+        """By the packaged encoder and the shipped examples."""
+        return cls(SentenceEncoder(), Concepts.shipped())
+
     def match(self, text: str, concept: str) -> Match:
         known = self._concepts[concept]
         parts = sentences(text)

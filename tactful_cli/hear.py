@@ -46,7 +46,7 @@ def hear(  # noqa: PLR0917
     listener = Listener(config)
     if source.is_dir():
         with BagReader(source) as bag:
-            topic = topic or _only_audio_topic(bag, listener)
+            topic = topic or only_audio_topic(bag, listener)
             start_ns = (bag.bounds_ns or (0, 0))[0]
             _tell(config, listener, _from_bag(bag, topic, robot_topic or [], listener), topic, start_ns, as_json)
     else:
@@ -115,7 +115,7 @@ def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], listener: Lis
         raise damage
 
 
-def _only_audio_topic(bag: BagReader, listener: Listener) -> str:
+def only_audio_topic(bag: BagReader, listener: Listener) -> str:
     """The one topic whose first message has the fields of an audio message."""
     heard = [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), listener)]
     if len(heard) == 1:

@@ -22,6 +22,7 @@ VERBS = {
     "bag": "bag",
     "see": "see",
     "hear": "hear",
+    "flags": "flags",
     "models": "models",
     "scenarios": "scenarios",
     "norms": "norms",

@@ -1,9 +1,8 @@
 import pytest
 
-from norm_core.engines.sentences import SentenceEncoder
-from norm_monitor.meaning import Concepts, Meanings
+from norm_monitor.meaning import Meanings
 
 
 @pytest.fixture(scope="session")
 def meaning() -> Meanings:
-    return Meanings(SentenceEncoder(), Concepts.shipped())
+    return Meanings.shipped()

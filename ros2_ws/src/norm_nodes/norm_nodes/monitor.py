@@ -16,7 +16,6 @@ from std_msgs.msg import Bool, String
 from norm_core.config import ConfigError, load
 from norm_core.engines.call import Limit
 from norm_core.engines.opening import open_engine
-from norm_core.engines.sentences import SentenceEncoder
 from norm_core.engines.shared_engine import SharedEngine
 from norm_core.error import TactfulError
 from norm_core.flag import Attribute, FlagState, Polarity, Severity, SocialFlag, Verdict
@@ -34,7 +33,7 @@ from norm_monitor.cues.table import Table
 from norm_monitor.explanation import explain
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.judge import Judge, JudgeConfig, Judgement
-from norm_monitor.meaning import Concepts, Meanings
+from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
 from norm_monitor.reviews import Review, Reviews
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
@@ -94,7 +93,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         if unknown := set(config.muted) - set(table.cues) - {attribute.value for attribute in Attribute}:
             raise ConfigError(f"monitor: muted: {', '.join(sorted(unknown))} is no cue and no attribute")
         try:
-            meaning = Meanings(SentenceEncoder(), Concepts.shipped())
+            meaning = Meanings.shipped()
             self._engine = self._opened_engine()
         except TactfulError as error:
             raise ConfigError(f"monitor: {error}") from error

@@ -1,0 +1,104 @@
+"""A bag through the senses and the monitor without ROS: the same records and flags as the nodes give."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from norm_core.bags.reader import BagMessage, BagReader
+from norm_core.frame import Frame
+from norm_core.ledger import Ledger
+from norm_core.messages import message_type
+from norm_core.presence import Presence
+from norm_core.speech import RobotSpeech, Utterance, silence
+from norm_core.time import NS_PER_MS, ReplayClock
+from norm_monitor.senses.camera import Camera
+from norm_monitor.senses.faces import FaceFinder
+from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.pcm import SoundError
+from norm_monitor.senses.picture import picture_of
+from norm_monitor.senses.presence_tracker import PresenceTracker
+from norm_monitor.senses.recognised import Recogniser
+from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES
+from norm_monitor.senses.windows import Entry
+
+IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
+SILENCE_EVERY_NS = 100 * NS_PER_MS
+
+
+class BagSenses:
+    """What the senses make of a bag: of its sound and pictures, or of the records in it where it holds those."""
+
+    def __init__(
+        self, bag: BagReader, hearing: HearingConfig, recogniser: Recogniser | None, audio_topic: str = ""
+    ) -> None:
+        """Without a recogniser, or an audio topic, the utterances are those in the bag."""
+        self.ledger = Ledger()
+        self._bag = bag
+        self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
+        self._audio_topic = audio_topic if recogniser else ""
+        self._listener = Listener(hearing)
+        self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
+        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGES), "")
+        self._camera_topic = "" if self._told(Presence) else camera_topic
+        self._camera = Camera(camera_topic, ReplayClock(), self.ledger)
+        self._finder = FaceFinder() if self._camera_topic else None
+        self._tracker = PresenceTracker()
+        self._quiet_ns: int | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What windows can wait for."""
+        hears = bool(self._audio_topic or self._told(Utterance))
+        sees = bool(self._camera_topic or self._told(Presence))
+        return ((PRESENCE,) if sees else ()) + ((UTTERANCES,) if hears else ())
+
+    def records(self) -> Iterator[tuple[int, Entry]]:
+        """Each record with when the bag had it, in that order."""
+        told = [name for type_ in (RobotSpeech, Presence, Frame) for name in self._told(type_)]
+        heard = [] if self._audio_topic else self._told(Utterance)
+        said = sorted((self._bag.decode(m) for m in self._bag.messages(heard)), key=lambda u: u.end_ns) if heard else []
+        now_ns = 0
+        for stored in self._bag.messages({*told, *filter(None, (self._audio_topic, self._camera_topic))}):
+            now_ns = stored.stamp_ns
+            while said and said[0].end_ns <= now_ns:
+                utterance = said.pop(0)
+                yield utterance.end_ns, utterance
+            for record in self._sensed(stored):
+                yield now_ns, record
+            if heard:
+                yield from self._mark(min([now_ns, *(utterance.start_ns for utterance in said)]), now_ns)
+        for utterance in said:
+            yield max(now_ns, utterance.end_ns), utterance
+        if self._scribe:
+            for record in self._written(self._listener.flush()):
+                yield now_ns, record
+
+    def _sensed(self, stored: BagMessage) -> Iterator[Entry]:
+        if stored.topic == self._audio_topic:
+            try:
+                yield from self._written(self._listener.hear_message(self._bag.decode(stored), stored.stamp_ns))
+            except SoundError as error:
+                self.ledger.count(f"audio_{error.fault}")
+            if (quiet_ns := self._listener.quiet_until_ns) is not None:
+                yield from (record for _, record in self._mark(quiet_ns, stored.stamp_ns))
+        elif stored.topic == self._camera_topic:
+            frame = self._camera.see(picture_of(self._bag.decode(stored)))
+            if frame and self._finder:
+                yield self._tracker.follow(frame, self._finder.find(frame))
+        else:
+            record = self._bag.decode(stored)
+            if isinstance(record, RobotSpeech) and self._scribe:
+                yield from self._written(self._listener.hear_robot(record))
+            yield record
+
+    def _written(self, passages: Iterator[Passage]) -> Iterator[Entry]:
+        assert self._scribe
+        for passage in passages:
+            yield from self._scribe.write(passage)
+
+    def _mark(self, quiet_ns: int, now_ns: int) -> Iterator[tuple[int, Entry]]:
+        if self._quiet_ns is None or quiet_ns < self._quiet_ns or quiet_ns - self._quiet_ns >= SILENCE_EVERY_NS:
+            self._quiet_ns = quiet_ns
+            yield now_ns, silence(quiet_ns, self._audio_topic or "utterances")
+
+    def _told(self, type_: type[Any]) -> list[str]:
+        return [name for name, type_name in self._types.items() if type_name == message_type(type_)]

@@ -1,0 +1,82 @@
+"""`tactful flags`: what the monitor flags in a bag, as a coder would note it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from norm_core.bags.reader import BagReader
+from norm_core.flag import Polarity, SocialFlag
+from norm_core.jsonl import to_plain
+from norm_core.time import ReplayClock, ns_to_s
+from norm_monitor.cues.table import Table
+from norm_monitor.explanation import explain
+from norm_monitor.fusion import FusionConfig
+from norm_monitor.meaning import Meanings
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.hearing import HearingConfig, Listener
+from norm_monitor.senses.segments import SegmentConfig
+from norm_monitor.senses.whisper import Whisper, WhisperConfig
+from norm_monitor.senses.window_feed import WindowConfig
+from sim_replays.watching import BagSenses
+from tactful_cli.console import err, out, print_json
+from tactful_cli.hear import only_audio_topic
+from tactful_cli.verb import single
+
+app = single()
+
+
+@app.command()
+def flags(  # noqa: PLR0917
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
+    topic: Annotated[str, typer.Option(help="Audio topic; the only one where it is left out.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of the speech, as en or zh.")] = "en",
+    floor: Annotated[float, typer.Option(min=0, max=1, help="Probability below which nothing is flagged.")] = 0.5,
+    errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave competencies out.")] = False,
+    explained: Annotated[bool, typer.Option("--explain", help="Say how each was measured.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+) -> None:
+    """Flag social errors and competencies in a bag, by cues alone, as the monitor's node does."""
+    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
+    with BagReader(bag) as reader:
+        start_ns = (reader.bounds_ns or (0, 0))[0]
+        given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
+        topic = topic or ("" if given else only_audio_topic(reader, Listener(hearing)))
+        senses = BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic)
+        clock = ReplayClock()
+        config = WindowConfig(sources=senses.sources or ("utterances",), lateness_s=0)
+        fusion = FusionConfig(confidence_floor=floor)
+        monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion)
+        found: dict[str, SocialFlag] = {}
+        with err.status("listening") as progress:
+            for now_ns, record in senses.records():
+                clock.advance_to(max(now_ns, clock.now_ns()))
+                found.update((flag.event_id, flag) for flag in monitor.take(record))
+                progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
+            found.update((flag.event_id, flag) for flag in monitor.flush())
+    listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
+    shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
+    if as_json:
+        print_json([to_plain(flag) for flag in shown])
+        return
+    for flag in shown:
+        _print(flag, start_ns, explained)
+    errors = sum(flag.polarity is Polarity.ERROR for flag in listed)
+    out.print(f"{errors} social errors and {len(listed) - errors} competencies in {bag}", soft_wrap=True)
+    for counter in (*senses.ledger.counters, *monitor.counters):
+        err.print(f"{counter.name}: {counter.count}")
+
+
+def _print(flag: SocialFlag, start_ns: int, explained: bool) -> None:
+    colour = "red" if flag.polarity is Polarity.ERROR else "green"
+    end = f"-{ns_to_s(flag.offset_ns - start_ns):.1f}" if flag.offset_ns >= 0 else " on"
+    about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
+    kind = f"{flag.severity} error" if flag.polarity is Polarity.ERROR else "competence"
+    out.print(f"[bold]{ns_to_s(flag.onset_ns - start_ns):6.1f}{end} s[/]  [{colour}]{kind}[/]  {about}")
+    for line in explain(flag).splitlines()[1:] if explained else [flag.rationale, *_instead(flag)]:
+        out.print(f"          {escape(line)}", soft_wrap=True)
+
+
+def _instead(flag: SocialFlag) -> list[str]:
+    return [f"Instead: {flag.correction}"] if flag.correction else []

@@ -1,0 +1,36 @@
+"""Flags of a shipped bag: from its sound, and from the utterances in it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
+
+
+def flags(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tactful_cli", "flags", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+
+
+def test_a_late_answer_is_heard_and_noted() -> None:
+    result = flags(str(SHIPPED / "kiosk_directions"), "--topic", "/audio", "--json")
+    assert result.returncode == 0, result.stderr
+    late = [flag for flag in json.loads(result.stdout) if flag["cue_id"] == "response_delay"]
+    assert late and "old bridge" in late[0]["rationale"] and late[0]["correction"]
+
+
+def test_given_utterances_need_no_sound() -> None:
+    chinese = next(path for path in sorted(SHIPPED.iterdir()) if path.is_dir() and path.name.startswith("zh_"))
+    result = flags(str(chinese))
+    assert result.returncode == 0, result.stderr
+    assert "social errors and" in result.stdout
+
+
+@pytest.mark.parametrize("bag", ["nowhere", "."])
+def test_what_is_no_bag_is_named(bag: str, tmp_path: Path) -> None:
+    result = flags(str(tmp_path / bag))
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
