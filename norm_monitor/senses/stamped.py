@@ -19,6 +19,9 @@ class Stamped(Generic[V]):
     def put(self, stamp_ns: int, value: V) -> None:
         """Takes a value; of two with one stamp the later holds."""
         place = bisect_right(self._stamps, stamp_ns)
+        if place and self._stamps[place - 1] == stamp_ns:
+            self._values[place - 1] = value
+            return
         self._stamps.insert(place, stamp_ns)
         self._values.insert(place, value)
         if len(self._stamps) > self._most_kept:

@@ -7,6 +7,7 @@ from norm_nodes.bag_recorder import BagRecorder
 from norm_nodes.camera import CameraNode
 from norm_nodes.ears import Ears
 from norm_nodes.norm_node import NormNode
+from norm_nodes.people import PeopleNode
 from norm_nodes.selector import SelectorNode
 from norm_nodes.windows import WindowsNode
 
@@ -15,6 +16,7 @@ NODES: dict[str, type[NormNode[Any]]] = {
     "bag_recorder": BagRecorder,
     "camera": CameraNode,
     "ears": Ears,
+    "people": PeopleNode,
     "windows": WindowsNode,
     "selector": SelectorNode,
 }
