@@ -15,7 +15,10 @@ app = single(ignore_unknown_options=True, allow_extra_args=True)
 def nodes(
     context: typer.Context,
     names: Annotated[
-        list[str], typer.Argument(help="bag_player, bag_recorder, camera, ears; several share one process.")
+        list[str],
+        typer.Argument(
+            help="bag_player, bag_recorder, camera, ears, people, selector, windows; several share one process."
+        ),
     ],
     wait: Annotated[
         bool, typer.Option("--wait", help="Leave them unconfigured, for a launch file or an operator to drive.")
