@@ -5,6 +5,7 @@ settling time past it, so that messages of one time which arrive in another orde
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -82,6 +83,10 @@ class PeopleAdapter:
         """Whom the newest list names."""
         newest = None if self._now_ns is None else self._ids.at(self._now_ns)
         return newest[1] if newest else ()
+
+    def worth_hearing(self, published: Iterable[str]) -> list[str]:
+        """Whose topics to listen to: who is tracked first, then others of whom something is published; bounded."""
+        return list(dict.fromkeys((*self.tracked_ids, *published)))[: self._config.most_persons]
 
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
         """Takes the list of those who are tracked."""

@@ -121,6 +121,13 @@ def test_persons_are_bounded_and_counted() -> None:
     assert people.counts["persons_known_beyond_bound"] == 2 * (1000 - 128)
 
 
+def test_topics_of_those_tracked_come_before_topics_that_are_only_there() -> None:
+    people = adapter(most_persons=3)
+    assert people.worth_hearing(["g1", "g2", "g3", "g4"]) == ["g1", "g2", "g3"]
+    people.ids(ids(at(0), "b", "a"), 0)
+    assert people.worth_hearing(["a", "g1", "g2"]) == ["b", "a", "g1"]
+
+
 def test_what_has_no_stamp_is_timed_by_its_arrival_and_counted() -> None:
     people = adapter()
     people.ids(ids(0, "a"), at(3))

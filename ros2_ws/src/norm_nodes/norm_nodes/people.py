@@ -30,7 +30,9 @@ _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class PeopleNodeConfig(PeopleConfig):
-    humans: str = Field(default="/humans", min_length=1, description="namespace in which people are published")
+    humans: str = Field(
+        default="/humans", pattern=r"^(/[A-Za-z_]\w*)+$", description="namespace in which people are published"
+    )
     ids_type: str = Field(default="hri_msgs/msg/IdsList", min_length=1, description="type of persons/tracked")
     engagement_type: str = Field(
         default="hri_msgs/msg/EngagementLevel",
@@ -56,6 +58,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         super().__init__("people")
         self._listening: list[Subscription] = []
         self._by_person: dict[str, list[Subscription]] = {}
+        self._published: list[str] = []
         self._active = False
 
     def open(self) -> None:
@@ -137,8 +140,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def _on_ids(self, message: Any) -> list[Presence]:
         presences = self._people.ids(message, self.clock.now_ns())
-        for person_id in self._people.tracked_ids:
-            self._meet(person_id)
+        self._follow()
         return presences
 
     def _on_gaze(self, message: Any) -> list[Presence]:
@@ -150,9 +152,16 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def _on_fixed_transforms(self, message: Any) -> list[Presence]:
         return self._people.transforms(message, static=True)
 
+    def _follow(self) -> None:
+        """Parts from those who went, and meets those who came."""
+        wanted = self._people.worth_hearing(self._published)
+        for person_id in [one for one in self._by_person if one not in wanted]:
+            self._part_from(person_id)
+        for person_id in wanted:
+            if person_id not in self._by_person:
+                self._meet(person_id)
+
     def _meet(self, person_id: str) -> None:
-        if person_id in self._by_person or len(self._by_person) >= self.config.most_persons:
-            return
         if not _TOKEN.fullmatch(person_id):
             self.count("persons_without_topics")  # no topic can have this name, so none is published
             return
@@ -181,12 +190,8 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         """Follows ids as they come and go, and names input that has stopped; no presence hangs on this timer."""
         if not self._active:
             return
-        tracked = self._people.tracked_ids
-        published = self._published_ids()
-        for person_id in [one for one in self._by_person if one not in tracked and one not in published]:
-            self._part_from(person_id)
-        for person_id in (*tracked, *published):
-            self._meet(person_id)
+        self._published = self._published_ids()
+        self._follow()
         silent = time.monotonic() - self._heard_s > self.config.stale_after_s
         nobody = not self.count_publishers(self._persons_topic)
         if silent or nobody:
