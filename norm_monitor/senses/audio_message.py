@@ -71,8 +71,8 @@ def _has(message: Any, *names: str) -> bool:
 
 
 def _holds_bytes(body: Any) -> bool:
-    """False for pictures, video, maps, clouds and arrays of numbers, whose field is called data, too."""
-    others = ("format", "encoding", "width", "fields", "info", "layout")
+    """False for pictures, video, maps, clouds and arrays of other numbers, whose field is called data, too."""
+    others = ("format", "encoding", "width", "fields", "info")
     if any(hasattr(body, name) for name in others):
         return False
     return isinstance(body.data, bytes | bytearray | list) or _kind_of(body.data) in ("uint8", "B")
