@@ -16,7 +16,7 @@ def nodes(
     context: typer.Context,
     names: Annotated[
         list[str],
-        typer.Argument(help="bag_player, camera, ears, windows, monitor, selector ...; several share one process."),
+        typer.Argument(help="bag_player, camera, ears, people, monitor, selector ...; several share one process."),
     ],
     wait: Annotated[
         bool, typer.Option("--wait", help="Leave them unconfigured, for a launch file or an operator to drive.")

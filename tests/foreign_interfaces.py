@@ -18,6 +18,7 @@ _PACKAGE = """<?xml version="1.0"?>
   <buildtool_depend>ament_cmake</buildtool_depend>
   <buildtool_depend>rosidl_default_generators</buildtool_depend>
   <depend>std_msgs</depend>
+  <depend>geometry_msgs</depend>
   <member_of_group>rosidl_interface_packages</member_of_group>
   <export><build_type>ament_cmake</build_type></export>
 </package>
@@ -27,7 +28,8 @@ project({name})
 find_package(ament_cmake REQUIRED)
 find_package(rosidl_default_generators REQUIRED)
 find_package(std_msgs REQUIRED)
-rosidl_generate_interfaces(${{PROJECT_NAME}} {files} DEPENDENCIES std_msgs)
+find_package(geometry_msgs REQUIRED)
+rosidl_generate_interfaces(${{PROJECT_NAME}} {files} DEPENDENCIES std_msgs geometry_msgs)
 ament_package()
 """
 
@@ -51,6 +53,14 @@ ROS_DRIVERS: Definitions = {
 }
 NAOQI: Definitions = {
     "naoqi_bridge_msgs": {"AudioBuffer": "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data"},
+}
+PEOPLE: Definitions = {
+    "hri_msgs": {
+        "IdsList": "std_msgs/Header header\nstring[] ids",
+        "EngagementLevel": "std_msgs/Header header\nuint8 level",
+        "Gaze": "std_msgs/Header header\nstring sender\nstring receiver",
+    },
+    "tf2_msgs": {"TFMessage": "geometry_msgs/TransformStamped[] transforms"},
 }
 MGONZS13: Definitions = {
     "audio_common_msgs": {

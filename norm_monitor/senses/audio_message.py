@@ -71,9 +71,16 @@ def _has(message: Any, *names: str) -> bool:
 
 
 def _holds_bytes(body: Any) -> bool:
-    """False for pictures, texts and numbers, whose field is called data, too."""
-    a_picture = any(hasattr(body, name) for name in ("format", "encoding", "width", "fields"))
-    return not a_picture and hasattr(body.data, "__len__") and not isinstance(body.data, str)
+    """False for pictures, video, maps, clouds and arrays of other numbers, whose field is called data, too."""
+    others = ("format", "encoding", "width", "fields", "info")
+    if any(hasattr(body, name) for name in others):
+        return False
+    return isinstance(body.data, bytes | bytearray | list) or _kind_of(body.data) in ("uint8", "B")
+
+
+def _kind_of(data: Any) -> str:
+    """The type of an array's elements, as numpy or array names it."""
+    return str(getattr(data, "dtype", getattr(data, "typecode", "")))
 
 
 def _from_raw(data: Any, sample_format: str) -> Samples:

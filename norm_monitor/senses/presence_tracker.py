@@ -1,4 +1,7 @@
-"""Who came, who left and who looks away, frame by frame, by stamps alone."""
+"""Who came, who left and who looks away, step by step, by stamps alone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from norm_core.frame import Frame
 from norm_core.presence import Face, Presence, PresenceState
@@ -6,7 +9,7 @@ from norm_core.time import ns_to_s, s_to_ns
 
 
 class PresenceTracker:
-    """absent -> present -> lost -> left -> absent; a face in between makes it present again."""
+    """absent -> present -> lost -> left -> absent; somebody in between makes it present again."""
 
     def __init__(self, left_after_s: float = 2.0) -> None:
         self._left_after_ns = s_to_ns(left_after_s)
@@ -23,31 +26,37 @@ class PresenceTracker:
 
     def follow(self, frame: Frame, faces: tuple[Face, ...]) -> Presence:
         """The presence at a frame; a stamp before the last one begins anew."""
-        if self._latest_ns is not None and frame.stamp_ns < self._latest_ns:
-            self._restart()
-        self._latest_ns = frame.stamp_ns
-        if faces:
-            self._saw(frame.stamp_ns, faces)
-        else:
-            self._missed(frame.stamp_ns)
-        return Presence(
-            stamp_ns=frame.stamp_ns,
+        return replace(
+            self.step(frame.stamp_ns, frame.source_topic, [face.looking_away for face in faces]),
             frame_id=frame.frame_id,
-            source_topic=frame.source_topic,
-            state=self._state,
             faces=faces,
+        )
+
+    def step(self, stamp_ns: int, source_topic: str, away: Sequence[bool]) -> Presence:
+        """The presence when of each one who is there it is told whether they look away; a stamp back begins anew."""
+        if self._latest_ns is not None and stamp_ns < self._latest_ns:
+            self._restart()
+        self._latest_ns = stamp_ns
+        if away:
+            self._saw(stamp_ns, all(away))
+        else:
+            self._missed(stamp_ns)
+        return Presence(
+            stamp_ns=stamp_ns,
+            source_topic=source_topic,
+            state=self._state,
             since_ns=self._since_ns,
             last_seen_ns=self._seen_ns,
             away_since_ns=self._away_ns,
         )
 
-    def _saw(self, stamp_ns: int, faces: tuple[Face, ...]) -> None:
+    def _saw(self, stamp_ns: int, all_away: bool) -> None:
         # Whoever comes back after the time to leave is someone new, even where no frame fell in between.
         gone = self._seen_ns >= 0 and stamp_ns - self._seen_ns > self._left_after_ns
         if self._state in (PresenceState.ABSENT, PresenceState.LEFT) or gone:
             self._since_ns, self._away_ns = stamp_ns, -1
         self._state, self._seen_ns = PresenceState.PRESENT, stamp_ns
-        if not all(face.looking_away for face in faces):
+        if not all_away:
             self._away_ns = -1
         elif self._away_ns < 0:
             self._away_ns = stamp_ns

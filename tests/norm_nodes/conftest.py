@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_interfaces import MGONZS13, ROS_DRIVERS, build
+from foreign_interfaces import MGONZS13, PEOPLE, ROS_DRIVERS, build
 
 from norm_core.messages import from_message
 from norm_core.status import MonitorStatus
@@ -28,12 +28,12 @@ class Observer:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
 
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
+    def until(self, condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
         """What condition gives as soon as it is true."""
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + patience_s
         while not (result := condition()):
             if time.monotonic() > deadline_s:
-                pytest.fail(f"waited {PATIENCE_S:.0f} s in vain for {what}")
+                pytest.fail(f"waited {patience_s:.0f} s in vain for {what}")
             self._executor.spin_once(timeout_sec=0.05)
         return result
 
@@ -90,3 +90,8 @@ def ros_drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def mgonzs13(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("mgonzs13"), MGONZS13)
+
+
+@pytest.fixture(scope="session")
+def rep155(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("rep155"), PEOPLE)

@@ -66,7 +66,8 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
         final = next(utterance for utterance in heard if utterance.final)
         assert "fellow" in final.text.lower()
         assert (final.speaker, final.timing, final.source_topic) == (Speaker.USER, Timing.ARRIVAL, "/audio")
-        assert {u.utterance_id for u in heard} == {final.utterance_id}
+        # Beside it come marks of silence, which have no text.
+        assert {u.utterance_id for u in heard if u.text} == {final.utterance_id}
     finally:
         rclpy.try_shutdown(context=context)
 

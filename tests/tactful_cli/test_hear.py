@@ -14,6 +14,7 @@ from speech_path import START_NS, edges_of
 
 from norm_core.time import NS_PER_S
 from norm_monitor.senses.sound_file import chunks_of
+from sim_replays.scenarios.library import HERE
 
 SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
 RATE_HZ, CHUNK = 16_000, 1_600
@@ -37,6 +38,17 @@ def messages(make: Maker, sounds: tuple[str, ...] = ("/audio",)) -> list[tuple[i
     made += [(edge.stamp_ns, "/tactful/robot_speech", make.of(edge)) for edge in edges_of([SCENE["robot"]])]
     image = {"header": make.header(START_NS), "format": "jpeg", "data": np.zeros(100, np.uint8)}
     made.append((START_NS, "/camera", make("sensor_msgs/msg/CompressedImage", image)))
+    cells = {"time": make.header(START_NS).stamp, "resolution": np.float32(0.05), "width": 10, "height": 10}
+    origin = make(
+        "geometry_msgs/msg/Pose",
+        {
+            "position": make("geometry_msgs/msg/Point", {"x": 0.0, "y": 0.0, "z": 0.0}),
+            "orientation": make("geometry_msgs/msg/Quaternion", {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}),
+        },
+    )
+    info = make("nav_msgs/msg/MapMetaData", {"map_load_time": cells.pop("time"), **cells, "origin": origin})
+    grid = {"header": make.header(START_NS), "info": info, "data": np.zeros(100, np.int8)}
+    made.append((START_NS, "/map", make("nav_msgs/msg/OccupancyGrid", grid)))
     made.append((START_NS, "/notes", make("std_msgs/msg/String", {"data": "hello"})))
     return made
 
@@ -99,3 +111,9 @@ def test_a_bag_cut_short_is_told_as_such(bag: Path, tmp_path: Path) -> None:
     assert told.returncode == 2
     assert str(cut) in told.stderr.replace("\n", "")
     assert "Traceback" not in told.stderr
+
+
+def test_of_a_shipped_scenario_with_pictures_and_people_the_microphone_is_found() -> None:
+    (heard, *_) = json.loads(hear(str(HERE / "shipped/kiosk_directions"), "--json").stdout)
+    assert abs(heard["start_s"] - 1.5) < 0.2
+    assert "bridge" in heard["text"]

@@ -158,6 +158,10 @@ def test_each_audio_message_is_known_by_its_fields(
         ),
         (ns(header=ns(stamp=STAMP), frequency=4_000, channel_map=[0], data=HALF), "audio_rate_refused"),
         (ns(text="hello"), "audio_type_unknown"),
+        (ns(header=ns(stamp=STAMP), format="jpeg", data=HALF), "audio_type_unknown"),
+        (ns(header=ns(stamp=STAMP), info=ns(width=2), data=np.zeros(4, np.int8)), "audio_type_unknown"),
+        (ns(layout=ns(dim=[]), data=np.zeros(4, np.int16)), "audio_type_unknown"),
+        (ns(data=np.zeros(4, np.float32)), "audio_type_unknown"),
     ],
 )
 def test_unusable_sound_is_named(message: SimpleNamespace, fault: str) -> None:

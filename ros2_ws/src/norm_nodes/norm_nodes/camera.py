@@ -33,7 +33,9 @@ class CameraNodeConfig(CameraConfig):
     stale_after_s: float = Field(
         default=3.0, gt=0, le=600, description="without a message for this long the input is stale"
     )
-    faces: bool = Field(default=True, description="whether faces are looked for")
+    faces: bool = Field(
+        default=True, description="whether faces are looked for; false where the node people gives presence"
+    )
     left_after_s: float = Field(
         default=2.0, gt=0, le=600, description="without a face for this long the person has left"
     )
@@ -61,7 +63,8 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._tracker = PresenceTracker(config.left_after_s)
         self._finder = self._load_finder() if config.faces else None
         self._frames = self.offer(Frame, "frames", EVENTS, "kept frames, one a second by default")
-        self._presence = self.offer(Presence, "presence", EVENTS, "who is before the camera, for each kept frame")
+        if config.faces:
+            self._presence = self.offer(Presence, "presence", EVENTS, "who is before the camera, for each kept frame")
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._subscription = self.listen(type_, config.topic, self._on_image, SENSOR, "the camera")
         self._arrived_s = time.monotonic()

@@ -8,6 +8,7 @@ from norm_nodes.camera import CameraNode
 from norm_nodes.ears import Ears
 from norm_nodes.monitor import MonitorNode
 from norm_nodes.norm_node import NormNode
+from norm_nodes.people import PeopleNode
 from norm_nodes.selector import SelectorNode
 from norm_nodes.windows import WindowsNode
 
@@ -16,6 +17,7 @@ NODES: dict[str, type[NormNode[Any]]] = {
     "bag_recorder": BagRecorder,
     "camera": CameraNode,
     "ears": Ears,
+    "people": PeopleNode,
     "windows": WindowsNode,
     "monitor": MonitorNode,
     "selector": SelectorNode,

@@ -1,0 +1,36 @@
+"""Values by their stamps, so that what held at a time does not depend on the order in which they came."""
+
+from bisect import bisect_right
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+MOST_KEPT = 256
+
+
+class Stamped(Generic[V]):
+    """The newest values of one thing; the oldest fall out."""
+
+    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+        self._stamps: list[int] = []
+        self._values: list[V] = []
+        self._most_kept = most_kept
+
+    def put(self, stamp_ns: int, value: V) -> None:
+        """Takes a value; of two with one stamp the later holds."""
+        place = bisect_right(self._stamps, stamp_ns)
+        if place and self._stamps[place - 1] == stamp_ns:
+            self._values[place - 1] = value
+            return
+        self._stamps.insert(place, stamp_ns)
+        self._values.insert(place, value)
+        if len(self._stamps) > self._most_kept:
+            del self._stamps[0], self._values[0]
+
+    def at(self, stamp_ns: int) -> tuple[int, V] | None:
+        """The value that held at a time, with its own stamp."""
+        place = bisect_right(self._stamps, stamp_ns)
+        return (self._stamps[place - 1], self._values[place - 1]) if place else None
+
+    def oldest(self) -> tuple[int, V] | None:
+        return (self._stamps[0], self._values[0]) if self._stamps else None

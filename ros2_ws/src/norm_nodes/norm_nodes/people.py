@@ -1,0 +1,218 @@
+"""People whom the robot already tracks (REP-155) in, presence out."""
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pydantic import Field
+from rclpy.clock import Clock, ClockType
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.subscription import Subscription
+
+from norm_core.config import ConfigError
+from norm_core.presence import Presence
+from norm_core.status import Health
+from norm_monitor.senses.people import NotPeopleError, PeopleAdapter, PeopleConfig
+from norm_nodes.convert import TypeMissingError, message_class, to_ros
+from norm_nodes.endpoint import EVENTS, SENSOR
+from norm_nodes.norm_node import NormNode
+
+WATCH_S = 0.5
+TF_TYPE, STRING_TYPE = "tf2_msgs/msg/TFMessage", "std_msgs/msg/String"
+
+_TOLD_ONCE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+# What a person's place hangs on is often told once, before anyone listens; either durability misses the other half.
+_OFTEN_TOLD_ONCE = (SENSOR, _TOLD_ONCE)
+_TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_TF = QoSProfile(depth=100)
+_TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class PeopleNodeConfig(PeopleConfig):
+    humans: str = Field(
+        default="/humans", pattern=r"^(/[A-Za-z_]\w*)+$", description="namespace in which people are published"
+    )
+    ids_type: str = Field(default="hri_msgs/msg/IdsList", min_length=1, description="type of persons/tracked")
+    engagement_type: str = Field(
+        default="hri_msgs/msg/EngagementLevel",
+        min_length=1,
+        description="type of persons/ID/engagement_status",
+    )
+    gaze_type: str = Field(default="hri_msgs/msg/Gaze", min_length=1, description="type of interactions/gazing")
+    stale_after_s: float = Field(
+        default=3.0, gt=0, le=600, description="without any message for this long the input is stale"
+    )
+
+
+class PeopleNode(NormNode[PeopleNodeConfig]):
+    """Presence from the people whom the robot's own recognisers track, in the place of the camera's faces.
+
+    While active it reads `/humans/persons/tracked`, of each person `engagement_status` and `anchor_frame`,
+    `/humans/interactions/gazing`, `/tf` and `/tf_static`. Set the camera's `faces` to false beside it.
+    """
+
+    config_model = PeopleNodeConfig
+
+    def __init__(self) -> None:
+        super().__init__("people")
+        self._listening: list[Subscription] = []
+        self._by_person: dict[str, list[Subscription]] = {}
+        self._published: list[str] = []
+        self._active = False
+
+    def open(self) -> None:
+        for name in ("ids_type", "engagement_type", "gaze_type"):
+            if len(getattr(self.config, name).split("/")) != 3:
+                raise ConfigError(f"people: {name}: {getattr(self.config, name)} is no package/msg/Name")
+        self._presence = self.offer(Presence, "presence", EVENTS, "who is there, as the robot's recognisers track them")
+        self._timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def start(self) -> None:
+        config = self.config
+        self._persons_topic = f"{config.humans}/persons/tracked"
+        self._people = PeopleAdapter(config, self._persons_topic)
+        self._engagement_class = self._class_of(config.engagement_type)
+        self._heard_s = time.monotonic()
+        self._active = True
+        self._hear(self._class_of(config.ids_type), self._persons_topic, self._on_ids, _OFTEN_TOLD_ONCE)
+        gazing = f"{config.humans}/interactions/gazing"
+        self._hear(self._class_of(config.gaze_type), gazing, self._on_gaze, (SENSOR,))
+        tf_class = self._class_of(TF_TYPE)
+        self._hear(tf_class, "/tf", self._on_transforms, (_TF,))
+        self._hear(tf_class, "/tf_static", self._on_fixed_transforms, (_TF_STATIC,))
+
+    def stop(self) -> None:
+        self._active = False
+        self._publish(self._people.flush())
+        for person_id in list(self._by_person):
+            self._part_from(person_id)
+        while self._listening:
+            self.destroy_subscription(self._listening.pop())
+
+    def close(self) -> None:
+        self.destroy_timer(self._timer)
+
+    def _class_of(self, type_name: str) -> Any:
+        """The message class, or None where its package is missing, which the status then names."""
+        try:
+            return message_class(type_name)
+        except TypeMissingError as error:
+            self.trouble(type_name, Health.DEGRADED, f"{self._persons_topic}: not all is read: {error}")
+            return None
+
+    def _hear(
+        self,
+        type_: Any,
+        topic: str,
+        take: Callable[[Any], Iterable[Presence] | None],
+        profiles: Iterable[QoSProfile],
+        held: list[Subscription] | None = None,
+    ) -> None:
+        """Subscribes outside the API page, which cannot depend on what packages are installed."""
+        if type_ is None:
+            return
+
+        def on_message(message: Any) -> None:
+            if not self._active:
+                return
+            self._heard_s = time.monotonic()
+            try:
+                self._publish(take(message) or ())
+                self.mended(topic)
+            except (NotPeopleError, ValueError, AttributeError) as error:
+                self.count("messages_refused")
+                self.trouble(topic, Health.DEGRADED, f"{topic}: {error}")
+            for name, count in self._people.counts.items():
+                self.count(name, count)
+            self._people.counts.clear()
+
+        for qos in profiles:
+            subscription = self.create_subscription(
+                type_, topic, on_message, qos, event_callbacks=self.loss_events(topic)
+            )
+            (self._listening if held is None else held).append(subscription)
+
+    def _publish(self, presences: Iterable[Presence]) -> None:
+        for presence in presences:
+            self._presence.publish(to_ros(presence))
+            self.count("presences")
+
+    def _on_ids(self, message: Any) -> list[Presence]:
+        presences = self._people.ids(message, self.clock.now_ns())
+        self._follow()
+        return presences
+
+    def _on_gaze(self, message: Any) -> list[Presence]:
+        return self._people.gaze(message, self.clock.now_ns())
+
+    def _on_transforms(self, message: Any) -> list[Presence]:
+        return self._people.transforms(message)
+
+    def _on_fixed_transforms(self, message: Any) -> list[Presence]:
+        return self._people.transforms(message, static=True)
+
+    def _follow(self) -> None:
+        """Parts from those who went, and meets those who came."""
+        wanted = self._people.worth_hearing(self._published)
+        for person_id in [one for one in self._by_person if one not in wanted]:
+            self._part_from(person_id)
+        for person_id in wanted:
+            if person_id not in self._by_person:
+                self._meet(person_id)
+
+    def _meet(self, person_id: str) -> None:
+        if not _TOKEN.fullmatch(person_id):
+            self.count("persons_without_topics")  # no topic can have this name, so none is published
+            return
+        held = self._by_person[person_id] = []
+        prefix = f"{self.config.humans}/persons/{person_id}"
+        self._hear(
+            self._engagement_class,
+            f"{prefix}/engagement_status",
+            lambda message: self._people.engagement(person_id, message, self.clock.now_ns()),
+            _OFTEN_TOLD_ONCE,
+            held,
+        )
+        self._hear(
+            message_class(STRING_TYPE),
+            f"{prefix}/anchor_frame",
+            lambda message: self._people.anchor(person_id, message),
+            _OFTEN_TOLD_ONCE,
+            held,
+        )
+
+    def _part_from(self, person_id: str) -> None:
+        for subscription in self._by_person.pop(person_id):
+            self.destroy_subscription(subscription)
+
+    def _watch(self) -> None:
+        """Follows ids as they come and go, and names input that has stopped; no presence hangs on this timer."""
+        if not self._active:
+            return
+        self._published = self._published_ids()
+        self._follow()
+        silent = time.monotonic() - self._heard_s > self.config.stale_after_s
+        nobody = not self.count_publishers(self._persons_topic)
+        if silent or nobody:
+            cause = "nobody publishes it" if nobody else "its publisher has stopped sending, and so has tf"
+            self.trouble("people", Health.STALE, f"{self._persons_topic}: {cause}")
+        else:
+            self.mended("people")
+        if self.count_publishers(self._presence.topic_name) > 1:
+            advice = f"{self._presence.topic_name} has two publishers: set the camera's faces to false"
+            self.trouble("publishers", Health.DEGRADED, advice)
+        else:
+            self.mended("publishers")
+
+    def _published_ids(self) -> list[str]:
+        """Persons of whom something is published, though no list names them yet: what is told once is not missed."""
+        pattern = re.compile(rf"{re.escape(self.config.humans)}/persons/(\w+)/(?:anchor_frame|engagement_status)")
+        found = (pattern.fullmatch(name) for name, _ in self.get_topic_names_and_types())
+        ids = sorted({match[1] for match in found if match})
+        return [one for one in ids if self._is_published(one)]
+
+    def _is_published(self, person_id: str) -> bool:
+        # A subscription of one's own is a topic in the graph, too.
+        prefix = f"{self.config.humans}/persons/{person_id}"
+        return any(self.count_publishers(f"{prefix}/{name}") for name in ("anchor_frame", "engagement_status"))

@@ -1,0 +1,89 @@
+"""Distances by the tree of transforms."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rep155 import transform
+
+from norm_core.time import NS_PER_S
+from norm_monitor.senses.transforms import MOST_FRAMES, TransformError, TransformTree
+
+AT_NS = 1_000 * NS_PER_S
+BELIEVED_NS = 2 * NS_PER_S
+places = st.tuples(*[st.floats(-5, 5)] * 3)
+angles = st.floats(-math.pi, math.pi)
+
+
+def turned(yaw: float) -> tuple[float, float, float, float]:
+    return 0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2)
+
+
+def distance(tree: TransformTree, frame: str, at_ns: int = AT_NS) -> float | None:
+    return tree.ground_distance_m(frame, "base_link", at_ns, BELIEVED_NS)
+
+
+@given(places, places, places, angles, angles)
+def test_persons_and_base_may_hang_on_one_map(base, link, person, base_yaw, link_yaw) -> None:  # type: ignore[no-untyped-def]
+    tree = TransformTree()
+    tree.put(transform(AT_NS, "map", "odom", base, turned(base_yaw)))
+    tree.put(transform(AT_NS, "odom", "base_link", link, turned(link_yaw)))
+    tree.put(transform(AT_NS, "map", "person_a", person))
+    cos, sin = math.cos(base_yaw), math.sin(base_yaw)
+    x, y = base[0] + cos * link[0] - sin * link[1], base[1] + sin * link[0] + cos * link[1]
+    found = distance(tree, "person_a")
+    assert found == pytest.approx(math.hypot(person[0] - x, person[1] - y), abs=1e-9)
+
+
+@given(places, angles, places)
+def test_a_chain_through_a_tilted_camera_keeps_a_length_that_lies_in_the_plane(place, pitch, seen) -> None:  # type: ignore[no-untyped-def]
+    tree = TransformTree()
+    rotation = (0.0, math.sin(pitch / 2), 0.0, math.cos(pitch / 2))
+    tree.put(transform(0, "base_link", "camera", place, rotation), static=True)
+    tree.put(transform(AT_NS, "camera", "body_a", seen))
+    x = place[0] + math.cos(pitch) * seen[0] + math.sin(pitch) * seen[2]
+    assert distance(tree, "body_a") == pytest.approx(math.hypot(x, place[1] + seen[1]), abs=1e-9)
+
+
+def test_height_does_not_count() -> None:
+    tree = TransformTree()
+    tree.put(transform(AT_NS, "base_link", "face_a", (0.3, 0.4, 1.6)))
+    assert distance(tree, "face_a") == pytest.approx(0.5)
+
+
+def test_what_holds_at_a_time_is_the_newest_before_it_whatever_the_order_of_arrival() -> None:
+    tree = TransformTree()
+    for seconds in (2, 0, 1):
+        tree.put(transform(AT_NS + seconds * NS_PER_S, "base_link", "body_a", (1.0 + seconds, 0.0, 0.0)))
+    assert [distance(tree, "body_a", AT_NS + s * NS_PER_S // 2) for s in range(-1, 5)] == [None, 1, 1, 2, 2, 3]
+
+
+def test_an_old_place_is_not_believed_but_an_old_joint_is() -> None:
+    tree = TransformTree()
+    tree.put(transform(AT_NS - 60 * NS_PER_S, "base_link", "neck", (0.0, 0.0, 1.0)))
+    tree.put(transform(AT_NS, "neck", "face_a", (1.0, 0.0, 0.0)))
+    tree.put(transform(0, "face_a", "gaze_a", (0.5, 0.0, 0.0)), static=True)
+    assert distance(tree, "gaze_a") == pytest.approx(1.5)
+    assert distance(tree, "gaze_a", AT_NS + BELIEVED_NS + 1) is None
+
+
+def test_loops_strangers_and_nonsense_give_nothing() -> None:
+    tree = TransformTree()
+    tree.put(transform(AT_NS, "b", "a", (1.0, 0.0, 0.0)))
+    tree.put(transform(AT_NS, "a", "b", (1.0, 0.0, 0.0)))
+    assert distance(tree, "a") is None
+    assert distance(tree, "nobody") is None
+    for place, rotation in (((math.nan, 0.0, 0.0), turned(0)), ((1.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0))):
+        with pytest.raises(TransformError):
+            tree.put(transform(AT_NS, "base_link", "c", place, rotation))
+
+
+def test_frames_are_bounded() -> None:
+    tree = TransformTree()
+    for index in range(MOST_FRAMES):
+        tree.put(transform(AT_NS, "base_link", f"f{index}", (1.0, 0.0, 0.0)))
+    with pytest.raises(TransformError):
+        tree.put(transform(AT_NS, "base_link", "one_more", (1.0, 0.0, 0.0)))
+    tree.put(transform(AT_NS + 1, "base_link", "f0", (2.0, 0.0, 0.0)))
+    assert distance(tree, "f0", AT_NS + 1) == 2.0

@@ -1,0 +1,161 @@
+"""The people node on the real definitions of REP-155 and tf, over DDS, against the distances of a scenario."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_bag import Maker, write
+from foreign_interfaces import PEOPLE, environment
+
+from norm_core.bags.reader import BagReader
+from norm_core.messages import from_message
+from norm_core.presence import Engagement, Gaze, Presence, PresenceState
+from norm_core.time import NS_PER_MS, NS_PER_S, join_stamp
+from sim_replays.processes import NodeProcess
+from sim_replays.scenarios.library import HERE
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(400)]
+
+START_NS = 1_767_225_600 * NS_PER_S
+PERSONS = "/humans/persons"
+
+
+@pytest.fixture
+def presences(observer: Any, domain_id: int) -> list[Any]:
+    from norm_nodes.convert import record_class
+    from norm_nodes.endpoint import EVENTS
+
+    return observer.collect(record_class(Presence), "/tactful/presence", EVENTS)  # type: ignore[no-any-return]
+
+
+def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(prefix).items():
+        monkeypatch.setenv(name, value)
+
+
+def told(messages: list[Any]) -> list[Presence]:
+    return [from_message(Presence, message) for message in messages]
+
+
+def play(bag: Path, domain_id: int, rate: float, wait: Any) -> None:
+    """Plays the bag, and waits until it is at its end spins meanwhile."""
+    player = {"bag": str(bag), "rate": rate, "wait_for_subscribers_s": 8.0}
+    with NodeProcess(["bag_player"], {"bag_player": player}, domain_id) as played:
+        wait(lambda: not played.is_running())
+        assert played.wait(5) == 0, played.said()
+
+
+def people_alone(source: Path, target: Path) -> dict[tuple[int, str], float]:
+    """Copies what the people node reads of a shipped bag; gives how far each frame is by the transforms themselves."""
+    make = Maker(PEOPLE)
+    truth: dict[tuple[int, str], float] = {}
+    entries: list[tuple[int, str, Any]] = []
+    with BagReader(source) as bag:
+        for stored in bag.messages([t.topic for t in bag.topics if t.topic.startswith(("/humans", "/tf"))]):
+            message = bag.decode(stored)
+            entries.append((stored.stamp_ns, stored.topic, message))
+            for moved in getattr(message, "transforms", ()):
+                place = moved.transform.translation
+                stamp_ns = join_stamp(moved.header.stamp.sec, moved.header.stamp.nanosec)
+                truth[stamp_ns, moved.child_frame_id] = math.hypot(place.x, place.y)
+    write(target, make, entries)
+    return truth
+
+
+@pytest.mark.slow
+def test_distances_of_a_shipped_scenario_are_those_it_was_made_with(  # noqa: PLR0917
+    rep155: Path, presences: list[Any], observer: Any, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(rep155, monkeypatch)
+    truth = people_alone(HERE / "shipped/zoo_keeper", tmp_path / "bag")
+    last_ns = max(stamp_ns for stamp_ns, _ in truth)
+    statuses = observer.watch_status()
+    with NodeProcess(["people"], None, domain_id):
+        observer.until(lambda: observer.node.count_publishers("/tactful/presence"), "the people node")
+        play(tmp_path / "bag", domain_id, 4.0, lambda ended: observer.until(ended, "the bag's end", 60))
+        observer.until(
+            lambda: presences and told(presences)[-1].stamp_ns >= last_ns - NS_PER_S, "presence up to the bag's end"
+        )
+        found = told(presences)
+    assert {person.person_id for presence in found for person in presence.persons} == {"u"}
+    placed = [(p.stamp_ns, p.persons[0].distance_m) for p in found if p.persons]
+    assert len(placed) > 0.9 * len(truth)
+    for stamp_ns, distance_m in placed:
+        assert distance_m == pytest.approx(truth[stamp_ns, "body_u"], abs=1e-9)
+    assert not [s.reasons for s in statuses if any("install" in reason for reason in s.reasons)]
+
+
+def talk_of_two(make: Maker) -> Iterator[tuple[int, str, Any]]:
+    """Five seconds of persons a and b, who is there for the third alone; a looks at b from the second second on."""
+    yield START_NS, f"{PERSONS}/a/anchor_frame", make("std_msgs/msg/String", {"data": "face_a"})
+    for tenth in range(50):
+        stamp_ns = START_NS + tenth * 100 * NS_PER_MS
+        header = make.header(stamp_ns)
+        ids = ["a", "b"] if 20 <= tenth < 30 else ["a"]
+        yield stamp_ns, f"{PERSONS}/tracked", make("hri_msgs/msg/IdsList", {"header": header, "ids": ids})
+        level = {"header": header, "level": 3}
+        yield stamp_ns, f"{PERSONS}/a/engagement_status", make("hri_msgs/msg/EngagementLevel", level)
+        if tenth >= 10:
+            gaze = {"header": header, "sender": "a", "receiver": "b" if tenth >= 20 else ""}
+            yield stamp_ns, "/humans/interactions/gazing", make("hri_msgs/msg/Gaze", gaze)
+        frames = [("map", "base_link", (1.0, 1.0)), ("map", "face_a", (1.6, 1.8)), ("map", "person_b", (1.0, 3.0))]
+        transforms = [transform(make, stamp_ns, *frame) for frame in frames]
+        yield stamp_ns, "/tf", make("tf2_msgs/msg/TFMessage", {"transforms": transforms})
+
+
+def transform(make: Maker, stamp_ns: int, parent: str, child: str, place: tuple[float, float]) -> Any:
+    header = make.header(stamp_ns)
+    header.frame_id = parent
+    vector = make("geometry_msgs/msg/Vector3", {"x": place[0], "y": place[1], "z": 1.5})
+    turn = make("geometry_msgs/msg/Quaternion", {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0})
+    inner = make("geometry_msgs/msg/Transform", {"translation": vector, "rotation": turn})
+    values = {"header": header, "child_frame_id": child, "transform": inner}
+    return make("geometry_msgs/msg/TransformStamped", values)
+
+
+@pytest.mark.parametrize("executor", ["events", "single"])
+def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PLR0917
+    executor: str,
+    rep155: Path,
+    presences: list[Any],
+    observer: Any,
+    domain_id: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enter(rep155, monkeypatch)
+    make = Maker(PEOPLE)
+    bag = write(tmp_path / "bag", make, talk_of_two(make))
+    with NodeProcess(["people"], None, domain_id, ("--autostart", "--executor", executor)):
+        observer.until(lambda: observer.node.count_publishers("/tactful/presence"), "the people node")
+        play(bag, domain_id, 1.0, lambda ended: observer.until(ended, "the bag's end", 60))
+        # Its own subscriptions about b go as b does, and those about a once nobody publishes about a.
+        observer.until(
+            lambda: not observer.node.count_subscribers(f"{PERSONS}/b/engagement_status"), "no more word of b"
+        )
+        observer.until(lambda: told(presences)[-1].stamp_ns >= START_NS + 4_400 * NS_PER_MS, "presence up to the end")
+    by_time = {presence.stamp_ns: presence for presence in told(presences)}
+    early, both, late = (by_time[START_NS + ms * NS_PER_MS] for ms in (1_400, 2_600, 4_400))
+    assert [p.person_id for p in both.persons] == ["a", "b"]
+    assert [p.distance_m for p in both.persons] == pytest.approx([1.0, 2.0])
+    assert [(p.person_id, p.gaze, p.engagement) for p in early.persons] == [("a", Gaze.AT_ROBOT, Engagement.ENGAGED)]
+    assert [(p.person_id, p.gaze) for p in late.persons] == [("a", Gaze.ELSEWHERE)]
+    assert (early.away_since_ns, late.state) == (-1, PresenceState.PRESENT)
+
+
+def test_missing_packages_are_named_and_not_fatal(domain_id: int) -> None:
+    with NodeProcess(["people"], None, domain_id) as process:
+        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.said()
+
+
+def test_a_second_source_of_presence_is_named(domain_id: int, observer: Any) -> None:
+    from norm_nodes.convert import record_class
+    from norm_nodes.endpoint import EVENTS
+
+    statuses = observer.watch_status()
+    observer.node.create_publisher(record_class(Presence), "/tactful/presence", EVENTS)
+    with NodeProcess(["people"], None, domain_id):
+        advice = "set the camera's faces to false"
+        observer.until(lambda: any(advice in reason for s in statuses for reason in s.reasons), advice)
