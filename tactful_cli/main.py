@@ -24,6 +24,7 @@ VERBS = {
     "hear": "hear",
     "models": "models",
     "scenarios": "scenarios",
+    "bench": "bench",
     "norms": "norms",
     "nodes": "nodes",
     "api": "api",
