@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.decision import Duplicable, OtherAgent, Viewpoint
-from norm_core.engines.prompt import Image
-from norm_core.episode import Answer, Episode, EpisodeEdge, Query
+from norm_core.episode import Answer, Query
 from norm_core.record import record
 from sim_replays.suites.files import entries
 from sim_replays.suites.table import Figure, share
@@ -25,9 +24,9 @@ class Setting(StrEnum):
 
     BLIND = "blind"
     CAPTIONS = "captions"
-    OTHERS = "others"
-    OTHERS_CAPTIONS = "others+captions"
-    SWAPPED = "swapped"  # the others of another image
+    OTHERS = "others-given"
+    OTHERS_CAPTIONS = "others-and-captions"
+    SWAPPED = "others-swapped"  # the others of another image
     IMAGES = "images"
 
 
@@ -145,31 +144,6 @@ def query(item: Item, setting: Setting, others: Sequence[OtherAgent] = (), *, st
         viewpoint_given=bool(captions),
         viewpoint=Viewpoint(description=captions),
     )
-
-
-def episode(item: Item, setting: Setting, start_ns: int, end_ns: int) -> tuple[Episode, Episode]:
-    """The beginning and the end of an item in a bag."""
-    begin, end = (
-        Episode(
-            stamp_ns=stamp_ns,
-            episode_id=item.uid,
-            state=edge,
-            suite=SUITE,
-            setting=setting,
-            start_ns=start_ns,
-            end_ns=end_ns,
-        )
-        for stamp_ns, edge in ((start_ns, EpisodeEdge.BEGIN), (end_ns, EpisodeEdge.END))
-    )
-    return begin, end
-
-
-def picture(item: Item, folder: Path) -> Image:
-    """The item's picture by its file name, from a folder of COCO train2017."""
-    try:
-        return Image(jpeg=(folder / item.file_name).read_bytes())
-    except OSError as error:
-        raise SuiteError(f"{folder / item.file_name}: cannot be read: get it from COCO train2017") from error
 
 
 def swapped(items: Sequence[Item], seed: int) -> dict[str, tuple[OtherAgent, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from action_selector.precedents import Precedent
 from norm_core.decision import Norm, OtherAgent, Viewpoint
-from norm_core.episode import Answer, Episode, EpisodeEdge, Query
+from norm_core.episode import Answer, Query
 from norm_core.outcome import Outcome
 from norm_core.record import record
 from sim_replays.suites.files import entries
@@ -130,6 +130,7 @@ def query(item: Item, setting: Setting, task: str, others: Sequence[OtherAgent] 
     scene = item.scene if setting is Setting.PIPELINE else ""
     return Query(
         stamp_ns=0,
+        frame_id=item.source,
         query_id=f"{item.uid}:{task}",
         episode_id=item.uid,
         task=task,
@@ -141,13 +142,6 @@ def query(item: Item, setting: Setting, task: str, others: Sequence[OtherAgent] 
         viewpoint_given=bool(scene),
         viewpoint=Viewpoint(description=scene),
     )
-
-
-def episode(item: Item, setting: Setting, start_ns: int, end_ns: int) -> tuple[Episode, Episode]:
-    """The beginning and the end of an item in a bag."""
-    common: dict[str, Any] = {"suite": SUITE, "setting": setting, "start_ns": start_ns, "end_ns": end_ns}
-    begin = Episode(stamp_ns=start_ns, episode_id=item.uid, state=EpisodeEdge.BEGIN, **common)
-    return begin, Episode(stamp_ns=end_ns, episode_id=item.uid, state=EpisodeEdge.END, **common)
 
 
 def transformed(items: Sequence[Item], fifth: Fifth, seed: int = 0) -> list[Item]:
