@@ -7,11 +7,13 @@ import typer
 
 from norm_core.config import check
 from sim_replays.runs.asked import SETTINGS, Asking
+from sim_replays.runs.folder import RunError
 from sim_replays.runs.go import ENCODER, selector_files
+from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
-from tactful_cli import bench_run
+from tactful_cli import bench_compare, bench_run
 from tactful_cli.bench_run import How
 from tactful_cli.bench_shown import show_report
 
@@ -104,6 +106,43 @@ def run(  # noqa: PLR0917
     )
     asking = _asking(suite, data, setting, limit, style, pictures, sampling, seed)
     bench_run.run(out, asking, files, how=transport, rate=rate, as_json=as_json)
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of another run of the same questions.")],
+    parity: Annotated[bool, typer.Option("--parity", help="End with 1 unless the two are the same.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs in pairs (McNemar, bootstrap over pictures or videos), and name their first difference."""
+    if not bench_compare.show_comparison(first, second, as_json) and parity:
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
+    form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "terminal",
+    as_json: AsJson = False,
+) -> None:
+    """Score runs again from their raw answers, without any model, and show them as a table."""
+    bench_compare.show_runs(runs, _form(form), as_json, with_published=False)
+
+
+@app.command()
+def leaderboard(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
+    form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "markdown",
+) -> None:
+    """Show runs above the rows that the suite's paper reports, with their source."""
+    bench_compare.show_runs(runs, _form(form), False, with_published=True)
+
+
+def _form(name: str) -> str:
+    if name not in {"terminal", *FORMATS}:
+        raise RunError(f"there is no format {name!r}; the formats are terminal, {', '.join(FORMATS)}")
+    return name
 
 
 def _asking(  # noqa: PLR0917
