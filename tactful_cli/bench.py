@@ -13,7 +13,7 @@ from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
-from tactful_cli import bench_compare, bench_run
+from tactful_cli import bench_compare, bench_monitor, bench_run
 from tactful_cli.bench_run import How
 from tactful_cli.bench_shown import show_report
 
@@ -137,6 +137,17 @@ def leaderboard(
 ) -> None:
     """Show runs above the rows that the suite's paper reports, with their source."""
     bench_compare.show_runs(runs, _form(form), False, with_published=True)
+
+
+@app.command()
+def monitor(
+    split: Annotated[str, typer.Option(help="Scripted encounters to watch: development or held_out.")] = "development",
+    limit: Limit = 0,
+    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Watch scripted encounters with the norm monitor and measure its flags, beside baselines that watch less."""
+    bench_monitor.evaluate(split, limit, seed, as_json)
 
 
 def _form(name: str) -> str:
