@@ -1,7 +1,7 @@
 """Two runs of the same questions, item by item: which is better, by how much, and where they first differ."""
 
 from collections.abc import Mapping
-from math import comb
+from math import comb, erfc
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,13 @@ def mcnemar(only_first: int, only_second: int) -> float:
     """The exact two-sided probability of a split as uneven as this, were the two equally good."""
     total = only_first + only_second
     tail = sum(comb(total, hits) for hits in range(min(only_first, only_second) + 1))
-    return min(1.0, 2 * tail / 2**total)
+    return min(1.0, float(2 * tail / 2.0**total)) if total < 1000 else _by_normal(only_first, only_second)
+
+
+def _by_normal(only_first: int, only_second: int) -> float:
+    """The same of so many that the exact sum does not fit a float: by the normal distribution, corrected for steps."""
+    z = (abs(only_first - only_second) - 1) / (only_first + only_second) ** 0.5
+    return erfc(max(z, 0.0) / 2**0.5)
 
 
 def first_difference(first: Run, second: Run) -> dict[str, Any] | None:

@@ -166,7 +166,8 @@ def _pool(task: str, segments: Sequence[Segment]) -> list[Segment]:
         "rationale": lambda one: one.kind is SegmentKind.ERROR,
         "correction": lambda one: one.kind is SegmentKind.ERROR,
     }
-    return [segment for segment in segments if fits.get(task, lambda one: True)(segment)]
+    fit = fits.get(task)
+    return [segment for segment in segments if fit is None or fit(segment)]
 
 
 def _has_both(segment: Segment) -> bool:
