@@ -11,11 +11,16 @@ from action_selector.likeness import Sentences
 from action_selector.model import Model
 from action_selector.precedents import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
+from norm_core.engines.engine import Engine
+from norm_core.engines.opening import open_engine
+from norm_core.models.catalogue import Catalogue
+from norm_core.time import Clock
 
 
 class SelectorFiles(SelectorConfig):
     """The selector's settings and where its files lie; an empty path is none."""
 
+    model: str = Field(default="", description="name of the model that is asked; empty for likeness alone")
     skills: str = Field(default="", description="YAML catalogue of the robot's skills; empty for none")
     house_rules: str = Field(default="", description="YAML file of house rules; empty for none")
     precedents_index: str = Field(default="", description="folder that `tactful norms index` wrote; empty for none")
@@ -31,12 +36,19 @@ def open_selector(
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
     return Selector(
         sentences,
-        files,
+        # Without what a node adds of its own, so that a node and a replay give one digest of one configuration.
+        SelectorFiles(**files.model_dump(include=set(SelectorFiles.model_fields))),
         engine=engine,
         catalogue=SkillCatalogue.read(catalogue) if catalogue else None,
         rules=HouseRules.read(rules) if rules else None,
         precedents=precedents,
     )
+
+
+def open_engine_called(name: str, clock: Clock) -> Engine:
+    """The engine of the manifest so called, its weights checked."""
+    catalogue = Catalogue()
+    return open_engine(catalogue.manifest(name), clock, beside=catalogue.path(name).parent)
 
 
 def _path(text: str) -> Path | None:

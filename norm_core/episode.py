@@ -29,7 +29,10 @@ class Episode:
 
 @record
 class Query:
-    """A question about the current episode; options stand in the order offered, an empty one for none of them."""
+    """A question about the current episode; options stand in the order offered, an empty one for none of them.
+
+    frame_id may name the video that the episode is of, where several are: none of its own serves as a precedent.
+    """
 
     stamp_ns: int
     frame_id: str = ""

@@ -25,6 +25,7 @@ VERBS = {
     "flags": "flags",
     "models": "models",
     "scenarios": "scenarios",
+    "bench": "bench",
     "norms": "norms",
     "study": "study",
     "nodes": "nodes",

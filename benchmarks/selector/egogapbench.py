@@ -141,7 +141,7 @@ class Bench:
 
 def vars_of(card: Scorecard, column: str) -> dict[str, float]:
     found = getattr(card, column)
-    return {"percent": found.percent, "low": found.low, "high": found.high, "count": found.count}
+    return {"percent": found.value, "low": found.low, "high": found.high, "count": found.count}
 
 
 if __name__ == "__main__":

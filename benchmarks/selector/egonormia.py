@@ -50,7 +50,7 @@ def main() -> int:
     print(f"EgoNormia robot set, {len(read[0][0])} items, mean of {options.seeds} shuffles, in percent")
     print("| setting | " + " | ".join(COLUMNS) + " |\n|---|" + "---|" * len(COLUMNS))
     for name, cards in rows.items():
-        print(f"| {name} | " + " | ".join(f"{mean(getattr(c, k).percent for c in cards):.1f}" for k in COLUMNS) + " |")
+        print(f"| {name} | " + " | ".join(f"{mean(getattr(c, k).value for c in cards):.1f}" for k in COLUMNS) + " |")
     hits = norm_hits(encoder, *read[0])
     wanted = [norms for label in read[0][1] for norms in label.norms.values() if norms]
     chance, constant = sum(map(len, wanted)) / 7, max(sum(norm in norms for norms in wanted) for norm in Norm)

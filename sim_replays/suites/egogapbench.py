@@ -1,6 +1,5 @@
 """EgoGapBench: pick the action open to whoever stands at this viewpoint. Labels lie apart from the items."""
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -8,19 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.decision import Duplicable, OtherAgent, Viewpoint
-from norm_core.engines.prompt import Image
-from norm_core.episode import Answer, Episode, EpisodeEdge, Query
-from norm_core.error import TactfulError
-from norm_core.outcome import Outcome
+from norm_core.episode import Answer, Query
 from norm_core.record import record
-from sim_replays.suites.table import Share, share
+from sim_replays.suites.files import entries
+from sim_replays.suites.table import Figure, share
+from sim_replays.suites.target import Prediction, Predictions, Suite, SuiteError, Target, first_picked
 
 SUITE = "egogapbench"
 TASK = "eas"
-
-
-class SuiteError(TactfulError):
-    """Benchmark files that are not as published, or not where they were said to be."""
+COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage")
+SUFFIX = ".bundles.jsonl"
 
 
 class Setting(StrEnum):
@@ -28,19 +24,20 @@ class Setting(StrEnum):
 
     BLIND = "blind"
     CAPTIONS = "captions"
-    OTHERS = "others"
-    OTHERS_CAPTIONS = "others+captions"
-    SWAPPED = "swapped"  # the others of another image
+    OTHERS = "others-given"
+    OTHERS_CAPTIONS = "others-and-captions"
+    SWAPPED = "others-swapped"  # the others of another image
     IMAGES = "images"
 
 
 class Kind(StrEnum):
-    """What an option is; motor_* are actions of visible others."""
+    """What an option is; motor_* are actions of visible others, and unlabelled is whatever a newer file calls it."""
 
     CORRECT = "correct"
     MOTOR_A = "motor_a"
     MOTOR_B = "motor_b"
     OFF_VANTAGE = "composition_off"
+    UNKNOWN = "unlabelled"
 
 
 @record
@@ -65,32 +62,69 @@ class Label:
     correct: int
     kinds: tuple[Kind, ...]
     direct: bool
+    letters: tuple[str, ...] = ("A", "B", "C", "D")
+
+    @property
+    def target(self) -> Target:
+        """The label as the scorers of all suites take it."""
+        return Target(
+            id=self.uid,
+            task=TASK,
+            group=self.image,
+            options=len(self.kinds),
+            right=(self.correct,),
+            words=self.letters[: len(self.kinds)],
+            kinds=self.kinds,
+            by={"directness": "direct" if self.direct else "indirect"},
+        )
 
 
 @record
 class Scorecard:
     """Accuracy, and on items of four options the share of each error, all in percent."""
 
-    overall: Share
-    n3: Share
-    n4: Share
-    direct: Share
-    indirect: Share
-    motor_intrusion: Share
-    off_vantage: Share
+    overall: Figure
+    n3: Figure
+    n4: Figure
+    direct: Figure
+    indirect: Figure
+    motor_intrusion: Figure
+    off_vantage: Figure
     unanswered: int
     right: Mapping[str, bool]
 
 
-def read(folder: Path, style: str = "default") -> tuple[list[Item], list[Label]]:
-    """The items and, apart from them, their labels; style is the dataset's own, default or egoplan."""
-    path = folder / f"dev_{style}.bundles.jsonl"
-    try:
-        bundles = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        pairs = [_pair(bundle, entry) for bundle in bundles for entry in bundle["mcq_items"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SuiteError(f"{path}: is not EgoGapBench's file: {type(error).__name__}: {error}") from error
-    return [item for item, _ in pairs], [label for _, label in pairs]
+def read(path: Path, style: str = "default") -> tuple[list[Item], list[Label]]:
+    """The items and, apart from them, their labels, of a file, or of a folder's files of a style."""
+    pairs: dict[str, tuple[Item, Label]] = {}
+    for file in files(path, style):
+        for where, bundle in entries(file):
+            try:
+                found = [_pair(bundle, entry) for entry in bundle["mcq_items"]]
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                raise SuiteError(f"{where}: is no bundle of EgoGapBench: {type(error).__name__}: {error}") from error
+            for item, label in found:
+                if item.uid in pairs:
+                    raise SuiteError(f"{where}: the item {item.uid} stands in {path} twice")
+                pairs[item.uid] = item, label
+    if not pairs:
+        raise SuiteError(f"{path}: holds no items of EgoGapBench")
+    return [item for item, _ in pairs.values()], [label for _, label in pairs.values()]
+
+
+def files(path: Path, style: str = "default") -> list[Path]:
+    """The files that a path stands for; in a folder those whose names tell of the style, or the only one."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise SuiteError(f"{path}: there is no such file or folder")
+    found = sorted(path.glob(f"*{SUFFIX}")) or sorted(path.glob("*.json*"))
+    worded = "egoplan" if style == "egoplan" else "default"
+    chosen = [file for file in found if worded in file.name] or (found if len(found) == 1 else [])
+    if not chosen:
+        names = ", ".join(file.name for file in found) or "none"
+        raise SuiteError(f"{path}: has no file *{worded}*{SUFFIX}; of such files it has {names}: name the file itself")
+    return chosen
 
 
 def query(item: Item, setting: Setting, others: Sequence[OtherAgent] = (), *, style: str = "", ask: str = "") -> Query:
@@ -112,31 +146,6 @@ def query(item: Item, setting: Setting, others: Sequence[OtherAgent] = (), *, st
     )
 
 
-def episode(item: Item, setting: Setting, start_ns: int, end_ns: int) -> tuple[Episode, Episode]:
-    """The beginning and the end of an item in a bag."""
-    begin, end = (
-        Episode(
-            stamp_ns=stamp_ns,
-            episode_id=item.uid,
-            state=edge,
-            suite=SUITE,
-            setting=setting,
-            start_ns=start_ns,
-            end_ns=end_ns,
-        )
-        for stamp_ns, edge in ((start_ns, EpisodeEdge.BEGIN), (end_ns, EpisodeEdge.END))
-    )
-    return begin, end
-
-
-def picture(item: Item, folder: Path) -> Image:
-    """The item's picture by its file name, from a folder of COCO train2017."""
-    try:
-        return Image(jpeg=(folder / item.file_name).read_bytes())
-    except OSError as error:
-        raise SuiteError(f"{folder / item.file_name}: cannot be read: get it from COCO train2017") from error
-
-
 def swapped(items: Sequence[Item], seed: int) -> dict[str, tuple[OtherAgent, ...]]:
     """For each image the others of a different one: a cycle through all images in an order drawn by seed."""
     others = {item.image: item.others for item in items}
@@ -145,62 +154,90 @@ def swapped(items: Sequence[Item], seed: int) -> dict[str, tuple[OtherAgent, ...
     return {image: others[order[place - 1]] for place, image in enumerate(order)}
 
 
-def score(labels: Sequence[Label], answers: Mapping[str, Answer]) -> Scorecard:
-    """The suite's metrics; an item without an answer counts as wrong."""
-    picked = {label.uid: _picked(answers.get(label.uid)) for label in labels}
-    right = {label.uid: picked[label.uid] == label.correct for label in labels}
+def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """The suite's metrics; a question without an answer counts as wrong."""
 
-    def of(subset: list[Label], kinds: set[Kind]) -> Share:
+    def of(subset: list[Target], kinds: set[str]) -> Figure:
+        picks = [first_picked(target, predictions) for target in subset]
         hits = [
-            0.0 if (choice := picked[label.uid]) is None else float(label.kinds[choice] in kinds) for label in subset
+            0.0 if pick is None else float(target.kinds[pick] in kinds)
+            for target, pick in zip(subset, picks, strict=True)
         ]
-        return share(hits, [label.image for label in subset])
+        return share(hits, [target.group for target in subset])
 
-    correct, motor = {Kind.CORRECT}, {Kind.MOTOR_A, Kind.MOTOR_B}
-    four = [label for label in labels if len(label.kinds) == 4]
+    correct, motor = {Kind.CORRECT.value}, {Kind.MOTOR_A.value, Kind.MOTOR_B.value}
+    four = [target for target in targets if target.options == 4]
+    return {
+        "overall": of(list(targets), correct),
+        "n3": of([target for target in targets if target.options == 3], correct),
+        "n4": of(four, correct),
+        "direct": of([target for target in targets if target.by["directness"] == "direct"], correct),
+        "indirect": of([target for target in targets if target.by["directness"] == "indirect"], correct),
+        "motor_intrusion": of(four, motor),
+        "off_vantage": of(four, {Kind.OFF_VANTAGE.value}),
+    }
+
+
+def score(labels: Sequence[Label], answers: Mapping[str, Answer]) -> Scorecard:
+    """The suite's metrics on answers by item; one without an answer counts as wrong."""
+    targets = [label.target for label in labels]
+    predictions = {
+        (uid, TASK): Prediction(id=uid, task=TASK, outcome=one.outcome, chosen=one.chosen)
+        for uid, one in answers.items()
+    }
+    picks = {target.id: first_picked(target, predictions) for target in targets}
     return Scorecard(
-        overall=of(list(labels), correct),
-        n3=of([label for label in labels if len(label.kinds) == 3], correct),
-        n4=of(four, correct),
-        direct=of([label for label in labels if label.direct], correct),
-        indirect=of([label for label in labels if not label.direct], correct),
-        motor_intrusion=of(four, motor),
-        off_vantage=of(four, {Kind.OFF_VANTAGE}),
-        unanswered=sum(choice is None for choice in picked.values()),
-        right=right,
+        **figures(targets, predictions),
+        unanswered=sum(pick is None for pick in picks.values()),
+        right={label.uid: picks[label.uid] == label.correct for label in labels},
     )
 
 
-def _picked(answer: Answer | None) -> int | None:
-    return answer.chosen[0] if answer and answer.outcome is Outcome.ANSWERED and answer.chosen else None
+EGOGAPBENCH = Suite(
+    name=SUITE,
+    tasks=(TASK,),
+    columns=COLUMNS,
+    read=lambda path, style: [label.target for label in read(path, style)[1]],
+    figures=figures,
+)
 
 
 def _pair(bundle: dict[str, Any], entry: dict[str, Any]) -> tuple[Item, Label]:
     letters = sorted(entry["options"])
     image = str(bundle["image_id"])
     item = Item(
-        uid=entry["uid"],
+        uid=str(entry["uid"]),
         image=image,
-        file_name=bundle["file_name"],
-        captions=tuple(bundle["captions"]),
-        others=tuple(
-            OtherAgent(
-                agent_id=name,
-                role=agent["role"],
-                appearance=agent["appearance"],
-                doing=agent["engagement"],
-                duplicable=Duplicable.NO if "single" in agent["singleton_type"] else Duplicable.UNKNOWN,
-            )
-            for name, agent in sorted(bundle["agents"].items())
-        ),
+        file_name=bundle.get("file_name") or "",
+        captions=tuple(bundle.get("captions") or ()),
+        others=tuple(_other(name, agent) for name, agent in sorted((bundle.get("agents") or {}).items())),
         options=tuple(entry["options"][letter] for letter in letters),
-        prompt=entry["eval_prompt"],
+        prompt=entry.get("eval_prompt") or "",
     )
+    kinds = entry.get("option_labels") or {}
     label = Label(
-        uid=entry["uid"],
+        uid=item.uid,
         image=image,
         correct=letters.index(entry["correct_letter"]),
-        kinds=tuple(Kind(entry["option_labels"][letter]) for letter in letters),
-        direct=entry["cand_kind"] == "direct",
+        kinds=tuple(_kind(kinds.get(letter), letter == entry["correct_letter"]) for letter in letters),
+        direct=entry.get("cand_kind") == "direct",
+        letters=tuple(letters),
     )
     return item, label
+
+
+def _other(name: str, agent: dict[str, Any]) -> OtherAgent:
+    return OtherAgent(
+        agent_id=name,
+        role=agent.get("role") or "",
+        appearance=agent.get("appearance") or "",
+        doing=agent.get("engagement") or "",
+        duplicable=Duplicable.NO if "single" in (agent.get("singleton_type") or "") else Duplicable.UNKNOWN,
+    )
+
+
+def _kind(name: str | None, right: bool) -> Kind:
+    """By the letter that is right first: it is what the figures are about."""
+    if right:
+        return Kind.CORRECT
+    return Kind(name) if name in set(Kind) - {Kind.CORRECT} else Kind.UNKNOWN

@@ -1,6 +1,5 @@
 """EgoNormia: the best action, its justification, and the sensible actions. Labels lie apart from the items."""
 
-import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -11,13 +10,16 @@ from typing import Any
 
 from action_selector.precedents import Precedent
 from norm_core.decision import Norm, OtherAgent, Viewpoint
-from norm_core.episode import Answer, Episode, EpisodeEdge, Query
+from norm_core.episode import Answer, Query
 from norm_core.outcome import Outcome
 from norm_core.record import record
-from sim_replays.suites.egogapbench import SuiteError
-from sim_replays.suites.table import Share, share
+from sim_replays.suites.files import entries
+from sim_replays.suites.table import Figure, share
+from sim_replays.suites.target import Predictions, Suite, SuiteError, Target, first_picked, picked
 
 SUITE = "egonormia"
+TASKS = ("action", "justification", "sensible")
+COLUMNS = ("both", "action", "justification", "sensible")
 
 
 class Setting(StrEnum):
@@ -59,28 +61,68 @@ class Label:
     correct: int
     sensible: frozenset[int]
     norms: Mapping[int, tuple[Norm, ...]]
+    options: int = 5
+    activity: str = ""
+
+    @property
+    def targets(self) -> list[Target]:
+        """The three questions as the scorers of all suites take them."""
+        norm = next((norm.value for norm in self.norms.get(self.correct, ())), "none stated")
+        right = {"action": (self.correct,), "justification": (self.correct,), "sensible": tuple(sorted(self.sensible))}
+        return [
+            Target(
+                id=self.uid,
+                task=task,
+                group=self.source,
+                options=self.options,
+                right=right[task],
+                several=task == "sensible",
+                by={"norm": norm, "activity": self.activity or "none stated"},
+            )
+            for task in TASKS
+        ]
 
 
 @record
 class Scorecard:
     """The paper's four figures in percent, and the share of items on which the fifth option was picked."""
 
-    both: Share
-    action: Share
-    justification: Share
-    sensible: Share
-    picked_fifth: Share
+    both: Figure
+    action: Figure
+    justification: Figure
+    sensible: Figure
+    picked_fifth: Figure
     unanswered: int
 
 
 def read(path: Path, seed: int = 0) -> tuple[list[Item], list[Label]]:
-    """The items, shuffled by seed, and their labels in the order of the file."""
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        pairs = [_pair(uid, entry, seed) for uid, entry in entries.items()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SuiteError(f"{path}: is not EgoNormia's file: {type(error).__name__}: {error}") from error
-    return [item for item, _ in pairs], [label for _, label in pairs]
+    """The items, shuffled by seed, and their labels in the order of the file; a folder holds one JSON file."""
+    pairs: dict[str, tuple[Item, Label]] = {}
+    for where, entry in entries(file_of(path)):
+        try:
+            uid = str(entry["id"])
+            pair = _pair(uid, entry, seed)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SuiteError(f"{where}: is no item of EgoNormia: {type(error).__name__}: {error}") from error
+        if uid in pairs:
+            raise SuiteError(f"{where}: the item {uid} stands in {path} twice")
+        pairs[uid] = pair
+    if not pairs:
+        raise SuiteError(f"{path}: holds no items of EgoNormia")
+    return [item for item, _ in pairs.values()], [label for _, label in pairs.values()]
+
+
+def file_of(path: Path) -> Path:
+    """The dataset's file: path itself, or the only JSON file in it."""
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise SuiteError(f"{path}: there is no such file or folder")
+    found = sorted(path.glob("*.json")) or sorted(path.glob("*.jsonl"))
+    if len(found) != 1:
+        names = ", ".join(file.name for file in found) or "none"
+        raise SuiteError(f"{path}: should hold one JSON file, and has {names}: name the file itself")
+    return found[0]
 
 
 def query(item: Item, setting: Setting, task: str, others: Sequence[OtherAgent] | None = ()) -> Query:
@@ -88,6 +130,7 @@ def query(item: Item, setting: Setting, task: str, others: Sequence[OtherAgent] 
     scene = item.scene if setting is Setting.PIPELINE else ""
     return Query(
         stamp_ns=0,
+        frame_id=item.source,
         query_id=f"{item.uid}:{task}",
         episode_id=item.uid,
         task=task,
@@ -99,13 +142,6 @@ def query(item: Item, setting: Setting, task: str, others: Sequence[OtherAgent] 
         viewpoint_given=bool(scene),
         viewpoint=Viewpoint(description=scene),
     )
-
-
-def episode(item: Item, setting: Setting, start_ns: int, end_ns: int) -> tuple[Episode, Episode]:
-    """The beginning and the end of an item in a bag."""
-    common: dict[str, Any] = {"suite": SUITE, "setting": setting, "start_ns": start_ns, "end_ns": end_ns}
-    begin = Episode(stamp_ns=start_ns, episode_id=item.uid, state=EpisodeEdge.BEGIN, **common)
-    return begin, Episode(stamp_ns=end_ns, episode_id=item.uid, state=EpisodeEdge.END, **common)
 
 
 def transformed(items: Sequence[Item], fifth: Fifth, seed: int = 0) -> list[Item]:
@@ -156,6 +192,34 @@ def score(
     )
 
 
+def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """The paper's four figures, on answers in the dataset's own order; a question without an answer counts as wrong."""
+    by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
+    hits = {
+        task: [float(first_picked(target, predictions) in target.right) for target in by_task[task]]
+        for task in ("action", "justification")
+    }
+    hits["both"] = [float(a and b) for a, b in zip(hits["action"], hits["justification"], strict=True)]
+    hits["sensible"] = [
+        0.0
+        if (found := picked(target, predictions)) is None
+        else intersection_over_union(frozenset(found), frozenset(target.right))
+        for target in by_task["sensible"]
+    ]
+    groups = [target.group for target in by_task["action"]]
+    return {column: share(hits[column], groups) for column in COLUMNS}
+
+
+EGONORMIA = Suite(
+    name=SUITE,
+    tasks=TASKS,
+    columns=COLUMNS,
+    read=lambda path, _: [target for label in read(path)[1] for target in label.targets],
+    figures=figures,
+    broken_down_by=("norm", "activity"),
+)
+
+
 def intersection_over_union(found: frozenset[int], right: frozenset[int]) -> float:
     """Of the sets; an empty one against an empty one is 1."""
     return len(found & right) / len(found | right) if found | right else 1.0
@@ -192,13 +256,14 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[Item, Label]:
         order = list(range(count))
         random.Random(f"{seed}:{name}:{uid}").shuffle(order)
         orders.append(tuple(order))
+    desc = entry.get("desc") or ""
     # The frames' lines describe what is seen second by second.
-    _, _, frames = entry["desc"].partition("\nFrame ")
+    _, _, frames = desc.partition("\nFrame ")
     seen = re.findall(r"^(?:Frame )?\d+(?:-\d+)?:\s*(.+)$", f"Frame {frames}", re.MULTILINE) if frames else []
     item = Item(
         uid=uid,
         source=source_of(uid),
-        scene=entry["desc"].strip(),
+        scene=desc.strip(),
         actions=tuple(entry["behaviors"][place] for place in orders[0]),
         justifications=tuple(entry["justifications"][place] for place in orders[1]),
         action_order=orders[0],
@@ -210,10 +275,22 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[Item, Label]:
         source=item.source,
         correct=int(entry["correct"]),
         sensible=frozenset(map(int, entry["sensibles"])),
-        norms={int(place): tuple(map(_norm, names)) for place, names in entry.get("taxonomy", {}).items()},
+        norms={place: _norms(names) for place, names in _by_place(entry.get("taxonomy"))},
+        options=count,
+        activity=str(entry.get("activity") or entry.get("activity_category") or ""),
     )
     return item, label
 
 
-def _norm(name: str) -> Norm:
-    return Norm(name.partition("/")[0].casefold())
+def _by_place(taxonomy: Any) -> list[tuple[int, Any]]:
+    """Norms by option: the dataset has them as an object by place, and a list serves as well."""
+    if isinstance(taxonomy, dict):
+        return [(int(place), names) for place, names in taxonomy.items()]
+    return list(enumerate(taxonomy or ()))
+
+
+def _norms(names: Any) -> tuple[Norm, ...]:
+    """The categories among the names; "Coordination/Proactivity" is of the first, and unknown ones say nothing."""
+    known = {norm.value for norm in Norm}
+    words = (str(name).partition("/")[0].casefold() for name in ([names] if isinstance(names, str) else names or ()))
+    return tuple(Norm(word) for word in words if word in known)

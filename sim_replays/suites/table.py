@@ -1,6 +1,6 @@
-"""Shares with their uncertainty: items that come from one picture or video stand or fall together."""
+"""Figures with their uncertainty: items that come from one picture or video stand or fall together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,25 +11,43 @@ _DRAWS = 2000
 
 
 @record
-class Share:
-    """A mean of values from 0 to 1 in percent, with its 95 % interval by bootstrap over groups."""
+class Figure:
+    """A mean with its 95 % interval, in percent unless unit says otherwise; not-a-number where nothing was counted."""
 
-    percent: float
+    value: float
     low: float
     high: float
     count: int
+    unit: str = "%"
 
     def __str__(self) -> str:
-        return f"{self.percent:.1f} [{self.low:.1f}, {self.high:.1f}]"
+        if not self.count:
+            return "-"
+        digits = 1 if self.unit == "%" else 2
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
-def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Share:
-    """The mean of values; groups names the picture or video of each."""
+NOTHING = Figure(value=float("nan"), low=float("nan"), high=float("nan"), count=0)
+
+Figures = Mapping[str, Figure]
+
+
+def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figure:
+    """The mean of values from 0 to 1 by bootstrap over groups; groups names the picture or video of each."""
     if not values:
-        return Share(percent=float("nan"), low=float("nan"), high=float("nan"), count=0)
+        return NOTHING
     means = resampled(values, groups, seed)
     low, high = np.percentile(means, [2.5, 97.5])
-    return Share(percent=100 * float(np.mean(values)), low=100 * float(low), high=100 * float(high), count=len(values))
+    return Figure(value=100 * float(np.mean(values)), low=100 * float(low), high=100 * float(high), count=len(values))
+
+
+def graded(values: Sequence[float]) -> Figure:
+    """The mean of grades from 1 to 5, give or take 1.96 standard errors."""
+    if not values:
+        return NOTHING
+    mean = float(np.mean(values))
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return Figure(value=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, count=len(values), unit="of 5")
 
 
 def resampled(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:

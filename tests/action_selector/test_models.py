@@ -20,7 +20,7 @@ from norm_core.engines.call import Call, Limit
 from norm_core.engines.encoder import EncoderBackend
 from norm_core.engines.engine import Engine
 from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.engines.shared_engine import SharedEngine
 from norm_core.outcome import Outcome
@@ -110,7 +110,7 @@ def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
 
     for style in ("default", "egoplan", "exclusion"):
         query = suite.query(item, suite.Setting.IMAGES, style=style)
-        asked = request_of(query, images=(suite.picture(item, tmp_path),))
+        asked = request_of(query, images=(Image(jpeg=(tmp_path / item.file_name).read_bytes()),))
         engine = Engine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
         decision = decide(sentences, asked, engine=engine)
         assert decision.candidates[0].veto is Veto.SINGLETON

@@ -51,7 +51,7 @@ def test_random_choice_scores_as_is_known(pairs: tuple[list[Item], list[Label]])
     for turn in range(12):
         card = suite.score(labels, {one.uid: picking(one, turn % len(one.kinds)) for one in labels})
         for name in sums:
-            sums[name] += getattr(card, name).percent / 12
+            sums[name] += getattr(card, name).value / 12
     assert {name: round(value, 1) for name, value in sums.items()} == {
         "overall": 30.1,
         "n3": 33.3,
@@ -66,9 +66,9 @@ def test_random_choice_scores_as_is_known(pairs: tuple[list[Item], list[Label]])
 def test_right_and_missing_answers_score_as_they_should(pairs: tuple[list[Item], list[Label]]) -> None:
     _, labels = pairs
     card = suite.score(labels, {one.uid: picking(one, one.correct) for one in labels})
-    assert (card.overall.percent, card.motor_intrusion.percent, card.unanswered) == (100.0, 0.0, 0)
+    assert (card.overall.value, card.motor_intrusion.value, card.unanswered) == (100.0, 0.0, 0)
     nothing = suite.score(labels, {})
-    assert (nothing.overall.percent, nothing.off_vantage.percent, nothing.unanswered) == (0.0, 0.0, len(labels))
+    assert (nothing.overall.value, nothing.off_vantage.value, nothing.unanswered) == (0.0, 0.0, len(labels))
 
 
 def test_items_carry_no_label(pairs: tuple[list[Item], list[Label]]) -> None:
@@ -94,8 +94,8 @@ def test_each_item_is_answered_alone(pairs: tuple[list[Item], list[Label]], enco
 def test_others_given_do_what_was_promised(pairs: tuple[list[Item], list[Label]], encoder: SentenceEncoder) -> None:
     """On the first hundred items, as a guard; benchmarks/selector/egogapbench.py gives the figures."""
     items, labels = pairs[0][:100], pairs[1][:100]
-    assert suite.score(labels, answers(items, encoder)).overall.percent >= 70
-    assert suite.score(labels, answers(items, encoder, Setting.BLIND)).overall.percent <= 50
+    assert suite.score(labels, answers(items, encoder)).overall.value >= 70
+    assert suite.score(labels, answers(items, encoder, Setting.BLIND)).overall.value <= 50
 
 
 def test_swapped_others_come_from_another_image(pairs: tuple[list[Item], list[Label]]) -> None:

@@ -38,9 +38,7 @@ def test_right_answers_score_all_whatever_the_seed(robot_set: Path) -> None:
         items, labels = suite.read(robot_set, seed)
         card = suite.score(items, labels, right(items, labels))
         assert len(items) == 11
-        assert [card.both.percent, card.action.percent, card.justification.percent, card.sensible.percent] == [
-            100.0
-        ] * 4
+        assert [card.both.value, card.action.value, card.justification.value, card.sensible.value] == [100.0] * 4
 
 
 def test_the_first_place_is_no_longer_right(robot_set: Path) -> None:
@@ -49,7 +47,7 @@ def test_the_first_place_is_no_longer_right(robot_set: Path) -> None:
     for seed in range(30):
         items, labels = suite.read(robot_set, seed)
         firsts = {f"{item.uid}:{task}": answer("", (0,)) for item in items for task in ("action", "justification")}
-        shares.append(suite.score(items, labels, firsts).action.percent)
+        shares.append(suite.score(items, labels, firsts).action.value)
     assert 10 < sum(shares) / len(shares) < 30
 
 
@@ -70,7 +68,7 @@ def test_overlap_is_one_exactly_for_equals(found: frozenset[int], wanted: frozen
 def test_unanswered_items_are_wrong_even_where_nothing_is_sensible(robot_set: Path) -> None:
     items, labels = suite.read(robot_set)
     card = suite.score(items, labels, {})
-    assert (card.both.percent, card.sensible.percent, card.unanswered) == (0.0, 0.0, 33)
+    assert (card.both.value, card.sensible.value, card.unanswered) == (0.0, 0.0, 33)
 
 
 @pytest.mark.parametrize("fifth", [Fifth.SEEN, Fifth.RANDOM])
@@ -100,5 +98,5 @@ def test_items_of_one_video_share_their_source() -> None:
 def test_intervals_are_over_groups() -> None:
     alike = share([1.0] * 50 + [0.0] * 50, ["a"] * 50 + ["b"] * 50)
     apart = share([1.0] * 50 + [0.0] * 50, [str(n) for n in range(100)])
-    assert alike.percent == apart.percent == 50.0
+    assert alike.value == apart.value == 50.0
     assert alike.high - alike.low > 3 * (apart.high - apart.low)

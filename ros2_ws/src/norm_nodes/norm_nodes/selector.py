@@ -1,7 +1,6 @@
 """Recommends the robot's next action to whoever asks, by action or by query. Advice: it never actuates."""
 
 import json
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Thread
@@ -11,16 +10,17 @@ from norm_interfaces.action import SelectAction
 from pydantic import Field
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.task import Future
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 
-from action_selector.open_selector import SelectorFiles, open_selector
-from action_selector.queries import TASKS, answer_of, request_of
+from action_selector.open_selector import SelectorFiles, open_engine_called, open_selector
+from action_selector.queries import TASKS, answer_of
+from action_selector.recall import Recall
 from action_selector.request import Request
 from norm_core.config import ConfigError
 from norm_core.decision import Decision, OtherAgent, Viewpoint
 from norm_core.engines.call import Limit
 from norm_core.engines.sentences import SentenceEncoder
-from norm_core.episode import Answer, Query
+from norm_core.episode import Answer, Episode, Query
 from norm_core.error import TactfulError
 from norm_core.frame import Frame
 from norm_core.jsonl import to_json
@@ -29,13 +29,13 @@ from norm_core.outcome import Outcome
 from norm_core.queue import BoundedQueue, Policy
 from norm_core.speech import Utterance
 from norm_core.status import Health
-from norm_core.time import Clock, ReplayClock, s_to_ns
-from norm_core.window import Window, gather
+from norm_core.time import s_to_ns
+from norm_core.window import Window
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import NormNode
 
-WAITING, KEPT_FRAMES, KEPT_UTTERANCES = 8, 256, 256
+WAITING = 8
 WAIT_S = 0.2
 INTENT_TYPES = ("hri_msgs/msg/Intent", "hri_actions_msgs/msg/Intent")
 
@@ -69,19 +69,23 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         config = self.config
         try:
             encoder = SentenceEncoder()
-            self._selector = open_selector(config, encoder, encoder.weights_sha256)
+            engine = open_engine_called(config.model, self.clock) if config.model else None
+            self._selector = open_selector(config, encoder, encoder.weights_sha256, engine)
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
-        self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
-        self._utterances: deque[Utterance] = deque(maxlen=KEPT_UTTERANCES)
+        self._recall = Recall(config.window_s)
         self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, Policy.REFUSE)
         self._limits: dict[bytes, Limit] = {}
         self._decisions = self.offer(Decision, "decisions", EVENTS, "every decision, whoever asked")
         self._answers = self.offer(Answer, "answers", EVENTS, "what decisions say to queries")
+        self._taken = self.offer(
+            Header, "taken", EVENTS, "stamp and kind of each frame, utterance and episode edge taken in, for lockstep"
+        )
         self._mirror = self.offer(String, "decisions_json", EVENTS, "every decision as one line of JSON")
         self._intents = self._offer_intents() if config.intent else None
-        self.listen(Frame, "frames", self._take(Frame, self._frames), EVENTS, "kept frames")
-        self.listen(Utterance, "utterances", self._take(Utterance, self._utterances), EVENTS, "who said what")
+        self.listen(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
+        self.listen(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what")
+        self.listen(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
         self.listen(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about actions")
         self.act(
             SelectAction,
@@ -129,7 +133,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self._later(lambda: handle.publish_feedback(feedback))
 
         try:
-            request = _request_of_goal(goal, key.hex(), self._window(now_ns, now_ns))
+            request = _request_of_goal(goal, key.hex(), self._recall.window(now_ns, now_ns))
             # The future is set within the executor: set from the worker, it would wake nobody.
             job = _Job(request, limit, told, lambda decision: self._later(lambda: future.set_result(decision)))
             decision = await future if self._jobs.put(job) else self._refused(request, limit)
@@ -153,11 +157,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             return
         if not self._active or query.task not in TASKS:
             return
-        # Without a deadline time stands still at the query's stamp, so that a replay decides as the robot did.
-        live = query.deadline_ns != -1
-        clock: Clock = self.clock if live else ReplayClock(query.stamp_ns)
-        limit = Limit(clock, query.deadline_ns if live else None)
-        request = request_of(query, self._window(query.stamp_ns, clock.now_ns()), source=query.episode_id)
+        request, limit = self._recall.asked(query, self.clock)
 
         def done(decision: Decision) -> None:
             self._later(lambda: self._answer(decision, query))
@@ -201,19 +201,11 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         if self._intents and decision.outcome is Outcome.ANSWERED and decision.chosen:
             self._intents.publish(self._intent(decision))
 
-    def _window(self, end_ns: int, now_ns: int) -> Window | None:
-        """What was seen and heard until end_ns; None where nothing was, so that it is not taken for a quiet scene."""
-        start_ns = min(end_ns, now_ns) - s_to_ns(self.config.window_s)
-        if not self._frames:
-            return None
-        # The newest frame is kept however old, so that the answer can say how old.
-        start_ns = min(start_ns, self._frames[-1].stamp_ns)
-        return gather(start_ns, end_ns + 1, self._frames, self._utterances)
-
-    def _take(self, record_type: type, into: deque[Any]) -> Callable[[Any], None]:
+    def _take(self, record_type: type) -> Callable[[Any], None]:
         def take(message: Any) -> None:
             try:
-                into.append(from_ros(record_type, message))
+                self._recall.take(from_ros(record_type, message))
+                self._taken.publish(Header(stamp=message.header.stamp, frame_id=record_type.__name__))
             except MessageError as error:
                 self.count("messages_refused")
                 self.trouble("messages", Health.DEGRADED, str(error))

@@ -1,0 +1,155 @@
+"""Bags of benchmark items, one episode each; what is right lies in a file beside the bag and never in it."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from norm_core.bags.reader import BagReader
+from norm_core.bags.writer import BagWriter
+from norm_core.episode import Episode, EpisodeEdge, Query
+from norm_core.frame import Frame
+from norm_core.jsonl import RecordError, from_json, sha256_of, to_json
+from norm_core.ledger import Ledger
+from norm_core.record import record
+from norm_core.speech import Utterance
+from norm_core.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera import Camera, CameraConfig
+from norm_monitor.senses.picture import Picture
+from sim_replays.runs.asked import Asked, Asking, Material
+from sim_replays.suites.files import sha256_of_files
+from sim_replays.suites.target import SuiteError, Target
+
+START_NS = 1_767_225_600 * NS_PER_S  # an instant as good as any other, so that the same items give the same bytes
+EPISODES, FRAMES, UTTERANCES, QUERIES = (f"/tactful/{name}" for name in ("episodes", "frames", "utterances", "queries"))
+CAMERA = "/camera/image_raw/compressed"
+PAPER_WIDTH_PX = 4096
+
+Record = Episode | Frame | Utterance | Query
+
+
+@record
+class Key:
+    """What lies beside a bag: what was asked of which data, what stood where, and what is right."""
+
+    asking_sha256: str
+    data_sha256: str
+    suite: str
+    setting: str
+    orders: dict[str, tuple[int, ...]]
+    items: dict[str, str]  # the item that each query is about
+    targets: tuple[Target, ...]
+
+
+def key_path(bag: Path) -> Path:
+    """Where the labels of a bag lie."""
+    return bag.with_name(f"{bag.name}.labels.json")
+
+
+def read_key(bag: Path) -> Key:
+    """What lies beside a bag."""
+    path = key_path(bag)
+    try:
+        return from_json(Key, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, RecordError) as error:
+        raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error}") from error
+
+
+def is_built(bag: Path, asking: Asking, made: Material) -> bool:
+    """Whether the bag of just these questions is there and whole: its labels are written last."""
+    if not key_path(bag).is_file():
+        return False
+    key = read_key(bag)
+    if (key.asking_sha256, key.data_sha256) != _identity(asking, made):
+        raise SuiteError(f"{bag}: was built of other questions or data: remove it, or choose another folder")
+    return True
+
+
+def build(bag: Path, asking: Asking, made: Material) -> Key:
+    """Writes the bag and its labels; a bag whose building was interrupted is made anew."""
+    if bag.exists():
+        if not (bag / "metadata.yaml").is_file() and any(path.suffix != ".mcap" for path in bag.iterdir()):
+            raise SuiteError(f"{bag}: is in the way, and no bag")
+        shutil.rmtree(bag)
+    bag.parent.mkdir(parents=True, exist_ok=True)
+    asking_sha256, data_sha256 = _identity(asking, made)
+    key = Key(
+        asking_sha256=asking_sha256,
+        data_sha256=data_sha256,
+        suite=asking.suite,
+        setting=asking.setting,
+        orders={name: order for one in made.asked for name, order in one.orders.items()},
+        items={query.query_id: one.id for one in made.asked for query in one.queries},
+        targets=made.targets,
+    )
+    start_ns = START_NS
+    with BagWriter(bag) as writer:
+        for one in made.asked:
+            for topic, entry in _episode(one, asking, start_ns):
+                writer.write(topic, entry, entry.stamp_ns)
+                start_ns = max(start_ns, entry.stamp_ns)
+            start_ns += NS_PER_S
+    key_path(bag).write_text(f"{to_json(key)}\n", encoding="utf-8")
+    return key
+
+
+def episodes(bag: Path) -> Iterator[list[Record]]:
+    """The records of one episode after another, in the order of the bag."""
+    with BagReader(bag) as reader:
+        topics = {topic.topic for topic in reader.topics} & {EPISODES, FRAMES, UTTERANCES, QUERIES}
+        if QUERIES not in topics:
+            raise SuiteError(f"{bag}: holds no queries on {QUERIES}: it is no bag of a suite")
+        episode: list[Record] = []
+        for message in reader.messages(topics):
+            entry = reader.decode(message)
+            if isinstance(entry, Episode) and entry.state is EpisodeEdge.BEGIN and episode:
+                yield episode
+                episode = []
+            episode.append(entry)
+        if episode:
+            yield episode
+
+
+def _identity(asking: Asking, made: Material) -> tuple[str, str]:
+    plain = asking.model_dump(mode="json", exclude={"data", "pictures"})
+    return sha256_of(plain), sha256_of_files(list(made.files))
+
+
+def _episode(one: Asked, asking: Asking, start_ns: int) -> Iterator[tuple[str, Record]]:
+    end_ns = start_ns + max(1, len(one.pictures)) * NS_PER_S
+    edge = Episode(
+        stamp_ns=start_ns,
+        episode_id=one.id,
+        state=EpisodeEdge.BEGIN,
+        suite=asking.suite,
+        setting=asking.setting,
+        start_ns=start_ns,
+        end_ns=end_ns,
+    )
+    yield EPISODES, edge
+    asked_ns = start_ns
+    for frame in _frames(one, asking, start_ns):
+        yield FRAMES, frame
+        asked_ns = frame.stamp_ns
+    for number, query in enumerate(one.queries, 1):
+        # Apart by a nanosecond, as two messages of one stamp have no order of their own.
+        yield QUERIES, replace(query, stamp_ns=asked_ns + number)
+    yield EPISODES, replace(edge, stamp_ns=end_ns, state=EpisodeEdge.END)
+
+
+def _frames(one: Asked, asking: Asking, start_ns: int) -> Iterator[Frame]:
+    config = CameraConfig() if asking.sampling == "robot" else CameraConfig(tile_width_px=PAPER_WIDTH_PX)
+    ledger = Ledger()
+    camera = Camera(CAMERA, ReplayClock(), ledger, config)
+    for number, path in enumerate(one.pictures):
+        picture = Picture(
+            stamp_ns=start_ns + number * NS_PER_S,
+            frame_id="camera",
+            encoding="jpeg",
+            compressed=True,
+            data=path.read_bytes(),
+        )
+        frame = camera.see(picture)
+        if frame is None:
+            raise SuiteError(f"{path}: is no usable JPEG: {'; '.join(ledger.reasons)}")
+        yield frame

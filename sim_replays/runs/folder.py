@@ -1,0 +1,157 @@
+"""A run's folder: what was asked how, every raw answer as it came, and what it scores; enough to score again."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from norm_core.error import TactfulError
+from norm_core.jsonl import RecordError, from_json, to_json
+from norm_core.outcome import Outcome
+from norm_core.record import record
+from sim_replays.runs.bag import Key, read_key
+from sim_replays.runs.transport import Told
+from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.predictions import Read
+from sim_replays.suites.report import Report, report, to_plain
+from sim_replays.suites.target import Prediction
+
+CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+# What may differ between a run and its continuation.
+_FREE = ("began", "versions")
+
+
+class RunError(TactfulError, OSError):
+    """A folder that is no run, or of another one, or that cannot be written to; what it holds stays."""
+
+
+@record
+class Run:
+    """A folder as it was found."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    told: Mapping[str, Told]
+    key: Key
+
+    @property
+    def name(self) -> str:
+        return str(self.config.get("name") or self.folder.name)
+
+
+def begin(folder: Path, config: Mapping[str, Any]) -> None:
+    """Makes the folder, or checks that it is of the same run; an answer cut short is dropped."""
+    path = folder / CONFIG
+    if path.is_file():
+        known = _config(folder)
+        different = [name for name in config if name not in _FREE and known.get(name) != config[name]]
+        if different:
+            raise RunError(
+                f"{folder}: holds a run of another {', '.join(different)} "
+                f"({'; '.join(f'{known.get(name)!r} and not {config[name]!r}' for name in different)!s:.300}): "
+                "choose another --out"
+            )
+    elif folder.exists() and any(child.name not in {BAG, f"{BAG}.labels.json"} for child in folder.iterdir()):
+        raise RunError(f"{folder}: holds other files and no run: choose another --out")
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, f"{json.dumps(config, indent=2)}\n")
+    drop_cut_line(folder / RAW)
+
+
+def drop_cut_line(path: Path) -> None:
+    """Takes away what follows the last whole line, as a run that was killed or a full disk leaves it."""
+    if path.is_file() and (text := path.read_bytes()) and not text.endswith(b"\n"):
+        with path.open("r+b") as file:
+            file.truncate(text.rfind(b"\n") + 1)
+
+
+def read_raw(folder: Path) -> dict[str, Told]:
+    """The answers so far by query."""
+    path = folder / RAW
+    if not path.is_file():
+        return {}
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if line:
+            try:
+                told = from_json(Told, line)
+            except RecordError as error:
+                raise RunError(f"{path}, line {number}: {error}") from error
+            found[told.answer.query_id] = told
+    return found
+
+
+def append(folder: Path, told: Iterable[Told]) -> Iterable[Told]:
+    """Writes each answer to the disk as it comes, before it is given on."""
+    for one in told:
+        try:
+            with (folder / RAW).open("a", encoding="utf-8") as file:
+                file.write(f"{to_json(one)}\n")
+        except OSError as error:
+            said = f"{folder}: cannot be written to: {error}"
+            raise RunError(f"{said}: make room, then give the same command again") from error
+        yield one
+
+
+def open_run(folder: Path) -> Run:
+    """A run that was made before."""
+    return Run(folder=folder, config=_config(folder), told=read_raw(folder), key=read_key(folder / BAG))
+
+
+def predictions(run: Run) -> Read:
+    """The raw answers, their places mapped back to the dataset's own order."""
+    found = {}
+    for query_id, told in run.told.items():
+        answer, order = told.answer, run.key.orders[query_id]
+        one = Prediction(
+            id=run.key.items[query_id],
+            task=answer.task,
+            outcome=answer.outcome,
+            chosen=tuple(sorted(order[place] for place in answer.chosen)),
+            text=answer.text,
+            reason=answer.reason,
+        )
+        found[one.key] = one
+    return Read(predictions=found, unknown=(), unusable=())
+
+
+def finish(run: Run) -> Report:
+    """Scores the run as far as it got, and writes answers and score."""
+    read = predictions(run)
+    scored = report(suite_called(run.key.suite), run.key.targets, read)
+    several = {target.key for target in run.key.targets if target.several}
+    lines = [_line(one, one.key in several) for one in read.predictions.values()]
+    write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+    write_whole(run.folder / SCORE, f"{json.dumps(to_plain(scored), indent=2, ensure_ascii=False)}\n")
+    return scored
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file so that it is either the old one or the new one, whatever happens."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, path)  # noqa: PTH105
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error}") from error
+
+
+def _line(one: Prediction, several: bool) -> dict[str, Any]:
+    answered = one.outcome is Outcome.ANSWERED
+    answer: Any = None
+    if answered:
+        answer = list(one.chosen) if several else one.chosen[0] if one.chosen else one.text
+    line = {"id": one.id, "task": one.task, "answer": answer, "outcome": one.outcome.value}
+    return line if answered else {**line, "reason": one.reason}
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        plain = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder}: is no run's folder: {error}") from error
+    if not isinstance(plain, dict):
+        raise RunError(f"{folder / CONFIG}: is no run's configuration")
+    return plain

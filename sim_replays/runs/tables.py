@@ -1,0 +1,36 @@
+"""Tables of figures as Markdown, CSV and LaTeX."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+Rows = Sequence[Sequence[str]]
+
+
+def markdown(head: Sequence[str], rows: Rows) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def comma_separated(head: Sequence[str], rows: Rows) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue().rstrip("\n")
+
+
+def latex(head: Sequence[str], rows: Rows) -> str:
+    body = "\n".join(f"{' & '.join(map(_escaped, row))} \\\\" for row in rows)
+    columns = "l" + "r" * (len(head) - 1)
+    top = f"{' & '.join(map(_escaped, head))} \\\\"
+    return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{top}\n\\hline\n{body}\n\\hline\n\\end{{tabular}}"
+
+
+FORMATS: dict[str, Callable[[Sequence[str], Rows], str]] = {
+    "markdown": markdown,
+    "csv": comma_separated,
+    "latex": latex,
+}
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in "&%$#_{}" else letter for letter in text)

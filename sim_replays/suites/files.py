@@ -1,0 +1,67 @@
+"""The entries of a dataset's file or folder, whatever the file is called; errors say which entry is wrong."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sim_replays.suites.target import SuiteError
+
+# What a file's one list may be called where it does not begin with it.
+_LISTS = ("data", "items", "bundles", "annotations", "segments")
+
+
+def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each entry stands, and the entry: lines of JSON, a list, or an object of entries by id."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    if not text.strip():
+        raise SuiteError(f"{path}: is empty")
+    found = _lines(path, text) if path.suffix == ".jsonl" else _whole(path, text)
+    for where, entry in found:
+        if not isinstance(entry, dict):
+            raise SuiteError(f"{where}: is no JSON object but {type(entry).__name__}")
+        yield where, entry
+
+
+def sha256_of_files(paths: list[Path]) -> str:
+    """The digest of the files' bytes, in the order of their names."""
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            try:
+                yield where, json.loads(line)
+            except ValueError as error:
+                raise SuiteError(f"{where}: is not JSON, as where a file was cut: {error}") from error
+
+
+def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        if text.lstrip().startswith("{") and "\n{" in text.strip():
+            yield from _lines(path, text)
+            return
+        raise SuiteError(f"{path}: is not JSON, as where a file was cut: {error}") from error
+    if isinstance(plain, dict):
+        inner = next((plain[name] for name in _LISTS if isinstance(plain.get(name), list | dict)), None)
+        if inner is not None and len(plain) <= 3:
+            plain = inner
+    if isinstance(plain, list):
+        yield from ((f"{path}, entry {number}", entry) for number, entry in enumerate(plain))
+    elif isinstance(plain, dict) and plain and all(isinstance(entry, dict) for entry in plain.values()):
+        yield from ((f"{path}, {key!r}", {**entry, "id": key}) for key, entry in plain.items())
+    else:
+        yield str(path), plain

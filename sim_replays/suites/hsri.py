@@ -1,0 +1,262 @@
+"""HSRI (SHREC): eight tasks over segments of human-robot talk. Read from a folder; items are drawn by seed."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from norm_core.config import Config
+from norm_core.flag import Attribute
+from norm_core.record import record
+from sim_replays.suites.f1 import confusion, macro_f1
+from sim_replays.suites.layout import annotations, raise_for
+from sim_replays.suites.table import Figure, share
+from sim_replays.suites.target import Predictions, Suite, Target, first_picked, picked
+
+FILE = "segments.jsonl"
+SEEDS = (0, 1, 2)
+SAMPLED = {"error3": 200, "error2": 200}
+SAMPLED_ELSE = 70
+DISTRACTORS = 4
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "error3": ("error", "competence", "none"),
+    "error2": ("error", "not error"),
+    "multi": ("true", "false"),
+    "attributes": tuple(Attribute),
+}
+CHOICES = ("pre", "post", "rationale", "correction")
+TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
+COLUMNS = (
+    "error3_accuracy", "error3_f1", "error2_accuracy", "error2_f1", "attributes_exact", "attributes_f1",
+    "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
+)  # fmt: skip
+
+
+class SegmentKind(StrEnum):
+    ERROR = "error"
+    COMPETENCE = "competence"
+    NONE = "none"
+
+
+class Line(Config):
+    """One turn; agent is the robot."""
+
+    speaker: str = Field(pattern="^(agent|user)$")
+    text: str
+    start_s: float = 0.0
+    end_s: float = 0.0
+
+
+class Segment(Config):
+    """One annotated stretch of an interaction."""
+
+    id: str = Field(min_length=1, pattern="^[^#]+$")
+    session: str = Field(min_length=1)
+    kind: SegmentKind
+    attributes: tuple[Attribute, ...] = ()
+    transcript: tuple[Line, ...] = Field(min_length=1)
+    rationale: str = ""
+    correction: str = ""
+
+    @model_validator(mode="after")
+    def _is_explained(self) -> "Segment":
+        if (self.kind is SegmentKind.NONE) == bool(self.attributes):
+            raise ValueError("an error or a competence has attributes, and a segment of neither has none")
+        if self.kind is SegmentKind.ERROR and not (self.rationale and self.correction):
+            raise ValueError("an error has a rationale and a correction")
+        return self
+
+    def said_by(self, speaker: str) -> str:
+        """The words of one party alone."""
+        return " ".join(line.text for line in self.transcript if line.speaker == speaker)
+
+
+@record
+class Question:
+    """One drawn question: what is told, and the options in the order that answers count by."""
+
+    id: str
+    task: str
+    session: str
+    told: str
+    options: tuple[str, ...]
+    right: tuple[int, ...]
+
+
+def read(path: Path) -> list[Segment]:
+    """The segments of a folder, all checked, enough of them for every task."""
+    found = annotations(path, FILE, Segment, lambda one: one.id)
+    faults = [
+        f"{path}: {task}: {len(pool)} segments can be asked about, and a question needs {DISTRACTORS + 1}"
+        for task in CHOICES
+        if (pool := _pool(task, found)) and len(pool) <= DISTRACTORS
+    ]
+    raise_for(faults)
+    return found
+
+
+def drawn(segments: Sequence[Segment], seeds: Sequence[int] = SEEDS) -> list[Question]:
+    """The questions of each seed; an id is SEGMENT#SEED, and the same seed draws the same questions."""
+    ordered = sorted(segments, key=lambda segment: segment.id)
+    made: list[Question] = []
+    for seed in seeds:
+        for task in TASKS:
+            pool = _pool(task, ordered)
+            chance = random.Random(f"{seed}:{task}")
+            for segment in chance.sample(pool, min(len(pool), SAMPLED.get(task, SAMPLED_ELSE))):
+                if (question := _question(segment, task, seed, pool, chance)) is not None:
+                    made.append(question)
+    return made
+
+
+def targets(questions: Sequence[Question]) -> list[Target]:
+    return [
+        Target(
+            id=one.id,
+            task=one.task,
+            group=one.session,
+            options=len(one.options),
+            right=one.right,
+            several=one.task == "attributes",
+            words=WORDS.get(one.task, ()),
+            kinds=WORDS.get(one.task, ()),
+            by={"seed": one.id.rpartition("#")[2]},
+        )
+        for one in questions
+    ]
+
+
+def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """The paper's metrics: with several seeds their mean, and the standard deviation over them as the interval."""
+    seeds = sorted({target.by["seed"] for target in targets})
+    by_seed = [_of_one_seed([t for t in targets if t.by["seed"] == seed], predictions) for seed in seeds]
+    if len(by_seed) == 1:
+        return by_seed[0]
+    found = {}
+    for column in COLUMNS:
+        cards = [card[column] for card in by_seed if card[column].count]
+        values = [card.value for card in cards] or [float("nan")]
+        spread = stdev(values) if len(values) > 1 else 0.0
+        middle = mean(values)
+        count = sum(card.count for card in cards)
+        found[column] = Figure(value=middle, low=middle - spread, high=middle + spread, count=count)
+    return found
+
+
+HSRI = Suite(
+    name="hsri",
+    tasks=TASKS,
+    columns=COLUMNS,
+    read=lambda path, _: targets(drawn(read(path))),
+    figures=figures,
+)
+
+
+def _pool(task: str, segments: Sequence[Segment]) -> list[Segment]:
+    """The segments that a task can be asked about."""
+    fits: dict[str, Callable[[Segment], bool]] = {
+        "attributes": lambda one: one.kind is not SegmentKind.NONE,
+        "multi": lambda one: one.kind is not SegmentKind.NONE,
+        "pre": lambda one: one.kind is SegmentKind.COMPETENCE and _has_both(one),
+        "post": lambda one: one.kind is SegmentKind.COMPETENCE and _has_both(one),
+        "rationale": lambda one: one.kind is SegmentKind.ERROR,
+        "correction": lambda one: one.kind is SegmentKind.ERROR,
+    }
+    fit = fits.get(task)
+    return [segment for segment in segments if fit is None or fit(segment)]
+
+
+def _has_both(segment: Segment) -> bool:
+    return bool(segment.said_by("agent").strip() and segment.said_by("user").strip())
+
+
+def _option(segment: Segment, task: str) -> str:
+    """The text that answers a task about a segment."""
+    told = {"rationale": segment.rationale, "correction": segment.correction}
+    return told[task] if task in told else segment.said_by("user" if task == "pre" else "agent")
+
+
+def _question(
+    segment: Segment, task: str, seed: int, pool: Sequence[Segment], chance: random.Random
+) -> Question | None:
+    talk = "\n".join(f"{line.speaker}: {line.text}" for line in segment.transcript)
+    # The other party's words would hold the answer.
+    told = {"pre": segment.said_by("agent"), "post": segment.said_by("user")}.get(task, talk)
+    name = f"{segment.id}#{seed}"
+    if task not in CHOICES:
+        return Question(
+            id=name, task=task, session=segment.session, told=told, options=WORDS[task], right=_right(segment, task)
+        )
+    right = _option(segment, task)
+    others = [one for one in pool if one.id != segment.id and _option(one, task) != right]
+    if task in {"rationale", "correction"}:
+        others = [one for one in others if set(one.attributes) != set(segment.attributes)]
+    texts = sorted({_option(one, task) for one in others})
+    if len(texts) < DISTRACTORS:
+        return None
+    options = [right, *chance.sample(texts, DISTRACTORS)]
+    chance.shuffle(options)
+    place = options.index(right)
+    return Question(id=name, task=task, session=segment.session, told=told, options=tuple(options), right=(place,))
+
+
+def _right(segment: Segment, task: str) -> tuple[int, ...]:
+    if task == "error3":
+        return (list(SegmentKind).index(segment.kind),)
+    if task == "error2":
+        return (0 if segment.kind is SegmentKind.ERROR else 1,)
+    if task == "multi":
+        return (0 if len(segment.attributes) > 1 else 1,)
+    return tuple(sorted(list(Attribute).index(attribute) for attribute in segment.attributes))
+
+
+def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    found: dict[str, Figure] = {}
+    for task in ("error3", "error2", "multi"):
+        asked = [target for target in targets if target.task == task]
+        picks = [first_picked(target, predictions) for target in asked]
+        found[f"{task}_accuracy"] = _accuracy(asked, predictions)
+        found[f"{task}_f1"] = macro_f1(confusion([t.right[0] for t in asked], picks, len(WORDS[task])))
+    asked = [target for target in targets if target.task == "attributes"]
+    groups = [target.group for target in asked]
+    sets = [picked(target, predictions) for target in asked]
+    exact = [float(one is not None and set(one) == set(t.right)) for one, t in zip(sets, asked, strict=True)]
+    partial = [float(bool(set(one or ()) & set(t.right))) for one, t in zip(sets, asked, strict=True)]
+    found["attributes_exact"], found["attributes_partial"] = share(exact, groups), share(partial, groups)
+    found["attributes_f1"] = _macro_f1_of_sets(asked, sets)
+    for task in CHOICES:
+        found[task] = _accuracy([target for target in targets if target.task == task], predictions)
+    return {column: found[column] for column in COLUMNS}
+
+
+def _accuracy(asked: Sequence[Target], predictions: Predictions) -> Figure:
+    hits = [float(first_picked(target, predictions) in target.right) for target in asked]
+    return share(hits, [target.group for target in asked])
+
+
+def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | None]) -> Figure:
+    """The mean over attributes of F1, with its interval by bootstrap over sessions."""
+    if not asked:
+        return share([], [])
+    wanted = np.array([[place in target.right for place in range(len(Attribute))] for target in asked])
+    found = np.array([[place in (one or ()) for place in range(len(Attribute))] for one in sets])
+    sessions = np.array([target.group for target in asked])
+    names = sorted(set(sessions))
+    rows = {name: np.flatnonzero(sessions == name) for name in names}
+    chance = np.random.default_rng(0)
+    values = []
+    for _ in range(1000):
+        drawn_rows = np.concatenate([rows[names[place]] for place in chance.integers(0, len(names), len(names))])
+        values.append(_f1_of_sets(wanted[drawn_rows], found[drawn_rows]))
+    low, high = np.percentile(values, [2.5, 97.5])
+    value = _f1_of_sets(wanted, found)
+    return Figure(value=100 * value, low=100 * float(low), high=100 * float(high), count=len(asked))
+
+
+def _f1_of_sets(wanted: np.ndarray, found: np.ndarray) -> float:
+    hits, both = (wanted & found).sum(axis=0), wanted.sum(axis=0) + found.sum(axis=0)
+    return float(np.mean(np.where(both > 0, 2 * hits / np.maximum(both, 1), 0.0)))

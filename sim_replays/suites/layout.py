@@ -1,0 +1,43 @@
+"""Folders of data that is only given on request: one annotation a line, checked whole, every fault with its place."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from norm_core.config import Config, ConfigError, check
+from sim_replays.suites.files import entries
+from sim_replays.suites.target import SuiteError
+
+C = TypeVar("C", bound=Config)
+
+_SHOWN = 20
+
+
+def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) -> list[C]:
+    """Every annotation in a folder's file of that name, or in the file itself; all faults are told at once."""
+    file = path / name if path.is_dir() else path
+    if not file.is_file():
+        raise SuiteError(f"{path}: has no {name}: see docs/bench.md for what belongs into the folder")
+    found: list[C] = []
+    faults: list[str] = []
+    seen: dict[str, str] = {}
+    for where, entry in entries(file):
+        try:
+            annotation = check(model, entry, where)
+        except ConfigError as error:
+            faults += str(error).splitlines()
+            continue
+        if (first := seen.setdefault(key(annotation), where)) != where:
+            faults.append(f"{where}: id: {key(annotation)!r} stands in {first} already")
+        found.append(annotation)
+    raise_for(faults)
+    if not found:
+        raise SuiteError(f"{file}: holds no annotations")
+    return found
+
+
+def raise_for(faults: Sequence[str]) -> None:
+    """One error that names the faults, the first of them in full."""
+    if faults:
+        more = [f"and {len(faults) - _SHOWN} more faults"] if len(faults) > _SHOWN else []
+        raise SuiteError("\n".join([*faults[:_SHOWN], *more]))

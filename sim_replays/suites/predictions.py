@@ -1,0 +1,137 @@
+"""Predictions from a plain file, one line an answer: `{id, task, answer, outcome}`. Nothing is ever guessed."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from norm_core.outcome import Outcome
+from norm_core.record import record
+from sim_replays.suites.target import Key, Prediction, SuiteError, Target
+
+_GRADES = ("grade", "verbal_grade", "nonverbal_grade")
+_SHOWN = 5
+
+
+@record
+class Read:
+    """The predictions for known questions, the ids that no question has, and answers that were none."""
+
+    predictions: dict[Key, Prediction]
+    unknown: tuple[str, ...]
+    unusable: tuple[str, ...]
+
+
+def read_predictions(path: Path, targets: Sequence[Target]) -> Read:
+    """Every line of the file; a line that is no prediction, an unknown task or a repeated id is an error."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SuiteError(f"{path}: cannot be read: {error}") from error
+    by_key = {target.key: target for target in targets}
+    tasks = tuple(dict.fromkeys(target.task for target in targets))
+    seen: dict[Key, int] = {}
+    found: dict[Key, Prediction] = {}
+    unknown: dict[str, None] = {}
+    unusable: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        entry = _entry(line, where)
+        key = _key(entry, tasks, where)
+        if key in seen:
+            raise SuiteError(f"{where}: {key[0]!r} ({key[1]}) stands in line {seen[key]} already: give each id once")
+        seen[key] = number
+        if (target := by_key.get(key)) is None:
+            unknown[key[0] if len(tasks) == 1 else f"{key[0]} ({key[1]})"] = None
+            continue
+        found[key] = prediction = _prediction(entry, target, where)
+        if prediction.outcome is Outcome.UNPARSED and prediction.reason:
+            unusable.append(f"line {number}, {key[0]}: {prediction.reason}")
+    if unknown and not found:
+        raise SuiteError(f"{path}: no id in it is in the data: {named(unknown)}")
+    return Read(predictions=found, unknown=tuple(unknown), unusable=tuple(unusable))
+
+
+def named(ids: Iterable[str]) -> str:
+    """The first few, and how many more there are."""
+    every = list(ids)
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return f"{', '.join(every[:_SHOWN])}{more}"
+
+
+def _entry(line: str, where: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError as error:
+        raise SuiteError(f"{where}: is not JSON: {error}") from error
+    if not isinstance(entry, dict) or "id" not in entry:
+        raise SuiteError(f"{where}: is no object with an id: a line is {{id, task, answer, outcome}}")
+    return entry
+
+
+def _key(entry: dict[str, Any], tasks: tuple[str, ...], where: str) -> Key:
+    task = entry.get("task") or (tasks[0] if len(tasks) == 1 else "")
+    if task not in tasks:
+        raise SuiteError(f"{where}: task: {task!r} is none of {', '.join(tasks)}")
+    return str(entry["id"]), str(task)
+
+
+def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction:
+    answer = entry.get("answer")
+    stated = entry.get("outcome") or Outcome.ANSWERED
+    try:
+        outcome = Outcome(stated)
+    except ValueError as error:
+        known = ", ".join(Outcome)
+        raise SuiteError(f"{where}: outcome: {stated!r} is none of {known}") from error
+    if outcome is not Outcome.ANSWERED:
+        return Prediction(id=target.id, task=target.task, outcome=outcome, reason=str(entry.get("reason", "")))
+    grades = {name: float(entry[name]) for name in _GRADES if _is_grade(entry.get(name), where, name)}
+    if not target.options:
+        text = answer if isinstance(answer, str) else ""
+        outcome = Outcome.ANSWERED if text.strip() else Outcome.UNPARSED
+        reason = "" if text.strip() else f"its answer is {answer!r}, and should be text"
+        return Prediction(id=target.id, task=target.task, outcome=outcome, text=text, grades=grades, reason=reason)
+    places = chosen(answer, target)
+    if places is None:
+        reason = f"its answer is {answer!r:.60}, and {_wanted(target)}"
+        return Prediction(id=target.id, task=target.task, outcome=Outcome.UNPARSED, reason=reason)
+    return Prediction(id=target.id, task=target.task, outcome=outcome, chosen=places, grades=grades)
+
+
+def chosen(answer: Any, target: Target) -> tuple[int, ...] | None:
+    """The places that an answer names; None where it names none, or several where one is wanted."""
+    if isinstance(answer, list):
+        places = [_place(one, target) for one in answer]
+        if any(place is None for place in places) or (len(places) != 1 and not target.several):
+            return None
+        return tuple(sorted({place for place in places if place is not None}))
+    place = _place(answer, target)
+    return None if place is None else (place,)
+
+
+def _place(answer: Any, target: Target) -> int | None:
+    if isinstance(answer, bool):
+        answer = str(answer)
+    if isinstance(answer, str):
+        words = [word.casefold() for word in target.words]
+        said = answer.strip().casefold()
+        return words.index(said) if said in words else None
+    if isinstance(answer, float) and answer.is_integer():
+        answer = int(answer)
+    return answer if isinstance(answer, int) and 0 <= answer < target.options else None
+
+
+def _wanted(target: Target) -> str:
+    words = f", or of {', '.join(target.words)}" if target.words else ""
+    return f"should be {'a list of places' if target.several else 'a place'} from 0 to {target.options - 1}{words}"
+
+
+def _is_grade(value: Any, where: str, name: str) -> bool:
+    if value is None:
+        return False
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 5:
+        raise SuiteError(f"{where}: {name}: {value!r} is no grade from 1 to 5")
+    return True

@@ -1,0 +1,84 @@
+"""What is right for a question, apart from the question itself; only scorers see it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+
+from norm_core.error import TactfulError
+from norm_core.outcome import Outcome
+from norm_core.record import record
+from sim_replays.suites.table import Figures
+
+Key = tuple[str, str]  # an item's id and a task
+
+
+class SuiteError(TactfulError):
+    """Benchmark files that are not as published, or not where they were said to be."""
+
+
+@record
+class Target:
+    """One question's right answer. Places count from 0 in the dataset's own order.
+
+    group names the picture or video that it comes from; words are other names of the places, as letters; kinds are
+    what each option is; by are what figures are broken down by; references are texts that a written answer is graded
+    against.
+    """
+
+    id: str
+    task: str
+    group: str
+    options: int
+    right: tuple[int, ...] = ()
+    several: bool = False
+    words: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    by: Mapping[str, str] = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return self.id, self.task
+
+
+@record
+class Prediction:
+    """What was answered to a question; chosen are places, and grades are a judge's, from 1 to 5."""
+
+    id: str
+    task: str
+    outcome: Outcome
+    chosen: tuple[int, ...] = ()
+    text: str = ""
+    grades: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def key(self) -> Key:
+        return self.id, self.task
+
+
+Predictions = Mapping[Key, Prediction]
+
+
+@record
+class Suite:
+    """One benchmark. columns are the figures of its table; read gives the targets of what lies at a path."""
+
+    name: str
+    tasks: tuple[str, ...]
+    columns: tuple[str, ...]
+    read: Callable[[Path, str], list[Target]]
+    figures: Callable[[Sequence[Target], Predictions], Figures]
+    broken_down_by: tuple[str, ...] = ()
+
+
+def picked(target: Target, predictions: Predictions) -> tuple[int, ...] | None:
+    """The places chosen for a question, which may be none where several may be right; None where unanswered."""
+    found = predictions.get(target.key)
+    return found.chosen if found is not None and found.outcome is Outcome.ANSWERED else None
+
+
+def first_picked(target: Target, predictions: Predictions) -> int | None:
+    """The one place chosen; None where unanswered."""
+    return places[0] if (places := picked(target, predictions)) else None

@@ -1,0 +1,107 @@
+"""VideoNorms: adherence or violation in 15 s clips, the evidence for it, and the norm. Read from a folder."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field
+
+from norm_core.config import Config
+from sim_replays.suites.f1 import confusion, f1, macro_f1
+from sim_replays.suites.layout import annotations
+from sim_replays.suites.table import Figure, graded
+from sim_replays.suites.target import Predictions, Suite, Target, first_picked
+
+FILE = "annotations.jsonl"
+TASKS = ("adherence", "evidence", "norm")
+COLUMNS = (
+    "f1_adherence", "f1_violation", "macro_f1",
+    "evidence_f1_adherence", "evidence_f1_violation", "evidence_macro_f1", "verbal", "nonverbal", "norm",
+)  # fmt: skip
+
+
+class Side(StrEnum):
+    """The answers to the first two tasks, in the order of their places."""
+
+    ADHERENCE = "adherence"
+    VIOLATION = "violation"
+
+
+class Culture(StrEnum):
+    US = "us"
+    CN = "cn"
+
+
+class Annotation(Config):
+    """One norm in one clip, with every annotator's evidence and wording of the norm."""
+
+    id: str = Field(min_length=1)
+    clip: str = Field(min_length=1)
+    show: str = Field(min_length=1)
+    culture: Culture
+    category: str = Field(min_length=1)
+    norm: str = Field(min_length=1)
+    label: Side
+    verbal: tuple[str, ...] = ()
+    nonverbal: tuple[str, ...] = ()
+    other_norms: tuple[str, ...] = ()
+    transcript: str = ""
+
+
+def read(path: Path) -> list[Annotation]:
+    """The annotations of a folder, all checked."""
+    return annotations(path, FILE, Annotation, lambda one: one.id)
+
+
+def targets(found: Sequence[Annotation]) -> list[Target]:
+    """Three questions for each annotation."""
+    made = []
+    for one in found:
+        common = {"culture": one.culture.value, "show": one.show, "category": one.category}
+        for task in TASKS:
+            text = task == "norm"
+            made.append(
+                Target(
+                    id=one.id,
+                    task=task,
+                    group=one.clip,
+                    options=0 if text else len(Side),
+                    right=() if text else (list(Side).index(one.label),),
+                    words=() if text else tuple(Side),
+                    kinds=() if text else tuple(Side),
+                    by=common,
+                    references=(one.norm, *one.other_norms) if text else (),
+                )
+            )
+    return made
+
+
+def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """F1 with Takahashi's intervals; grades are a judge's, of evidence only where the label was right."""
+    found: dict[str, Figure] = {}
+    for task, prefix in (("adherence", ""), ("evidence", "evidence_")):
+        asked = [target for target in targets if target.task == task]
+        picks = [first_picked(target, predictions) for target in asked]
+        counts = confusion([target.right[0] for target in asked], picks, len(Side))
+        found[f"{prefix}f1_adherence"], found[f"{prefix}f1_violation"] = f1(counts, 0), f1(counts, 1)
+        found[f"{prefix}macro_f1"] = macro_f1(counts)
+    right = [t for t in targets if t.task == "evidence" and first_picked(t, predictions) in t.right]
+    for name in ("verbal", "nonverbal"):
+        found[name] = graded(_grades(right, predictions, f"{name}_grade"))
+    found["norm"] = graded(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
+    return {column: found[column] for column in COLUMNS}
+
+
+VIDEONORMS = Suite(
+    name="videonorms",
+    tasks=TASKS,
+    columns=COLUMNS,
+    read=lambda path, _: targets(read(path)),
+    figures=figures,
+    broken_down_by=("culture", "show", "category"),
+)
+
+
+def _grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:
+    found = [predictions.get(target.key) for target in targets]
+    return [one.grades[name] for one in found if one is not None and name in one.grades]

@@ -1,0 +1,64 @@
+"""`tactful bench compare`, `show` and `leaderboard`: runs beside one another and beside the papers' rows."""
+
+from pathlib import Path
+
+from rich.table import Table
+
+from norm_core.jsonl import to_plain
+from sim_replays.published import published
+from sim_replays.runs.compare import compare, first_difference
+from sim_replays.runs.folder import RunError, finish, open_run
+from sim_replays.runs.tables import FORMATS
+from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.report import to_plain as report_plain
+from tactful_cli.console import out, print_json
+
+
+def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
+    """Shows what two runs differ in; True where every answer, probability and digest is the same."""
+    runs = open_run(first), open_run(second)
+    rows, differing = compare(*runs), first_difference(*runs)
+    if as_json:
+        print_json({"tasks": [to_plain(row) for row in rows], "parity": differing is None, "first": differing})
+        return differing is None
+    table = Table("task", "n", first.name, second.name, "difference", "95 % interval", "only 1st", "only 2nd", "p")
+    for row in rows:
+        values = (f"{row.first:.1f}", f"{row.second:.1f}", f"{row.difference:+.1f}")
+        interval = f"{row.low:+.1f} to {row.high:+.1f}"
+        counts = (str(row.only_first_right), str(row.only_second_right))
+        table.add_row(row.task, str(row.count), *values, interval, *counts, f"{row.mcnemar_p:.3g}")
+    out.print(table)
+    if differing is None:
+        print("parity: every outcome, answer, probability and digest is the same")
+    else:
+        print(f"the first difference is in {differing['query_id']}: {', '.join(differing['differs_in'])}")
+        print(f"  {first.name}: {differing['first']}\n  {second.name}: {differing['second']}")
+    return differing is None
+
+
+def show_runs(folders: list[Path], form: str, as_json: bool, with_published: bool) -> None:
+    """One row a run, scored again from its raw answers, and the paper's rows below where asked for."""
+    runs = [open_run(folder) for folder in folders]
+    suites = {run.key.suite for run in runs}
+    if len(suites) != 1:
+        raise RunError(f"the runs are of {', '.join(sorted(suites))}: show those of one suite together")
+    suite = suite_called(suites.pop())
+    reports = [(run.name, finish(run)) for run in runs]
+    if as_json:
+        print_json([{"run": name, **report_plain(found)} for name, found in reports])
+        return
+    head = ["run", *suite.columns, "n", "unanswered"]
+    rows = []
+    for name, found in reports:
+        unanswered = found.questions - found.outcomes["answered"]
+        rows.append([name, *(str(found.figures[c]) for c in suite.columns), str(found.items), str(unanswered)])
+    if with_published:
+        paper = published(suite.name)
+        rows += [[f"{name} ({paper.source})", *map(str, values), "", ""] for name, values in paper.rows.items()]
+    if form != "terminal":
+        print(FORMATS[form](head, rows))
+        return
+    table = Table(*head)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)

@@ -1,0 +1,92 @@
+"""`tactful bench run` and `build`: a suite's items as a bag, played to the selector."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from action_selector.open_selector import SelectorFiles
+from sim_replays.runs import go
+from sim_replays.runs.asked import Asking, material
+from sim_replays.runs.bag import build, is_built
+from sim_replays.runs.transport import Dds, Direct, Transport
+from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.target import SuiteError
+from tactful_cli.bench_shown import show_report
+from tactful_cli.console import err
+
+_TOLD_EVERY_S = 10.0
+
+
+class How(StrEnum):
+    DDS = "dds"
+    DIRECT = "direct"
+
+
+def run(out: Path, asking: Asking, files: SelectorFiles, *, how: How, rate: float, as_json: bool) -> None:
+    """Runs what is left to be run, and shows the score of the whole."""
+    began_s = time.monotonic()
+    with _progress() as progress:
+        transport = _transport(how, files, rate)
+        named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
+        found, scored = go.run(out, asking, files, transport, how=named, progress=progress)
+    show_report(suite_called(found.key.suite), scored, as_json)
+    err.print(f"{len(found.told)} answers in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
+
+
+def make(bag: Path, asking: Asking) -> str:
+    """Builds a bag where it is not built; says what it holds."""
+    made = material(asking)
+    if is_built(bag, asking, made):
+        return f"{bag} is built already"
+    key = build(bag, asking, made)
+    return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
+
+
+def _transport(how: How, files: SelectorFiles, rate: float) -> Transport:
+    if how is How.DIRECT:
+        return Direct(files)
+    if find_spec("rclpy") is None or find_spec("norm_nodes") is None:
+        raise SuiteError("rclpy and norm_nodes are not installed here: run it by ./tactful, or with --transport direct")
+    return Dds(files, rate)
+
+
+@contextmanager
+def _progress() -> Iterator[go.Progress]:
+    """A bar on a terminal, a line now and then elsewhere; both with rate and time left."""
+    if not sys.stderr.isatty():
+        yield _Lines().tell
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task("answers", total=None, rate="")
+        began_s, before = time.monotonic(), -1
+
+        def tell(done: int, total: int) -> None:
+            nonlocal before
+            before = done if before < 0 else before
+            rate = (done - before) / max(time.monotonic() - began_s, 1e-3)
+            bar.update(task, completed=done, total=total, rate=f"{rate:.1f}/s")
+
+        yield tell
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._began_s = self._told_s = time.monotonic()
+        self._before = -1
+
+    def tell(self, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        self._before = done if self._before < 0 else self._before
+        if now_s - self._told_s < _TOLD_EVERY_S and done < total:
+            return
+        self._told_s = now_s
+        rate = (done - self._before) / max(now_s - self._began_s, 1e-3)
+        left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
+        err.print(f"{done} of {total} answers, {rate:.1f}/s{left}")

@@ -1,0 +1,27 @@
+"""How a score is shown in the terminal."""
+
+from rich.table import Table
+
+from sim_replays.suites.report import Report, to_plain
+from sim_replays.suites.target import Suite
+from tactful_cli.console import complain, out, print_json
+
+
+def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
+    """The figures with their intervals, then outcomes and notes; as JSON the notes also go to standard error."""
+    if as_json:
+        for note in found.notes:
+            complain(note)
+        print_json(to_plain(found))
+        return
+    table = Table("figure", "value", "95 % interval", "n", title=f"{suite.name}: {found.items} items")
+    for name in suite.columns:
+        figure = found.figures[name]
+        unit = "" if figure.unit == "%" else f" {figure.unit}"
+        shown = (f"{figure.value:.1f}{unit}", f"{figure.low:.1f} to {figure.high:.1f}") if figure.count else ("-", "-")
+        table.add_row(name, *shown, str(figure.count))
+    out.print(table)
+    counts = ", ".join(f"{count} {name}" for name, count in found.outcomes.items() if count)
+    print(f"{found.questions} questions: {counts}")
+    for note in found.notes:
+        print(f"note: {note}")

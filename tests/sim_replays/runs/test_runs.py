@@ -1,0 +1,181 @@
+"""Runs from bags: nothing of an answer in a bag, resumption, scores from raw answers, comparisons."""
+
+import json
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from norm_core.episode import Answer, Query
+from norm_core.outcome import Outcome
+from sim_replays.published import published
+from sim_replays.runs import folder as run_folder
+from sim_replays.runs.asked import Asking
+from sim_replays.runs.bag import episodes, read_key
+from sim_replays.runs.compare import compare, first_difference, mcnemar
+from sim_replays.runs.folder import Run, RunError, open_run
+from sim_replays.runs.go import run, selector_files
+from sim_replays.runs.tables import comma_separated, latex, markdown
+from sim_replays.runs.transport import Direct, Told, Transport, TransportError
+from sim_replays.suites.catalogue import SUITES
+from sim_replays.suites.egogapbench import Kind
+from sim_replays.suites.predictions import read_predictions
+from sim_replays.suites.target import SuiteError
+
+FILES = selector_files("encoder")
+
+
+class FirstOption:
+    """Answers the first place of every question; may break off after some."""
+
+    def __init__(self, breaks_after: int = 10**9) -> None:
+        self.asked: list[str] = []
+        self._left = breaks_after
+
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+        for episode in episodes(bag):
+            for one in episode:
+                if isinstance(one, Query) and one.query_id in wanted:
+                    if not self._left:
+                        raise TransportError("broken off")
+                    self._left -= 1
+                    self.asked.append(one.query_id)
+                    answer = Answer(
+                        stamp_ns=one.stamp_ns,
+                        query_id=one.query_id,
+                        episode_id=one.episode_id,
+                        task=one.task,
+                        outcome=Outcome.ANSWERED,
+                        chosen=(0,),
+                    )
+                    yield Told(answer=answer, took_s=0.0)
+
+
+def asking(data: Path, suite: str = "egogapbench", setting: str = "others-given", limit: int = 8) -> Asking:
+    return Asking(suite=suite, data=str(data), setting=setting, limit=limit)
+
+
+def ran(out: Path, what: Asking, transport: Transport) -> Run:
+    return run(out, what, FILES, transport, how="test", progress=lambda done, total: None)[0]
+
+
+@pytest.fixture
+def gap(shared_data: Path) -> Path:
+    return shared_data / "egogapbench"
+
+
+@pytest.fixture
+def robot_set(shared_data: Path) -> Path:
+    return shared_data / "egonormia/ood_robot.json"
+
+
+def test_no_label_is_in_the_bag(gap: Path, tmp_path: Path) -> None:
+    found = ran(tmp_path / "run", asking(gap), FirstOption())
+    with BagReader(tmp_path / "run/bag") as reader:
+        messages = list(reader.messages())
+    assert len(messages) == 24  # begin, query and end of eight items
+    for message in messages:
+        assert not any(kind.value.encode() in message.data for kind in Kind if kind is not Kind.CORRECT)
+    assert len(found.key.targets) == 8
+
+
+def test_an_interrupted_run_goes_on_and_asks_nothing_twice(gap: Path, tmp_path: Path) -> None:
+    broken, whole = FirstOption(breaks_after=3), FirstOption()
+    with pytest.raises(TransportError):
+        ran(tmp_path / "run", asking(gap), broken)
+    assert len((tmp_path / "run/answers.jsonl").read_text().splitlines()) == 3
+    raw = tmp_path / "run/raw.jsonl"
+    raw.write_bytes(raw.read_bytes()[:-20])  # as a full disk or a kill leaves it
+    found = ran(tmp_path / "run", asking(gap), whole)
+    assert len(whole.asked) == 6
+    assert set(found.told) == set(broken.asked) | set(whole.asked)
+    again = FirstOption()
+    ran(tmp_path / "run", asking(gap), again)
+    assert again.asked == []
+
+
+def test_another_run_is_not_gone_on_with(gap: Path, tmp_path: Path) -> None:
+    ran(tmp_path / "run", asking(gap), FirstOption())
+    with pytest.raises((RunError, SuiteError), match="other questions"):
+        ran(tmp_path / "run", asking(gap, setting="blind"), FirstOption())
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else/letter.txt").write_text("dear")
+    with pytest.raises(RunError, match="holds other files"):
+        ran(tmp_path / "else", asking(gap), FirstOption())
+
+
+def test_answers_are_in_the_order_of_the_dataset(robot_set: Path, tmp_path: Path) -> None:
+    """What a run writes scores the same by way of a file of predictions."""
+    found = ran(tmp_path / "run", asking(robot_set, "egonormia", "pipeline", 0), FirstOption())
+    targets = SUITES["egonormia"].read(robot_set, "")
+    read = read_predictions(tmp_path / "run/answers.jsonl", targets)
+    assert read.predictions == run_folder.predictions(found).predictions
+    action = SUITES["egonormia"].figures(targets, read.predictions)["action"].value
+    assert action < 60  # unshuffled, the first place would be right in 82 %
+
+
+def test_a_run_is_scored_again_from_its_folder_alone(gap: Path, tmp_path: Path) -> None:
+    ran(tmp_path / "run", asking(gap), FirstOption())
+    before = json.loads((tmp_path / "run/score.json").read_text())
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    run_folder.finish(open_run(tmp_path / "moved"))
+    assert json.loads((tmp_path / "moved/score.json").read_text()) == before
+    with pytest.raises(RunError, match="is no run's folder"):
+        open_run(tmp_path)
+
+
+def test_items_are_answered_alone_whatever_their_order(gap: Path, tmp_path: Path) -> None:
+    direct = Direct(FILES)
+    together = ran(tmp_path / "run", asking(gap), direct)
+    bag, ids = tmp_path / "run/bag", list(read_key(tmp_path / "run/bag").orders)
+    for name in (ids[5], ids[2]):
+        [alone] = list(direct.play(bag, [name]))
+        assert alone.answer == together.told[name].answer
+
+
+def test_the_first_difference_is_named(gap: Path, tmp_path: Path) -> None:
+    one = ran(tmp_path / "one", asking(gap), FirstOption())
+    two = ran(tmp_path / "two", asking(gap), Direct(FILES))
+    assert first_difference(one, one) is None
+    differing = first_difference(one, two)
+    assert differing is not None
+    assert differing["query_id"] == next(iter(one.key.orders))
+    assert "probabilities" in differing["differs_in"]
+    [row] = compare(one, two)
+    assert row.difference == pytest.approx(row.second - row.first)
+    assert row.only_second_right - row.only_first_right == round(row.difference * row.count / 100)
+
+
+def test_mcnemar_by_hand() -> None:
+    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(0, 5) == pytest.approx(2 / 32)
+    assert mcnemar(3, 1) == pytest.approx(2 * (1 + 4) / 16)
+
+
+def test_settings_and_pictures_that_are_not_there(gap: Path, tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="the settings are blind, captions"):
+        ran(tmp_path / "a", asking(gap, setting="other"), FirstOption())
+    with pytest.raises(SuiteError, match="--pictures"):
+        ran(tmp_path / "b", asking(gap, setting="images"), FirstOption())
+    with pytest.raises(SuiteError, match="no node answers it"):
+        ran(tmp_path / "c", asking(gap, suite="hsri"), FirstOption())
+
+
+@pytest.mark.parametrize("suite", list(SUITES))
+def test_published_rows_have_the_suite_s_columns(suite: str) -> None:
+    paper = published(suite)
+    assert paper.columns == SUITES[suite].columns
+    assert paper.source
+    if suite == "egogapbench":
+        for values in paper.rows.values():
+            assert sum(values[place] for place in (2, 5, 6)) == pytest.approx(100, abs=0.35)
+
+
+def test_tables_escape_what_their_form_takes_for_its_own() -> None:
+    head, rows = ("run", "a_b"), [["x|y & z", "1,5"]]
+    assert markdown(head, rows).splitlines()[2] == "| x\\|y & z | 1,5 |"
+    assert comma_separated(head, rows).splitlines()[1] == 'x|y & z,"1,5"'
+    assert "a\\_b" in latex(head, rows)
+    assert "x|y \\& z" in latex(head, rows)

@@ -1,0 +1,136 @@
+"""VideoNorms and HSRI, from folders made here as documented."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answer_files import right, scored, written
+
+from norm_core.flag import Attribute
+from sim_replays.suites import hsri, videonorms
+from sim_replays.suites.hsri import HSRI
+from sim_replays.suites.target import SuiteError
+from sim_replays.suites.videonorms import VIDEONORMS
+
+
+def norm(number: int, **other: Any) -> dict[str, Any]:
+    return {
+        "id": f"n{number}",
+        "clip": f"clip{number // 2}",
+        "show": "Suits" if number % 3 else "Home",
+        "culture": "us" if number % 2 else "cn",
+        "category": "greeting",
+        "norm": "Say hello.",
+        "label": "adherence" if number % 4 else "violation",
+        "verbal": ["hello"],
+        **other,
+    }
+
+
+def segment(number: int, **other: Any) -> dict[str, Any]:
+    kind = ("error", "competence", "none")[number % 3]
+    attributes = [] if kind == "none" else [list(Attribute)[number % 7].value, list(Attribute)[number % 5].value]
+    return {
+        "id": f"s{number}",
+        "session": f"talk{number // 4}",
+        "kind": kind,
+        "attributes": sorted(set(attributes)),
+        "transcript": [
+            {"speaker": "user", "text": f"Question {number}?"},
+            {"speaker": "agent", "text": f"Answer {number}."},
+        ],
+        "rationale": f"It is wrong for reason {number}." if kind == "error" else "",
+        "correction": f"Do {number} instead." if kind == "error" else "",
+        **other,
+    }
+
+
+def test_videonorms_by_hand(tmp_path: Path) -> None:
+    written(tmp_path / videonorms.FILE, [norm(number) for number in range(8)])
+    targets = VIDEONORMS.read(tmp_path, "")
+    lines = right(targets)
+    figures = scored(VIDEONORMS, targets, tmp_path, lines).figures
+    assert (figures["macro_f1"].value, figures["verbal"].count) == (100.0, 0)
+    for line in lines:
+        if line["task"] == "adherence":
+            line["answer"] = "adherence"  # F1 of 12/14 and 0, as 6 of 8 are
+        if line["task"] == "evidence":
+            line |= {"answer": "Violation", "verbal_grade": 4, "nonverbal_grade": 2}
+        if line["task"] == "norm":
+            line |= {"answer": "Greet people.", "grade": 3 if line["id"] == "n0" else 5}
+    report = scored(VIDEONORMS, targets, tmp_path, lines)
+    figures = report.figures
+    assert figures["f1_adherence"].value == pytest.approx(1200 / 14)
+    assert (figures["f1_violation"].value, figures["macro_f1"].value) == (0.0, pytest.approx(600 / 14))
+    # Evidence is graded only where the label was right: the two violations.
+    assert (figures["verbal"].value, figures["verbal"].count) == (4.0, 2)
+    assert (figures["norm"].value, figures["norm"].count) == (4.75, 8)
+    assert set(report.breakdown["culture"]) == {"us", "cn"}
+    assert report.breakdown["show"]["Suits"]["macro_f1"].count < 8
+
+
+def test_every_fault_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
+    written(tmp_path / videonorms.FILE, [norm(0), norm(0), norm(1, label="maybe"), norm(2, sho="x")])
+    with pytest.raises(SuiteError) as raised:
+        videonorms.read(tmp_path)
+    said = str(raised.value)
+    assert "line 2: id: 'n0' stands in" in said
+    assert "line 3: label: input should be 'adherence' or 'violation', not 'maybe'" in said
+    assert "line 4: sho: unknown key; did you mean show?" in said
+    with pytest.raises(SuiteError, match=r"has no segments\.jsonl"):
+        hsri.read(tmp_path)
+
+
+def test_hsri_scores_all_where_all_is_right(tmp_path: Path) -> None:
+    written(tmp_path / hsri.FILE, [segment(number) for number in range(60)])
+    targets = HSRI.read(tmp_path, "")
+    assert {target.task for target in targets} == set(HSRI.tasks)
+    figures = scored(HSRI, targets, tmp_path, right(targets)).figures
+    assert [round(figure.value, 6) for figure in figures.values()] == [100.0] * len(HSRI.columns)
+    wrong = [{**line, "outcome": "timed_out"} for line in right(targets)]
+    assert {figure.value for figure in scored(HSRI, targets, tmp_path, wrong).figures.values()} == {0.0}
+
+
+def test_partly_right_sets_count_as_partial(tmp_path: Path) -> None:
+    written(tmp_path / hsri.FILE, [segment(number) for number in range(60)])
+    targets = [target for target in HSRI.read(tmp_path, "") if target.by["seed"] == "0"]
+    lines = [
+        {**line, "answer": [list(Attribute)[place].value for place in line["answer"][:1]]}
+        if line["task"] == "attributes"
+        else line
+        for line in right(targets)
+    ]
+    figures = scored(HSRI, targets, tmp_path, lines).figures
+    single = [target for target in targets if target.task == "attributes" and len(target.right) == 1]
+    asked = figures["attributes_exact"].count
+    assert figures["attributes_partial"].value == 100.0
+    assert figures["attributes_exact"].value == pytest.approx(100 * len(single) / asked)
+    assert 0 < figures["attributes_f1"].value < 100
+
+
+def test_questions_are_drawn_as_the_paper_says() -> None:
+    segments = [hsri.Segment.model_validate(segment(number)) for number in range(60)]
+    by_id = {one.id: one for one in segments}
+    questions = hsri.drawn(segments)
+    assert questions == hsri.drawn(list(reversed(segments)))
+    for question in questions:
+        own = by_id[question.id.partition("#")[0]]
+        if question.task in hsri.CHOICES:
+            assert len(set(question.options)) == 5
+        if question.task == "pre":
+            assert own.kind == "competence"
+            assert own.said_by("user") not in question.told  # the answer
+            assert question.options[question.right[0]] == own.said_by("user")
+        if question.task == "rationale":
+            assert own.kind == "error"
+            for place, option in enumerate(question.options):
+                other = next(one for one in segments if one.rationale == option)
+                assert place in question.right or set(other.attributes) != set(own.attributes)
+    places = [question.right[0] for question in questions if question.task == "pre"]
+    assert len(set(places)) == 5
+
+
+def test_an_error_without_a_correction_is_a_fault(tmp_path: Path) -> None:
+    written(tmp_path / hsri.FILE, [segment(0, correction="")])
+    with pytest.raises(SuiteError, match="line 1: the whole: an error has a rationale and a correction"):
+        hsri.read(tmp_path)
