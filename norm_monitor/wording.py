@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _CJK = r"㐀-䶿一-鿿豈-﫿"
 _TOKEN = re.compile(rf"[{_CJK}]|[^\W_]+(?:['’][^\W_]+)*")
@@ -27,7 +28,15 @@ _QUESTION_ZH = re.compile(r"[吗呢]|什么|怎么|哪|谁|几点|多少|为什�
 
 def tokens(text: str) -> list[str]:
     """Words in lower case; each Chinese character is one."""
-    return [found.group().lower().replace("’", "'") for found in _TOKEN.finditer(unicodedata.normalize("NFKC", text))]
+    return list(_tokens(text))
+
+
+# Each window looks at the turns of the last minutes again.
+@lru_cache(maxsize=8192)
+def _tokens(text: str) -> tuple[str, ...]:
+    return tuple(
+        found.group().lower().replace("’", "'") for found in _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+    )
 
 
 def word_count(text: str) -> int:
