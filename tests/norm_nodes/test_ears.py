@@ -69,6 +69,7 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
         # Beside it come marks of silence, which have no text.
         assert {u.utterance_id for u in heard if u.text} == {final.utterance_id}
     finally:
+        node.destroy_node()  # else its publishers stand in the next test, which has the same domain
         rclpy.try_shutdown(context=context)
 
 
