@@ -80,7 +80,8 @@ class Monitor:
             found, again_ns = self._look(window)
             flags += found
             for at_ns in again_ns:
-                self._cutter.ask(max(at_ns, window.end_ns + 1))
+                if at_ns > window.end_ns:  # else what is waited for did not come with the time
+                    self._cutter.ask(at_ns)
         return flags
 
     def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:

@@ -13,6 +13,8 @@ from norm_monitor.turns import Turn
 
 # The time after someone turned away in which asking them is a reaction to it.
 _REACTION_NS = 8 * NS_PER_S
+# How long the newest sight of people is believed.
+_BELIEVED_NS = 2 * NS_PER_S
 
 
 def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
@@ -20,10 +22,11 @@ def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
     cue = table.cues["ignores_looking_away"]
     least_ns = s_to_ns(cue.value("away_s"))
     for since_ns, last in _spells(scene.presences, "away_since_ns"):
-        if last.stamp_ns < scene.start_ns:
+        until_ns = _known_until_ns(scene, last)
+        if until_ns < scene.start_ns:
             continue
         ripe_ns = since_ns + least_ns
-        if last.stamp_ns < ripe_ns:
+        if until_ns < ripe_ns:
             yield LookAgain(at_ns=ripe_ns)
             continue
         robot = _talks_at(scene, ripe_ns)
@@ -33,12 +36,12 @@ def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
             or meaning.match(robot.text, "check_in")
         ):
             continue
-        away_s = ns_to_s(last.stamp_ns - since_ns)
+        away_s = ns_to_s(until_ns - since_ns)
         yield table.found(
             "ignores_looking_away",
             anchor=str(since_ns),
             onset_ns=since_ns,
-            offset_ns=max(since_ns, min(robot.end_ns, last.stamp_ns)),
+            offset_ns=max(since_ns, min(robot.end_ns, until_ns)),
             severity=cue.severity_of("away_s", away_s),
             probability=cue.probability if away_s >= cue.value("certain_s") else 0.45,
             evidence=[
@@ -54,9 +57,11 @@ def leaving(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
     for gone_ns, last in _departures(scene.presences):
-        if last.stamp_ns < scene.start_ns or last.stamp_ns < gone_ns + lost_ns:
-            if last.stamp_ns >= scene.start_ns:
-                yield LookAgain(at_ns=gone_ns + lost_ns)
+        until_ns = _known_until_ns(scene, last)
+        if until_ns < scene.start_ns:
+            continue
+        if until_ns < gone_ns + lost_ns:
+            yield LookAgain(at_ns=gone_ns + lost_ns)
             continue
         lately = [turn for turn in scene.turns if gone_ns - 15 * NS_PER_S <= turn.start_ns <= gone_ns + lost_ns]
         parted = any(meaning.match(t.text, c) for t in lately for c in ("farewell", "be_right_back", "thanks"))
@@ -69,7 +74,7 @@ def leaving(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
             onset_ns=gone_ns,
             offset_ns=max(gone_ns, robot.end_ns),
             evidence=[
-                _seen(last, "out of sight for", gone_ns, ns_to_s(last.stamp_ns - gone_ns), cue.value("lost_s")),
+                _seen(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), cue.value("lost_s")),
                 quoted(robot, "robot talks on, words", robot.word_count),
             ],
             rationale=f"The person left without a farewell, and the robot went on with {said(robot)}.",
@@ -93,6 +98,13 @@ def checks_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
                 rationale=f"The robot checked whether the person was with it: {said(robot)}"
                 + (", just after they had turned away." if turned else "."),
             )
+
+
+def _known_until_ns(scene: Scene, last: Presence) -> int:
+    """What the newest presence shows goes on for a while; an earlier one ends where it was last seen."""
+    if last is not scene.presences[-1]:
+        return last.stamp_ns
+    return min(scene.end_ns, last.stamp_ns + _BELIEVED_NS)
 
 
 def _turned_before(scene: Scene, robot: Turn) -> bool:

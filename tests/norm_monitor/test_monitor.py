@@ -79,3 +79,10 @@ def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
     later = [*user(5_000, 5_002, "Where can I buy a ticket?"), silence(at(5_010), "audio")]
     flags = [flag for entry in [*later, *ENCOUNTER, silence(at(60), "audio")] for flag in monitor.take(entry)]
     assert {"no_response", "greets"} <= {flag.cue_id for flag in flags}
+
+
+def test_a_camera_that_stops_does_not_make_the_monitor_look_for_ever(meaning: Meanings) -> None:
+    watched = Watched(meaning)
+    watched.watch(seen(0, 5, away_from_s=4), robot(1, 20, "And now the history of this house."), until_s=40)
+    (windows,) = (counter.count for counter in watched.monitor.counters if counter.name == "windows")
+    assert windows < 30
