@@ -65,12 +65,12 @@ def flags(observer: Observer) -> Callable[[str], list[Any]]:
 
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:
     from norm_interfaces.srv import Explain
-    from norm_nodes.endpoint import EVENTS, LATEST_KNOWN
+    from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Bool, String
 
     seen = flags()
     mirror = observer.collect(String, "/tactful/flags_json", EVENTS)
-    attention = observer.collect(Bool, "/tactful/attention", LATEST_KNOWN)
+    attention = observer.collect(Bool, "/tactful/attention", EVENTS)
     with monitor(domain_id):
         play(observer, TALK)
         observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")

@@ -38,13 +38,13 @@ from norm_monitor.monitor import Monitor
 from norm_monitor.reviews import Review, Reviews
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
 from norm_nodes.convert import from_ros, to_ros
-from norm_nodes.endpoint import EVENTS, LATEST_KNOWN
+from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import NormNode
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
 # How long an error that is over keeps attention.
-ATTENTION_S, CALM_S = 3.0, 0.5
+ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
 
 
 class DeploymentContext(StrEnum):
@@ -110,7 +110,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         shadow = "shadow/" if config.shadow else ""
         self._flags = self.offer(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
         self._mirror = self.offer(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
-        self._attention = self.offer(Bool, f"{shadow}attention", LATEST_KNOWN, "whether a major error is going on")
+        # Told again and again: kept for who comes late, a new value would wait for seconds behind the old one.
+        self._attention = self.offer(
+            Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
+        )
         self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
@@ -122,17 +125,18 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         for thread in self._threads:
             thread.start()
         self._attentive_until_s = -math.inf
-        self._calm = self.create_timer(CALM_S, self._calm_down, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._telling = self.create_timer(
+            ATTENTION_EVERY_S, self._tell_attention, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
 
     def start(self) -> None:
         self._active = True
-        self._attention.publish(Bool(data=False))
 
     def stop(self) -> None:
         self._active = False
 
     def close(self) -> None:
-        self.destroy_timer(self._calm)
+        self.destroy_timer(self._telling)
         self._records.close()
         self._to_judge.close()
         for thread in self._threads:
@@ -213,12 +217,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         else:
             self._alarming.add(flag.event_id)
         self._attentive_until_s = time.monotonic() + ATTENTION_S
-        self._attention.publish(Bool(data=True))
+        self._tell_attention()
 
-    def _calm_down(self) -> None:
-        if math.isfinite(self._attentive_until_s) and time.monotonic() > self._attentive_until_s and not self._alarming:
-            self._attentive_until_s = -math.inf
-            self._attention.publish(Bool(data=False))
+    def _tell_attention(self) -> None:
+        if self._active:
+            attentive = bool(self._alarming) or time.monotonic() < self._attentive_until_s
+            self._attention.publish(Bool(data=attentive))
 
     def _take_counts(self) -> None:
         for counter in self._monitor.counters:
