@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from action_selector import asking, house_rules, veto
+from action_selector import asking, house_rules, norms, veto
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import Evidence
 from action_selector.config import SelectorConfig
 from action_selector.judge import Case, Judge
-from action_selector.likeness import Sentences
+from action_selector.likeness import Sentences, learn
 from action_selector.model import Model
 from action_selector.observe import Observation, from_engine, given, said_of
 from action_selector.precedents import Precedent, PrecedentIndex
@@ -41,6 +41,13 @@ class Selector:
         self._sentences, self._engine = sentences, engine
         self._judge = Judge(sentences, self.config, engine)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
+
+    def prepare(self) -> None:
+        """Loads the encoder, and encodes ahead what every question is compared with: rules, skills and norms."""
+        rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
+        skills = (skill.action for skill in self._catalogue.skills) if self._catalogue else ()
+        never = (rule.never for rule in self._rules.hard)
+        learn(self._sentences, (*norms.texts(), *skills, *rules, *never))
 
     def select(self, request: Request, limit: Limit, told: Told | None = None) -> Decision:
         """A decision, whatever is asked; told hears the name of each step as it begins."""
@@ -81,11 +88,13 @@ class Selector:
         for_model = self._limit_of_model(limit)
         observation = self._observe(request, for_model)
         candidates = self._candidates(request, observation, for_model)
+        scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
+        doings = (said_of(other) for other in observation.others)
+        learn(self._sentences, (*(one.action for one in candidates), *doings, scene, *request.justifications))
         stages.enter("veto")
         fallen = self._fallen(candidates, observation)
         limit.check()
         stages.enter("retrieve")
-        scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         rules = house_rules.applying(self._rules.rules, scene, self._sentences, config.rule_least)
         precedents = self._retrieved(request, scene, len(rules))
         limit.check()

@@ -1,6 +1,8 @@
 """What each step of a decision does."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asked import BEST_EFFORT, NOW_NS, decide, other, request
@@ -14,11 +16,14 @@ from action_selector.house_rules import HardRule, HouseRule, HouseRules
 from action_selector.norms import DEFAULT_ORDER, resolve
 from action_selector.observe import from_people
 from action_selector.precedents import Precedent, PrecedentIndex
+from action_selector.selector import Selector
 from action_selector.stages import STEPS
 from norm_core.config import ConfigError
 from norm_core.decision import Duplicable, Norm, Veto, Viewpoint
+from norm_core.engines.call import Limit
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.outcome import Outcome
+from norm_core.time import ReplayClock
 
 CATALOGUE = SkillCatalogue(
     skills=(
@@ -188,3 +193,27 @@ def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:
     assert decision.provenance.total_ns == decision.decided_ns - NOW_NS
     assert decision.stamp_ns == decision.decided_ns
     assert len(decision.provenance.config_sha256) == 64
+
+
+def test_what_every_question_is_compared_with_is_encoded_ahead(sentences: SentenceEncoder) -> None:
+    """Then a question about the robot's own skills encodes what is new in it, at once, and nothing twice."""
+
+    class Counted:
+        def __init__(self) -> None:
+            self.new: list[set[str]] = []
+            self._met: set[str] = set()
+
+        def encode(self, texts: Sequence[str]) -> Any:
+            self.new += [set(texts) - self._met] if set(texts) - self._met else []
+            self._met |= set(texts)
+            return sentences.encode(texts)
+
+    encoder = Counted()
+    rule = HouseRule(situation="A glass has broken.", do="Call for help.", dont="Sweep up.", why="splinters")
+    rules = HouseRules(rules=(rule,), hard=(HardRule(never="shout"),))
+    selector = Selector(encoder, BEST_EFFORT, catalogue=CATALOGUE, rules=rules)
+    selector.prepare()
+    encoder.new.clear()
+    asked = request(situation="It is morning.", others=(other("singing", "guest"),), justifications=("It is kind.",))
+    assert selector.select(asked, Limit(ReplayClock(NOW_NS))).outcome is Outcome.ANSWERED
+    assert encoder.new == [{"It is morning.", "guest, singing", "It is kind."}]

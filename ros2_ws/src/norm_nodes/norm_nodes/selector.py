@@ -19,6 +19,7 @@ from action_selector.request import Request
 from norm_core.config import ConfigError
 from norm_core.decision import Decision, OtherAgent, Viewpoint
 from norm_core.engines.call import Limit
+from norm_core.engines.fault import EngineError
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.episode import Answer, Episode, Query
 from norm_core.error import TactfulError
@@ -172,10 +173,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _work(self) -> None:
         # The encoder loads with its first sentence, and on a busy machine that takes seconds.
         self.trouble("encoder", Health.DEGRADED, "the sentence encoder is being loaded: the first answer waits for it")
-        warming = Request(query_id="warming", candidates=("Wave.", "Bow."), others=())
-        self._decided(_Job(warming, Limit(self.clock), lambda step: None, lambda decision: None))
-        self.mended("encoder")
-        self.get_logger().info("the sentence encoder is ready")
+        try:
+            self._selector.prepare()
+            self.mended("encoder")
+            self.get_logger().info("the sentence encoder is ready")
+        except EngineError as error:
+            self.trouble("encoder", Health.FAILED, str(error))
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
                 job.done(self._decided(job))
