@@ -30,7 +30,7 @@ def likeness(sentences: Sentences, rows: Sequence[str], columns: Sequence[str]) 
 
 def learn(sentences: Sentences, texts: Iterable[str]) -> None:
     """Encodes at once what will be compared: together takes half as long as one after the other."""
-    sentences.encode([words for text in dict.fromkeys(texts) if (words := meaning(text))])
+    sentences.encode(list(dict.fromkeys(map(meaning, texts))))
 
 
 def match(gains: Matrix, least: float) -> dict[int, int]:

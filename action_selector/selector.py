@@ -47,7 +47,7 @@ class Selector:
         rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
         skills = (skill.action for skill in self._catalogue.skills) if self._catalogue else ()
         never = (rule.never for rule in self._rules.hard)
-        learn(self._sentences, (*norms.texts(), *skills, *rules, *never))
+        learn(self._sentences, ("", *norms.texts(), *skills, *rules, *never))
 
     def select(self, request: Request, limit: Limit, told: Told | None = None) -> Decision:
         """A decision, whatever is asked; told hears the name of each step as it begins."""
