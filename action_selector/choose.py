@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from action_selector import asking
 from action_selector.likeness import Sentences, likeness
@@ -53,13 +54,7 @@ class Judged:
 
 
 def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> tuple[float, ...]:
-    """Near the scene and to what is advised, far from what others do; every term weighs the same.
-
-    None of the above has no meaning to compare: it gets all where it stands alone, and nothing beside others.
-    """
-    real = [action.strip() != "" for action in actions]
-    if not any(real):
-        return tuple(1.0 / len(actions) for _ in actions)
+    """Near the scene and to what is advised, far from what others do; every term weighs the same."""
     towards = [texts for texts in ((evidence.scene,) if evidence.scene else (), evidence.advised) if texts]
     away = [texts for texts in (evidence.others_do, evidence.advised_against) if texts]
     worth = np.zeros(len(actions))
@@ -67,6 +62,17 @@ def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence
         worth += likeness(sentences, actions, texts).max(axis=1)
     for texts in away:
         worth -= likeness(sentences, actions, texts).max(axis=1)
+    return shares(actions, worth)
+
+
+def shares(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:
+    """What each is worth as probabilities; none of the above gets all where it stands alone, and nothing beside others.
+
+    It has no meaning that could be worth something.
+    """
+    real = [action.strip() != "" for action in actions]
+    if not any(real):
+        return tuple(1.0 / len(actions) for _ in actions)
     powers = np.where(real, np.exp((worth - worth[real].max()) / _SCALE), 0.0)
     return tuple(float(power) for power in powers / powers.sum())
 

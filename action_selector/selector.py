@@ -6,6 +6,7 @@ from action_selector import asking, house_rules, norms, veto
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import Evidence
 from action_selector.config import SelectorConfig
+from action_selector.fitted import Fitted
 from action_selector.judge import Case, Judge
 from action_selector.likeness import Sentences, learn
 from action_selector.model import Model
@@ -35,11 +36,12 @@ class Selector:
         catalogue: SkillCatalogue | None = None,
         rules: house_rules.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
+        fitted: Fitted | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
         self._config_sha256 = self.config.sha256()
         self._sentences, self._engine = sentences, engine
-        self._judge = Judge(sentences, self.config, engine)
+        self._judge = Judge(sentences, self.config, engine, fitted)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
 
     def prepare(self) -> None:
