@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from action_selector import asking
 from action_selector.likeness import Sentences, likeness
+from norm_core.decision import Norm
 from norm_core.engines.call import Limit
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Card, Scores
@@ -113,6 +114,25 @@ def yes_by_engine(
         if first.probabilities and second.probabilities:
             yes[place] = (first.probabilities[0] + second.probabilities[1]) / 2
     return yes, next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
+
+
+def norms_by_engine(
+    engine: Asks, prefix: Prompt, actions: Mapping[int, str], limit: Limit
+) -> dict[int, tuple[Norm, ...]]:
+    """The kinds of norms each action serves: the likeliest, and those at least half as likely, both orders averaged.
+
+    Those that got no answer are left out.
+    """
+    places = list(actions)
+    questions = [question for place in places for question in asking.norm_served(actions[place])]
+    replies = engine.ask_many(prefix, questions, limit) if questions else []
+    found: dict[int, tuple[Norm, ...]] = {}
+    for number, place in enumerate(places):
+        first, second = replies[2 * number].probabilities, replies[2 * number + 1].probabilities
+        if first and second:
+            mean = [(one + other) / 2 for one, other in zip(first, second[::-1], strict=True)]
+            found[place] = tuple(norm for norm, p in zip(asking.NORMS, mean, strict=True) if p >= max(mean) / 2)
+    return found
 
 
 def likeliest(probabilities: Mapping[int, float], texts: Mapping[int, str]) -> int:

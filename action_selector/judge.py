@@ -77,6 +77,21 @@ class Judge:
         best = choose.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(verdict, justification=best, reason=reasons[best])
 
+    def labelled(self, case: Case, verdict: Verdict) -> Verdict:
+        """With the norms that a model says the standing candidates serve, where the catalogue states none.
+
+        Asked last, as they are labels: time that runs out here costs no choice, and likeness has guessed already.
+        """
+        if self._engine is None or case.prefix is None or not self._config.ask_norms:
+            return verdict
+        asked = {
+            one.index: one.action
+            for one in case.candidates
+            if not (one.is_none or one.norms or one.index in verdict.fallen)
+        }
+        told = choose.norms_by_engine(self._engine, case.prefix, asked, case.limit)
+        return replace(verdict, norms={**verdict.norms, **told})
+
     def _off_vantage(self, case: Case, fallen: Mapping[int, Fallen]) -> dict[int, Fallen]:
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
             return {}

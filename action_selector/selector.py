@@ -10,13 +10,13 @@ from action_selector.fitted import Fitted
 from action_selector.judge import Case, Judge
 from action_selector.likeness import Sentences, learn
 from action_selector.model import Model
-from action_selector.observe import Observation, from_engine, given, said_of
+from action_selector.observe import Observation, from_engine, from_people, given, people_in, said_of
 from action_selector.precedents import Precedent, PrecedentIndex
 from action_selector.request import Request, UnusableError, check
 from action_selector.stages import Stages, Told
 from action_selector.verdict import Verdict
 from norm_core import __version__
-from norm_core.decision import Decision, Duplicable
+from norm_core.decision import Decision, Duplicable, OtherAgent
 from norm_core.engines.call import Limit
 from norm_core.engines.fault import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
@@ -78,17 +78,19 @@ class Selector:
     def _decide(self, request: Request, limit: Limit, stages: Stages) -> Verdict:
         config = self.config
         stages.enter("observe")
+        now_ns, max_age_ns = limit.clock.now_ns(), s_to_ns(config.max_frame_age_s)
+        people = from_people(people_in(request.window, now_ns, max_age_ns))
         check(
             request,
-            now_ns=limit.clock.now_ns(),
+            now_ns=now_ns,
             deadline_ns=limit.deadline_ns,
-            max_frame_age_ns=s_to_ns(config.max_frame_age_s),
-            needs_frames=request.others is None,
+            max_frame_age_ns=max_age_ns,
+            needs_frames=request.others is None and not people,
         )
         if request.style not in asking.STYLES:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(asking.STYLES)}")
         for_model = self._limit_of_model(limit)
-        observation = self._observe(request, for_model)
+        observation = self._observe(request, people, for_model)
         candidates = self._candidates(request, observation, for_model)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         doings = (said_of(other) for other in observation.others)
@@ -113,6 +115,7 @@ class Selector:
         if verdict.chosen is not None:
             stages.enter("justify")
             verdict = self._judge.justified(case, verdict)
+        verdict = self._judge.labelled(case, verdict)
         stages.enter("explain")
         why = rules[0].why if rules else ""
         return verdict.explained(observation, why)
@@ -124,12 +127,18 @@ class Selector:
             for_model.deadline_ns = limit.deadline_ns - round(self.config.reserve_ms * NS_PER_MS)
         return for_model
 
-    def _observe(self, request: Request, limit: Limit) -> Observation:
+    def _observe(self, request: Request, people: tuple[OtherAgent, ...], limit: Limit) -> Observation:
+        """What the asker says; else what a model sees; else whom the robot tracks, though not what they do."""
         told = given(request.others, request.viewpoint)
-        engine = self._engine
-        if request.others is not None or engine is None or not engine.card.generates or engine.card.max_images == 0:
+        if request.others is not None:
             return told
-        seen = from_engine(engine, asking.observing(request, engine.card.max_images), limit)
+        tracked = replace(told, others=people, told_by="people") if people else told
+        engine = self._engine
+        if engine is None or not engine.card.generates or not asking.pictures(request, engine.card.max_images):
+            return tracked
+        seen = from_engine(engine, asking.observing(request, engine.card.max_images, people=people), limit)
+        if seen.outcome is not Outcome.ANSWERED and people:
+            return replace(tracked, outcome=seen.outcome, reason=seen.reason)
         return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
 
     def _candidates(self, request: Request, observation: Observation, limit: Limit) -> tuple[Candidate, ...]:

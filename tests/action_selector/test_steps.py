@@ -23,6 +23,7 @@ from norm_core.decision import Duplicable, Norm, Veto, Viewpoint
 from norm_core.engines.call import Limit
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.outcome import Outcome
+from norm_core.presence import Engagement, Gaze, Person
 from norm_core.time import ReplayClock
 
 CATALOGUE = SkillCatalogue(
@@ -48,9 +49,18 @@ def test_what_anyone_may_do_beside_them_stands(sentences: SentenceEncoder) -> No
 
 
 def test_others_whose_doing_is_unknown_take_nothing(sentences: SentenceEncoder) -> None:
-    people = from_people([{"person_id": "p1", "role": "guest"}, {"person_id": ""}, {"person_id": "p2"}])
-    assert [one.agent_id for one in people] == ["p1", "p2"]
-    decision = decide(sentences, request("Greet the guest.", "Wave.", others=people))
+    """And what they do with the robot itself it cannot do in their place."""
+    persons = (
+        Person(person_id="p1", distance_m=1.24, gaze=Gaze.AT_ROBOT, engagement=Engagement.ENGAGED),
+        Person(person_id=""),
+        Person(person_id="p2"),
+    )
+    people = from_people(persons)
+    assert [(one.agent_id, one.appearance, one.doing) for one in people] == [
+        ("p1", "the person 1.2 m away, looking at the robot", "busy with the robot"),
+        ("p2", "a person", ""),
+    ]
+    decision = decide(sentences, request("Greet the guest.", "Be busy with the robot.", others=people))
     assert all(one.veto is Veto.NONE for one in decision.candidates)
 
 
