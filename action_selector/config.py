@@ -26,6 +26,7 @@ class SelectorConfig(Config):
         default=0.5, ge=-1, le=1, description="cosine from which a house rule speaks of a situation or candidate"
     )
     ask_viewpoint: bool = Field(default=True, description="whether a model is asked what can be done from here")
+    ask_norms: bool = Field(default=True, description="whether a model is asked which norms a candidate serves")
     possible_least: float = Field(
         default=0.2, ge=0, le=1, description="a model's probability below which a candidate cannot be done from here"
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from norm_core.config import check
+from sim_replays.runs import go
 from sim_replays.runs.asked import SETTINGS, Asking
 from sim_replays.runs.folder import RunError
 from sim_replays.runs.go import ENCODER, selector_files
@@ -98,14 +99,33 @@ def run(  # noqa: PLR0917
         str, typer.Option(help="best_effort, ask_human or do_nothing; the latter two abstain.")
     ] = "best_effort",
     precedents: Annotated[Path | None, typer.Option(metavar="INDEX", help="What `tactful norms index` wrote.")] = None,
+    fitted: Annotated[
+        Path | None, typer.Option(metavar="ARTEFACT", help="What `bench fit` wrote; such a run is shown apart.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a suite's bag, play it to the selector, and score what was answered. Interrupted, it goes on."""
     files = selector_files(
-        model, when_unsure=when_unsure, precedents_index=str(precedents.resolve()) if precedents else ""
+        model,
+        when_unsure=when_unsure,
+        precedents_index=str(precedents.resolve()) if precedents else "",
+        fitted=str(fitted.resolve()) if fitted else "",
     )
     asking = _asking(suite, data, setting, limit, style, pictures, sampling, seed)
     bench_run.run(out, asking, files, how=transport, rate=rate, as_json=as_json)
+
+
+@app.command()
+def fit(
+    suite: SuiteName,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", metavar="ARTEFACT", help="The file to write.")],
+    setting: Setting = "blind",
+    style: Style = "default",
+) -> None:
+    """Fit weights on a suite's labels, by folds of images, for `bench run --fitted`: no evidence of perception."""
+    made = go.fit(_asking(suite, data, setting, 0, style, None, "robot", 0), out)
+    print(f"{out}: fitted on {made.items} items of {len(made.images)} images, {len(made.folds)} folds by image")
 
 
 @app.command()

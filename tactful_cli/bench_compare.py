@@ -38,7 +38,8 @@ def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
 
 def show_runs(folders: list[Path], form: str, as_json: bool, with_published: bool) -> None:
     """One row a run, scored again from its raw answers, and the paper's rows below where asked for."""
-    runs = [open_run(folder) for folder in folders]
+    # What was fitted on labels comes last, below all that it must not be measured against.
+    runs = sorted(map(open_run, folders), key=lambda run: run.is_fitted)
     suites = {run.key.suite for run in runs}
     if len(suites) != 1:
         raise RunError(f"the runs are of {', '.join(sorted(suites))}: show those of one suite together")
@@ -48,13 +49,16 @@ def show_runs(folders: list[Path], form: str, as_json: bool, with_published: boo
         print_json([{"run": name, **report_plain(found)} for name, found in reports])
         return
     head = ["run", *suite.columns, "n", "unanswered"]
-    rows = []
-    for name, found in reports:
+    rows: list[list[str]] = []
+    fitted: list[list[str]] = []
+    for run, (name, found) in zip(runs, reports, strict=True):
         unanswered = found.questions - found.outcomes["answered"]
-        rows.append([name, *(str(found.figures[c]) for c in suite.columns), str(found.items), str(unanswered)])
+        row = [name, *(str(found.figures[c]) for c in suite.columns), str(found.items), str(unanswered)]
+        (fitted if run.is_fitted else rows).append(row)
     if with_published:
         paper = published(suite.name)
         rows += [[f"{name} ({paper.source})", *map(str, values), "", ""] for name, values in paper.rows.items()]
+    rows += fitted
     if form != "terminal":
         print(FORMATS[form](head, rows))
         return

@@ -10,21 +10,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from action_selector.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
+from action_selector.fitted import Fitted
 from action_selector.queries import answer_of, request_of
 from action_selector.selector import Selector
 from norm_core.decision import Duplicable, OtherAgent
 from norm_core.engines.call import Limit
 from norm_core.engines.sentences import SentenceEncoder
-from norm_core.episode import Answer
-from norm_core.outcome import Outcome
 from norm_core.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites import wording
+from sim_replays.suites import fitting
 from sim_replays.suites.egogapbench import Item, Label, Scorecard, Setting
 from sim_replays.suites.table import resampled
 
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
     )
-    parser.add_argument("--fitted", action="store_true", help="also the wording-only model, fitted on labels")
+    parser.add_argument("--fitted", action="store_true", help="also weights fitted on labels")
     parser.add_argument("--ablations", action="store_true", help="also without each step, and other wordings")
     parser.add_argument("--json", action="store_true", help="print JSON alone")
     options = parser.parse_args()
@@ -55,7 +55,11 @@ def main() -> int:
     rows |= {f"swapped, seed {seed}": card for seed, card in enumerate(swaps)}
     rows["others and captions given"] = bench.run(Setting.OTHERS_CAPTIONS)
     if options.fitted:
-        rows["FITTED: wording alone"] = bench.fitted()
+        rows["FITTED on wording alone"] = bench.fitted(Setting.BLIND)
+        rows["FITTED with others given"] = bench.fitted(Setting.OTHERS)
+        rows["FITTED with others given, asked with another image's"] = bench.fitted(
+            Setting.OTHERS, Setting.SWAPPED, others=suite.swapped(items, 0)
+        )
     if options.ablations:
         rows |= bench.ablations()
     headline = bench.difference(rows["others given"], swaps)
@@ -88,25 +92,25 @@ class Bench:
         *,
         others: dict[str, tuple[OtherAgent, ...]] | None = None,
         as_seen: Seen = lambda other: other,
+        fitted: Fitted | None = None,
     ) -> Scorecard:
-        selector = Selector(self.encoder, config)
+        selector = Selector(self.encoder, config, fitted=fitted)
         answers = {}
         for item in self.items:
             query = suite.query(item, setting, (others or {}).get(item.image, ()))
             query = replace(query, others=tuple(map(as_seen, query.others)))
-            answers[item.uid] = answer_of(selector.select(request_of(query), Limit(ReplayClock())), query)
+            answers[item.uid] = answer_of(
+                selector.select(request_of(query, source=item.uid), Limit(ReplayClock())), query
+            )
             self.asked += 1
         return suite.score(self.labels, answers)
 
-    def fitted(self) -> Scorecard:
-        picked = wording.predict(self.items, self.labels, self.encoder)
-        answers = {
-            uid: Answer(
-                stamp_ns=0, query_id=uid, episode_id=uid, task=suite.TASK, outcome=Outcome.ANSWERED, chosen=(place,)
-            )
-            for uid, place in picked.items()
-        }
-        return suite.score(self.labels, answers)
+    def fitted(self, setting: Setting, given: Setting | None = None, **how: Any) -> Scorecard:
+        """Weights fitted on a setting by folds of images, asked in it or in another."""
+        made = fitting.fit(
+            self.items, self.labels, self.encoder, setting, style="default", data_sha256="", encoder_sha256=""
+        )
+        return self.run(given or setting, fitted=made, **how)
 
     def ablations(self) -> dict[str, Scorecard]:
         """What each step adds, and what other ways to say what others do would have given."""

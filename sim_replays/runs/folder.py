@@ -14,10 +14,12 @@ from sim_replays.runs.bag import Key, read_key
 from sim_replays.runs.transport import Told
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.predictions import Read
-from sim_replays.suites.report import Report, report, to_plain
+from sim_replays.suites.report import Report, report, to_plain, with_notes
 from sim_replays.suites.target import Prediction
 
 CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+# Stands in the name of every run with weights fitted on labels, and keeps it from being shown among the others.
+FITTED = "FITTED"
 # What may differ between a run and its continuation.
 _FREE = ("began", "versions")
 
@@ -38,6 +40,10 @@ class Run:
     @property
     def name(self) -> str:
         return str(self.config.get("name") or self.folder.name)
+
+    @property
+    def is_fitted(self) -> bool:
+        return bool(self.config.get("fitted"))
 
 
 def begin(folder: Path, config: Mapping[str, Any]) -> None:
@@ -121,6 +127,8 @@ def finish(run: Run) -> Report:
     """Scores the run as far as it got, and writes answers and score."""
     read = predictions(run)
     scored = report(suite_called(run.key.suite), run.key.targets, read)
+    if run.is_fitted:
+        scored = with_notes(scored, run.config["fitted"]["caution"])
     several = {target.key for target in run.key.targets if target.several}
     lines = [_line(one, one.key in several) for one in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))

@@ -9,16 +9,20 @@ from typing import Any
 import numpy as np
 
 from action_selector.abstain import WhenUnsure
+from action_selector.fitted import Fitted
 from action_selector.open_selector import SelectorFiles
 from norm_core import __version__
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.models.catalogue import Catalogue
 from sim_replays.runs import folder as run_folder
-from sim_replays.runs.asked import Asking, material
+from sim_replays.runs.asked import Asking, Material, material
 from sim_replays.runs.bag import build, is_built, read_key
 from sim_replays.runs.folder import Run
 from sim_replays.runs.transport import Transport
+from sim_replays.suites import egogapbench, fitting
+from sim_replays.suites.files import sha256_of_files
 from sim_replays.suites.report import Report, with_notes
+from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
 
@@ -26,12 +30,15 @@ ENCODER = "encoder"
 Progress = Callable[[int, int], None]
 
 
-def selector_files(model: str, *, when_unsure: str = "best_effort", precedents_index: str = "") -> SelectorFiles:
+def selector_files(
+    model: str, *, when_unsure: str = "best_effort", precedents_index: str = "", fitted: str = ""
+) -> SelectorFiles:
     """The selector's settings for a run. A model that fails is not helped out by likeness: that would be a guess."""
     return SelectorFiles(
         model="" if model == ENCODER else model,
         when_unsure=WhenUnsure(when_unsure),
         precedents_index=precedents_index,
+        fitted=fitted,
         fall_back=model == ENCODER,
     )
 
@@ -41,9 +48,12 @@ def run(
 ) -> tuple[Run, Report]:
     """Asks what the folder has no answer to yet. However it ends, what was answered is kept and scored."""
     made = material(asking)
+    described_so = described(asking, files, how)
+    if fitted := _fitted(asking, files):
+        _check_unseen(fitted, made)
     bag = out / run_folder.BAG
     built = is_built(bag, asking, made)
-    run_folder.begin(out, described(asking, files, how))
+    run_folder.begin(out, described_so)
     if not built:
         build(bag, asking, made)
     key = read_key(bag)
@@ -62,12 +72,37 @@ def run(
     return found, with_notes(scored, *_cautions(asking, files))
 
 
+def fit(asking: Asking, out: Path) -> Fitted:
+    """Writes what is fitted on the labels of the data that is asked of, each fold without the images of its own."""
+    if asking.suite != egogapbench.SUITE:
+        raise SuiteError(f"nothing can be fitted on {asking.suite}: there is {egogapbench.SUITE} to fit on")
+    if asking.setting not in set(egogapbench.Setting):
+        raise SuiteError(f"there is no setting {asking.setting!r}; the settings are {', '.join(egogapbench.Setting)}")
+    data = Path(asking.data)
+    items, labels = egogapbench.read(data, asking.style)
+    encoder = SentenceEncoder(remembered=100_000)
+    made = fitting.fit(
+        items,
+        labels,
+        encoder,
+        egogapbench.Setting(asking.setting),
+        style=asking.style,
+        data_sha256=sha256_of_files(egogapbench.files(data, asking.style)),
+        encoder_sha256=encoder.weights_sha256,
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    run_folder.write_whole(out, f"{made.model_dump_json()}\n")
+    return made
+
+
 def described(asking: Asking, files: SelectorFiles, how: str) -> dict[str, Any]:
     """What a run's folder says of how it was made."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
+    fitted = _fitted(asking, files)
+    mark = f" {run_folder.FITTED} on {fitted.setting}" if fitted else ""
     return {
-        "name": f"{asking.suite} {asking.setting} {asking.style} {files.model or ENCODER}",
+        "name": f"{asking.suite} {asking.setting} {asking.style} {files.model or ENCODER}{mark}",
         "asking": asking.model_dump(mode="json"),
         "selector": files.model_dump(mode="json"),
         "selector_sha256": files.sha256(),
@@ -75,9 +110,40 @@ def described(asking: Asking, files: SelectorFiles, how: str) -> dict[str, Any]:
         "model": files.model or ENCODER,
         "encoder_sha256": SentenceEncoder().weights_sha256,
         "manifest": manifest,
+        "fitted": {"sha256": fitted.sha256(), "caution": _caution(fitted)} if fitted else None,
         "versions": {"tactful": __version__, "python": platform.python_version(), "numpy": np.__version__},
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _fitted(asking: Asking, files: SelectorFiles) -> Fitted | None:
+    """The weights of a run, or an error where they are not for what is asked."""
+    if not files.fitted:
+        return None
+    if files.model:
+        raise SuiteError(f"fitted weights are for the encoder alone, and would not be used beside {files.model}")
+    found = Fitted.read(Path(files.fitted), "")
+    if (found.suite, found.style) != (asking.suite, asking.style):
+        raise SuiteError(
+            f"{files.fitted}: was fitted on {found.suite} in style {found.style}, and not on {asking.suite} in "
+            f"style {asking.style}: fit it anew with `tactful bench fit`"
+        )
+    return found
+
+
+def _caution(fitted: Fitted) -> str:
+    return (
+        f"{run_folder.FITTED} on {fitted.items} labelled items of {len(fitted.images)} images ({fitted.setting}), each "
+        "answered by weights that never saw its image: what the wording gives away, not what is perceived"
+    )
+
+
+def _check_unseen(fitted: Fitted, made: Material) -> None:
+    if seen := next((one.id for one in made.targets if fitted.saw(one.id, one.group)), None):
+        raise SuiteError(
+            f"{seen}: is of an image that the weights were fitted on, in an item that they do not know: fit them on "
+            "the data that is asked, or ask of other images"
+        )
 
 
 def _cautions(asking: Asking, files: SelectorFiles) -> list[str]:
