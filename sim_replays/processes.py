@@ -25,6 +25,13 @@ class NodeProcessError(TactfulError, RuntimeError):
     exit_code = 1
 
 
+class _Unshared(yaml.SafeDumper):
+    """Writes a value that stands twice out twice: ROS reads no YAML aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 class NodeProcess:
     """One host process with its nodes active, for the length of a with statement."""
 
@@ -41,7 +48,7 @@ class NodeProcess:
         if parameters:
             path = Path(self._folder.name, "parameters.yaml")
             tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}
-            path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+            path.write_text(yaml.dump(tree, Dumper=_Unshared), encoding="utf-8")
             command += ["--ros-args", "--params-file", str(path)]
         self._command = command
         self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}

@@ -140,6 +140,37 @@ def test_nothing_is_lost_however_fast_it_is_played(domain_id: int, tmp_path: Pat
         assert [recorded.decode(m).data for m in recorded.messages()] == [str(n) for n in range(5000)]
 
 
+def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer: Any, tmp_path: Path) -> None:
+    from norm_nodes.bag_player import PLAYED
+    from std_msgs.msg import String
+
+    player = {"bag": str(words(tmp_path, 20)), "rate": 1000.0, "wait_for_subscribers_s": 30.0, "settled_s": 2.0}
+    first = observer.collect(String, "/words", PLAYED)
+    with NodeProcess(["bag_player"], {"bag_player": player}, domain_id) as playing:
+        observer.until(lambda: observer.node.count_publishers("/words"), "the player")
+        second = observer.collect(String, "/words", PLAYED)
+        observer.until(lambda: not playing.is_running(), "the bag's end")
+        observer.until(lambda: len(second) == len(first) == 20, "all of it, twice")
+
+
+def test_the_quality_of_service_of_one_sensor_can_be_chosen(domain_id: int, observer: Any) -> None:
+    from rclpy.qos import ReliabilityPolicy
+
+    lossless = {"subscription": {"reliability": "reliable"}}
+    parameters = {
+        "camera": {"topic": "/eye", "qos_overrides": {"/eye": lossless}},
+        "ears": {"audio_topic": "/ear", "audio_type": "std_msgs/msg/UInt8MultiArray"},
+    }
+
+    def reliability(topic: str) -> Any:
+        found = observer.until(lambda: observer.node.get_subscriptions_info_by_topic(topic), topic)
+        return found[0].qos_profile.reliability
+
+    with NodeProcess(["camera", "ears"], parameters, domain_id):
+        assert reliability("/eye") is ReliabilityPolicy.RELIABLE
+        assert reliability("/ear") is ReliabilityPolicy.BEST_EFFORT
+
+
 def test_a_deactivated_player_can_be_activated_again(domain_id: int, observer: Any, tmp_path: Path) -> None:
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState

@@ -24,7 +24,14 @@ SHIPPED = HERE / "shipped/factory_shift"
 PLAYED_S = 20.0
 # Long utterances hold windows open until they end; a busy machine needs time to write them down.
 WINDOWS = {"length_s": 3.0, "step_s": 1.0, "lateness_s": 15.0}
-EARS = {"audio_type": "audio_common_msgs/msg/AudioDataStamped", "partial_every_s": 0.0}
+# Sensors are heard best effort, and a busy machine then loses some: two runs are alike only where none is lost.
+LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
+CAMERA = {"stale_after_s": 60.0, "qos_overrides": {"/camera/image_raw/compressed": LOSSLESS}}
+EARS = {
+    "audio_type": "audio_common_msgs/msg/AudioDataStamped",
+    "partial_every_s": 0.0,
+    "qos_overrides": {"/audio": LOSSLESS},
+}
 
 
 def beginning(target: Path) -> Path:
@@ -51,8 +58,8 @@ def play(bag: Path, observer: Any, domain_id: int, until_ns: int) -> list[Any]:
         )
         for type_, topic in ((ClosedWindow, "/tactful/windows"), (Utterance, "/tactful/utterances"))
     ]
-    parameters = {"camera": {"stale_after_s": 60.0}, "ears": EARS, "windows": WINDOWS}
-    player = {"bag_player": {"bag": str(bag), "wait_for_subscribers_s": 20.0}}
+    parameters = {"camera": CAMERA, "ears": EARS, "windows": WINDOWS}
+    player = {"bag_player": {"bag": str(bag), "wait_for_subscribers_s": 30.0, "settled_s": 3.0}}
     with (
         NodeProcess(["camera"], parameters, domain_id),
         NodeProcess(["ears"], parameters, domain_id),

@@ -32,11 +32,11 @@ def second(index: int, samples: np.ndarray) -> SoundChunk:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_an_hour_of_silence_through_the_real_silero_gives_nothing_and_takes_no_memory() -> None:
+def test_long_silence_through_the_real_silero_gives_nothing_and_takes_no_memory() -> None:
     listener = Listener(CONFIG)
     noise = (np.random.default_rng(1).standard_normal((RATE_HZ, 1)) * 1e-3).astype(np.float32)
     before_mb = 0.0
-    for index in range(HOUR_S):
+    for index in range(HOUR_S // 4):
         assert not list(listener.hear(second(index, noise), START_NS))
         if index == 120:
             before_mb = peak_mb()

@@ -31,6 +31,9 @@ class PlayerConfig(Config):
     wait_for_subscribers_s: float = Field(
         5.0, ge=0, le=600, description="how long to wait for each topic to have a subscriber before the first message"
     )
+    settled_s: float = Field(
+        0.5, ge=0, le=600, description="how long no further subscriber may have come before the first message"
+    )
 
 
 class BagPlayer(NormNode[PlayerConfig]):
@@ -86,7 +89,7 @@ class BagPlayer(NormNode[PlayerConfig]):
     def _play(self) -> None:
         assert self._reader
         try:
-            self._wait_until(self._all_have_subscribers, self.config.wait_for_subscribers_s)
+            self._wait_until(self._subscribers_settled(), self.config.wait_for_subscribers_s)
             self._publish_in_time(self._reader)
             self._wait_until(self._all_are_acknowledged, ACKNOWLEDGED_WITHIN_S)
         except BagError as error:
@@ -106,8 +109,20 @@ class BagPlayer(NormNode[PlayerConfig]):
             self._publishers_by_topic[message.topic].publish(message.data)
             self.count("messages_played")
 
-    def _all_have_subscribers(self) -> bool:
-        return all(publisher.get_subscription_count() for publisher in self._publishers_by_topic.values())
+    def _subscribers_settled(self) -> Callable[[], bool]:
+        """Whether each topic has a subscriber and no further one is on its way: of two, one is found first."""
+        counts: list[int] = []
+        changed_s = time.monotonic()
+
+        def settled() -> bool:
+            nonlocal counts, changed_s
+            now_s, before = time.monotonic(), counts
+            counts = [publisher.get_subscription_count() for publisher in self._publishers_by_topic.values()]
+            if counts != before:
+                changed_s = now_s
+            return all(counts) and now_s - changed_s >= self.config.settled_s
+
+        return settled
 
     def _all_are_acknowledged(self) -> bool:
         return all(publisher.wait_for_all_acked(A_MOMENT) for publisher in self._publishers_by_topic.values())

@@ -1,5 +1,6 @@
 """The base of every node: lifecycle, checked parameters, bounded queues, a heartbeat and diagnostics."""
 
+import copy
 import math
 import time
 import uuid
@@ -17,6 +18,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
 from norm_core import __version__
@@ -112,11 +114,19 @@ class NormNode(LifecycleNode, Generic[C]):
         qos: QoSProfile,
         description: str,
     ) -> Any:
-        """A subscription to a record type or a message class until close, listed in the API page."""
+        """A subscription to a record type or a message class until close, listed in the API page.
+
+        Parameters qos_overrides.TOPIC.subscription.{reliability,history,depth} replace those of qos.
+        """
         message_type = _as_message(type_)
         callback = counted(self._taken_by_topic, self.resolve_topic_name(topic), callback)
         subscription = super().create_subscription(
-            message_type, topic, callback, qos, event_callbacks=self.loss_events(topic)
+            message_type,
+            topic,
+            callback,
+            copy.copy(qos),  # rclpy writes the overrides into it
+            event_callbacks=self.loss_events(topic),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._held.append(lambda: self.destroy_subscription(subscription))
         self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
