@@ -91,6 +91,12 @@ class Ledger:
         with self._lock:
             return tuple(queue.status() for queue in self._queues)
 
+    def is_idle(self) -> bool:
+        """True where every queue is idle; asked in the order they were made, as one may feed the next."""
+        with self._lock:
+            queues = tuple(self._queues)
+        return all(queue.is_idle() for queue in queues)
+
     @property
     def counters(self) -> tuple[Counter, ...]:
         with self._lock:

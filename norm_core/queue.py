@@ -25,6 +25,7 @@ class BoundedQueue(Generic[T]):
         self._entries: deque[T] = deque()
         self._changed = Condition()
         self._received = self._dropped = 0
+        self._in_hand = False
         self._closed = False
 
     def put(self, entry: T) -> bool:
@@ -45,8 +46,15 @@ class BoundedQueue(Generic[T]):
     def get(self, timeout_s: float) -> T | None:
         """The oldest entry, or None where none came in time or the queue was closed and is empty."""
         with self._changed:
+            self._in_hand = False
             self._changed.wait_for(lambda: self._entries or self._closed, timeout_s)
+            self._in_hand = bool(self._entries)
             return self._entries.popleft() if self._entries else None
+
+    def is_idle(self) -> bool:
+        """True while it is empty and its one taker, who asks for more once an entry is dealt with, has none in hand."""
+        with self._changed:
+            return not self._entries and not self._in_hand
 
     def is_drained(self) -> bool:
         """True once the queue was closed and everything in it taken out."""

@@ -15,7 +15,7 @@ import yaml
 
 from norm_core.error import TactfulError
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 5.0
 
 
@@ -55,7 +55,8 @@ class NodeProcess:
         self._told, self._started = Event(), False
         self.output: list[str] = []
 
-    def __enter__(self) -> Self:
+    def begin(self) -> None:
+        """Starts the process without waiting for its nodes, so that several start side by side; then await_start."""
         self._process = subprocess.Popen(
             self._command,
             env=self._environment,
@@ -66,9 +67,16 @@ class NodeProcess:
         )
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
+
+    def await_start(self) -> None:
+        """Returns once the nodes are active."""
         if not self._told.wait(START_TIMEOUT_S) or not self._started:
             self._end(signal.SIGKILL)
             raise NodeProcessError(f"{', '.join(self._nodes)} did not start: {self.said()}")
+
+    def __enter__(self) -> Self:
+        self.begin()
+        self.await_start()
         return self
 
     def __exit__(

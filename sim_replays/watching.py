@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from norm_core.bags.reader import BagMessage, BagReader
+from norm_core.episode import Episode, Query
 from norm_core.frame import Frame
 from norm_core.ledger import Ledger
 from norm_core.messages import message_type
@@ -17,11 +18,11 @@ from norm_monitor.senses.pcm import SoundError
 from norm_monitor.senses.picture import picture_of
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.recognised import Recogniser
-from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES
-from norm_monitor.senses.windows import Entry
+from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, Record
 
 IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 SILENCE_EVERY_NS = 100 * NS_PER_MS
+MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames are the windows' and the selector's
 
 
 class BagSenses:
@@ -47,13 +48,16 @@ class BagSenses:
     @property
     def sources(self) -> tuple[str, ...]:
         """What windows can wait for."""
-        hears = bool(self._audio_topic or self._told(Utterance))
-        sees = bool(self._camera_topic or self._told(Presence))
-        return ((PRESENCE,) if sees else ()) + ((UTTERANCES,) if hears else ())
+        there = {
+            FRAMES: self._camera_topic or self._told(Frame),
+            PRESENCE: self._camera_topic or self._told(Presence),
+            UTTERANCES: self._audio_topic or self._told(Utterance),
+        }
+        return tuple(source for source, topics in there.items() if topics)
 
-    def records(self) -> Iterator[tuple[int, Entry]]:
+    def records(self) -> Iterator[tuple[int, Record]]:
         """Each record with when the bag had it, in that order."""
-        told = [name for type_ in (RobotSpeech, Presence, Frame) for name in self._told(type_)]
+        told = [name for type_ in (RobotSpeech, Presence, Frame, Query, Episode) for name in self._told(type_)]
         heard = [] if self._audio_topic else self._told(Utterance)
         said = sorted((self._bag.decode(m) for m in self._bag.messages(heard)), key=lambda u: u.end_ns) if heard else []
         now_ns = 0
@@ -72,7 +76,7 @@ class BagSenses:
             for record in self._written(self._listener.flush()):
                 yield now_ns, record
 
-    def _sensed(self, stored: BagMessage) -> Iterator[Entry]:
+    def _sensed(self, stored: BagMessage) -> Iterator[Record]:
         if stored.topic == self._audio_topic:
             try:
                 yield from self._written(self._listener.hear_message(self._bag.decode(stored), stored.stamp_ns))
@@ -82,6 +86,8 @@ class BagSenses:
                 yield from (record for _, record in self._mark(quiet_ns, stored.stamp_ns))
         elif stored.topic == self._camera_topic:
             frame = self._camera.see(picture_of(self._bag.decode(stored)))
+            if frame:
+                yield frame
             if frame and self._finder:
                 yield self._tracker.follow(frame, self._finder.find(frame))
         else:
@@ -90,12 +96,12 @@ class BagSenses:
                 yield from self._written(self._listener.hear_robot(record))
             yield record
 
-    def _written(self, passages: Iterator[Passage]) -> Iterator[Entry]:
+    def _written(self, passages: Iterator[Passage]) -> Iterator[Record]:
         assert self._scribe
         for passage in passages:
             yield from self._scribe.write(passage)
 
-    def _mark(self, quiet_ns: int, now_ns: int) -> Iterator[tuple[int, Entry]]:
+    def _mark(self, quiet_ns: int, now_ns: int) -> Iterator[tuple[int, Record]]:
         if self._quiet_ns is None or quiet_ns < self._quiet_ns or quiet_ns - self._quiet_ns >= SILENCE_EVERY_NS:
             self._quiet_ns = quiet_ns
             yield now_ns, silence(quiet_ns, self._audio_topic or "utterances")

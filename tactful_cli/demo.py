@@ -1,82 +1,73 @@
-"""`tactful demo`: what stands so far, end to end over real DDS."""
+"""`tactful demo`: a shipped session through the robot's nodes, over real DDS."""
 
 import tempfile
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.console import Console
 
-from norm_core.bags.reader import BagReader
-from norm_core.window import digest
-from sim_replays.domain import claimed_domain
-from sim_replays.processes import NodeProcess
-from sim_replays.session_bag import windows_of, write_session
+from sim_replays.demo_session import AUDIO_TYPE, DemoSession, write_demo_session
+from sim_replays.playing import END, Hosts, Said, played
+from tactful_cli import demo_report
 from tactful_cli.console import err, out, print_json
+from tactful_cli.demo_view import DemoView
 from tactful_cli.verb import single
 
 app = single()
 
-# A time of its own rather than now, so that the demo shows the same digests everywhere.
-SESSION_START_NS = 1_767_225_600_000_000_000
+# The longest that anybody speaks, and the time to write it down: so long a window waits for words.
+LATENESS_S = 15.0
 
 
 @app.command()
 def demo(
-    folder: Annotated[
-        Path | None, typer.Option(help="Where to write the bags; a new temporary folder by default.")
-    ] = None,
-    rate: Annotated[float, typer.Option(min=0.1, max=100, help="How many times faster than recorded.")] = 4.0,
+    folder: Annotated[Path | None, typer.Option(help="Where to write; a new temporary folder by default.")] = None,
+    rate: Annotated[float, typer.Option(min=0.1, max=10, help="How many times faster than recorded.")] = 1.0,
+    fast: Annotated[bool, typer.Option("--fast", help="In lockstep: as fast as the models allow, no drops.")] = False,
     domain: Annotated[
         int | None, typer.Option(min=0, max=232, help="ROS domain to use; one that is free by default.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
-    """Play a generated session from one process to another over DDS and compare what arrived, window by window."""
+    """Play two short encounters to the camera, ears, monitor and selector over DDS, and watch what they say."""
+    began_s = time.monotonic()
     folder = folder or Path(tempfile.mkdtemp(prefix="tactful-demo-"))
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    sent, received = folder / f"session-{stamp}", folder / f"received-{stamp}"
-    write_session(sent, SESSION_START_NS)
-    with BagReader(sent) as bag:
-        topics, length_s = [t.topic for t in bag.topics], 30 / rate
-    err.print(f"Playing a session of 30 s at {rate:g} times its pace, about {length_s:.0f} s ...")
-    started_s = time.monotonic()
-    recorder_parameters = {"bag_recorder": {"bag": str(received), "topics": topics}}
-    player_parameters = {"bag_player": {"bag": str(sent), "rate": rate}}
-    with (
-        nullcontext(domain) if domain is not None else claimed_domain() as domain_id,
-        NodeProcess(["bag_recorder"], recorder_parameters, domain_id),
-        NodeProcess(["bag_player"], player_parameters, domain_id) as player,
-    ):
-        player.wait(length_s + 30)
-    took_s = time.monotonic() - started_s
-    rows: list[dict[str, Any]] = [
-        {
-            "start_s": (before.start_ns - SESSION_START_NS) / 1e9,
-            "frames": len(after.frames),
-            "utterances": len(after.utterances),
-            "digest": digest(after),
-            "same": digest(before) == digest(after),
-        }
-        for before, after in zip(windows_of(sent), windows_of(received), strict=True)
-    ]
-    all_same = all(row["same"] for row in rows)
+    # A bag is never written over.
+    folder = folder / time.strftime("%Y%m%d-%H%M%S")
+    folder.mkdir(parents=True)
+    session = write_demo_session(folder / "session")
+    length_s = (session.truth.end_ns - session.truth.start_ns) / 1e9
+    pace = "as fast as the models allow" if fast else f"{length_s / rate:.0f} s"
+    console = Console(quiet=True) if as_json else out
+    err.print(f"Starting camera, ears, windows, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
+    said: list[tuple[int, str, Any]] = []
+    end: dict[str, Any] = {}
+    with DemoView(session, console) as view:
+        for one in _said(session, 0.0 if fast else rate, domain):
+            if one.topic == END:
+                end = one.what
+            told = view.take(one)
+            if told is not None:
+                said.append((one.at_ns, one.topic, told))
+    told = demo_report.summary(session, view, end, time.monotonic() - began_s)
+    files = demo_report.write(folder, session, view, said)
     if as_json:
-        print_json(
-            {"windows": rows, "all_same": all_same, "took_s": took_s, "sent": str(sent), "received": str(received)}
-        )
+        print_json({**told, "files": {name: str(path) for name, path in files.items()}})
     else:
-        table = Table(
-            "window", "frames", "utterances", "digest", "as sent", title=f"Received over DDS in {took_s:.1f} s"
-        )
-        for row in rows:
-            verdict = "yes" if row["same"] else "NO"
-            table.add_row(
-                f"{row['start_s']:.0f} s", str(row["frames"]), str(row["utterances"]), row["digest"][:16], verdict
-            )
-        out.print(table)
-        out.print(f"sent      {sent}\nreceived  {received}", soft_wrap=True)
-    if not all_same:
+        demo_report.show(session, view, told, out)
+        for name, path in files.items():
+            out.print(f"{name:<18} {path}", soft_wrap=True)
+        out.print(f"More: ./tactful flags {session.bag} --topic /audio --explain", soft_wrap=True)
+    if not (view.flags and view.decisions):
+        err.print("No flag or no decision came: ./tactful doctor says what does not work here.")
         raise typer.Exit(1)
+
+
+def _said(session: DemoSession, rate: float, domain: int | None) -> Iterator[Said]:
+    lateness = {"lateness_s": LATENESS_S if rate else 0.0}
+    ears = {"audio_type": AUDIO_TYPE, "partial_every_s": 2.0 if rate else 0.0}
+    hosts: Hosts = ({"camera": {}}, {"ears": ears}, {"windows": lateness, "monitor": lateness, "selector": {}})
+    return played(session.bag, hosts, rate=rate, domain_id=domain)

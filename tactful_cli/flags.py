@@ -18,8 +18,8 @@ from norm_monitor.monitor import Monitor
 from norm_monitor.senses.hearing import HearingConfig, Listener
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
-from norm_monitor.senses.window_feed import WindowConfig
-from sim_replays.watching import BagSenses
+from norm_monitor.senses.window_feed import FRAMES, WindowConfig
+from sim_replays.watching import MONITORED, BagSenses
 from tactful_cli.console import err, out, print_json
 from tactful_cli.hear import only_audio_topic
 from tactful_cli.verb import single
@@ -45,14 +45,16 @@ def flags(  # noqa: PLR0917
         topic = topic or ("" if given else only_audio_topic(reader, Listener(hearing)))
         senses = BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic)
         clock = ReplayClock()
-        config = WindowConfig(sources=senses.sources or ("utterances",), lateness_s=0)
+        sources = tuple(source for source in senses.sources if source != FRAMES)
+        config = WindowConfig(sources=sources or ("utterances",), lateness_s=0)
         fusion = FusionConfig(confidence_floor=floor)
         monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion)
         found: dict[str, SocialFlag] = {}
         with err.status("listening") as progress:
             for now_ns, record in senses.records():
                 clock.advance_to(max(now_ns, clock.now_ns()))
-                found.update((flag.event_id, flag) for flag in monitor.take(record))
+                if isinstance(record, MONITORED):
+                    found.update((flag.event_id, flag) for flag in monitor.take(record))
                 progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
             found.update((flag.event_id, flag) for flag in monitor.flush())
     listed = sorted(found.values(), key=lambda flag: flag.onset_ns)

@@ -8,6 +8,7 @@ from norm_core.record import record
 from norm_core.time import join_stamp
 from norm_monitor.senses.pcm import PcmFormat, Samples, SoundError, check_shape, compressed_kind, from_bytes, scaled
 
+_STAMP_LABEL = "stamp_ns="
 # PortAudio's numbers for sample formats, and the field that holds samples in each.
 _PORTAUDIO = {1: "float32_data", 2: "int32_data", 8: "int16_data", 16: "int8_data", 32: "uint8_data"}
 _PORTAUDIO_DTYPES = {
@@ -32,22 +33,27 @@ def decode(message: Any, stated: PcmFormat) -> SoundChunk:
     """The samples of a message; stated is used for what its fields leave open. Raises SoundError."""
     if _has(message, "data", "sample_rate", "number_of_channels", "format"):  # foxglove RawAudio
         samples = _from_raw(message.data, message.format)
-        return _chunk(samples, int(message.number_of_channels), int(message.sample_rate), message.timestamp)
+        return _chunk(samples, int(message.number_of_channels), int(message.sample_rate), _ns(message.timestamp))
     if _has(message, "frequency", "channel_map", "data"):  # naoqi AudioBuffer
         samples = scaled(np.asarray(message.data, np.int16))
-        return _chunk(samples, len(message.channel_map), int(message.frequency), message.header.stamp)
-    stamp = message.header.stamp if _has(message, "header") else None
+        return _chunk(samples, len(message.channel_map), int(message.frequency), _ns(message.header.stamp))
+    stamp_ns = _ns(message.header.stamp) if _has(message, "header") else _labelled_ns(message)
     body = getattr(message, "audio", message)
     if _has(body, "audio_data", "info"):  # PortAudio's numbers
-        return _chunk(_from_portaudio(body), int(body.info.channels), int(body.info.rate), stamp)
+        return _chunk(_from_portaudio(body), int(body.info.channels), int(body.info.rate), stamp_ns)
     if _has(body, "int16_data"):
         raise SoundError(
             "audio_without_info",
             "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
         )
     if _has(body, "data") and _holds_bytes(body):  # bytes alone, with or without a stamp
-        return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp)
+        return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp_ns)
     raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
+
+
+def stamp_label(stamp_ns: int) -> str:
+    """What a UInt8MultiArray, which has no header, says in its layout of when its first sample was taken."""
+    return f"{_STAMP_LABEL}{stamp_ns}"
 
 
 def stated_by(info: Any, otherwise: PcmFormat) -> PcmFormat:
@@ -68,6 +74,17 @@ def stated_by(info: Any, otherwise: PcmFormat) -> PcmFormat:
 
 def _has(message: Any, *names: str) -> bool:
     return all(hasattr(message, name) for name in names)
+
+
+def _ns(stamp: Any) -> int:
+    return join_stamp(int(stamp.sec), int(stamp.nanosec))
+
+
+def _labelled_ns(message: Any) -> int | None:
+    dimensions: Any = message.layout.dim if _has(message, "layout") else ()
+    label = str(dimensions[0].label) if len(dimensions) else ""
+    digits = label.removeprefix(_STAMP_LABEL)
+    return int(digits) if digits != label and digits.isdecimal() else None
 
 
 def _holds_bytes(body: Any) -> bool:
@@ -101,11 +118,10 @@ def _from_portaudio(body: Any) -> Samples:
     return scaled(np.asarray(getattr(body.audio_data, field), _PORTAUDIO_DTYPES[field]))
 
 
-def _chunk(samples: Samples, channels: int, rate_hz: int, stamp: Any) -> SoundChunk:
+def _chunk(samples: Samples, channels: int, rate_hz: int, stamp_ns: int | None) -> SoundChunk:
     check_shape(rate_hz, channels)
     if not len(samples):
         raise SoundError("audio_empty", "a message without a single sample")
     whole = samples[: len(samples) // channels * channels].reshape(-1, channels)
-    stamp_ns = None if stamp is None else join_stamp(int(stamp.sec), int(stamp.nanosec))
     # A publisher that never sets its stamp leaves it at zero.
     return SoundChunk(samples=whole, rate_hz=rate_hz, stamp_ns=stamp_ns or None)

@@ -37,6 +37,15 @@ def frame_at(timeline: Timeline, at_s: float) -> bytes:
     seen = [(place, one) for place, one in enumerate(timeline.people) if one.is_seen(at_s)]
     for place, person in sorted(seen, key=lambda entry: -_distance(entry[1], at_s)):
         _show(image, person, at_s, _centre(place, len(timeline.people)), mirrored=place % 2 == 1)
+    return _encoded(image)
+
+
+def empty_room() -> bytes:
+    """The JPEG that the camera gives while nobody is there."""
+    return _encoded(_room())
+
+
+def _encoded(image: Pixels) -> bytes:
     encoded, jpeg = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
     if not encoded:
         raise PictureError("the image library could not encode a JPEG")

@@ -51,3 +51,14 @@ def test_closing_wakes_who_waits_and_keeps_what_is_in() -> None:
 def test_no_room_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         BoundedQueue("q", 0)
+
+
+def test_it_is_idle_once_its_taker_asks_for_more() -> None:
+    queue: BoundedQueue[int] = BoundedQueue("q", 2)
+    assert queue.is_idle()
+    queue.put(1)
+    assert not queue.is_idle()
+    assert queue.get(0) == 1
+    assert not queue.is_idle()
+    assert queue.get(0) is None
+    assert queue.is_idle()

@@ -106,18 +106,6 @@ def test_doctor_says_what_is_broken_and_how_to_mend_it() -> None:
     assert "ROS_LOG_DIR" in rows["log folder"]["mend"]
 
 
-@pytest.mark.ros
-def test_the_demo_arrives_as_it_was_sent(domain_id: int, tmp_path: Path) -> None:
-    shown = tactful("demo", "--json", "--rate", "20", "--domain", str(domain_id), "--folder", str(tmp_path))
-    assert shown.returncode == 0, shown.stderr
-    report = json.loads(shown.stdout)
-    assert report["all_same"]
-    assert [(w["start_s"], w["frames"], w["same"]) for w in report["windows"]] == [
-        (start_s, 15, True) for start_s in (0, 5, 10, 15)
-    ]
-    assert Path(report["received"]).is_dir()
-
-
 def test_norms_are_indexed_and_found_again(tmp_path: Path) -> None:
     scenes = tmp_path / "scenes.jsonl"
     rows = [

@@ -4,6 +4,7 @@ import copy
 import math
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -18,16 +19,18 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_msgs.msg import String
 
 from norm_core import __version__
 from norm_core.config import Config, ConfigError
+from norm_core.jsonl import to_json
 from norm_core.ledger import Ledger
 from norm_core.queue import BoundedQueue, Policy
 from norm_core.status import Health, MonitorStatus, NodeState
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
 from norm_nodes.convert import record_class, to_ros
-from norm_nodes.endpoint import Direction, Endpoint
+from norm_nodes.endpoint import EVENTS, Direction, Endpoint
 from norm_nodes.heartbeat import (
     DIAGNOSTICS_QOS,
     DIAGNOSTICS_TOPIC,
@@ -36,6 +39,7 @@ from norm_nodes.heartbeat import (
     STATUS_TOPIC,
     diagnosis,
 )
+from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, CountedPublisher, Settled, counted
 
 C = TypeVar("C", bound=Config)
 
@@ -61,6 +65,8 @@ class NormNode(LifecycleNode, Generic[C]):
         self.superseded_by: str | None = None
         self._namesake_heard_s = -math.inf
         self.ledger = Ledger(self._log)
+        self._taken_by_topic: Counter[str] = Counter()
+        self._given_by_topic: Counter[str] = Counter()
         self._held: list[Callable[[], object]] = []
         self._state = NodeState.UNCONFIGURED
         parameters.declare(self, self.config_model)
@@ -72,9 +78,12 @@ class NormNode(LifecycleNode, Generic[C]):
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
         )
         self.listen(MonitorStatus, STATUS_TOPIC, self._watch_namesake, STATUS_QOS, "to notice a second host")
+        self._told_settled = self.offer(String, TOLD_TOPIC, EVENTS, "JSON: what was taken and given, for replays")
+        self.listen(String, ASK_TOPIC, self._tell_settled, EVENTS, "asks each node for that")
         # On the steady clock, so that the heartbeat goes on where simulated time stands still.
         self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._held.clear()  # what was made so far lives as long as the node
+        self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
     def open(self) -> None: ...
 
@@ -91,7 +100,8 @@ class NormNode(LifecycleNode, Generic[C]):
     def offer(self, type_: Any, topic: str, qos: QoSProfile, description: str) -> Publisher:
         """A publisher of a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
-        publisher = super().create_publisher(message_type, topic, qos)
+        publisher = super().create_publisher(message_type, topic, qos, publisher_class=CountedPublisher)
+        publisher.counts(self._given_by_topic)
         self._held.append(lambda: self.destroy_publisher(publisher))
         self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
@@ -109,6 +119,7 @@ class NormNode(LifecycleNode, Generic[C]):
         Parameters qos_overrides.TOPIC.subscription.{reliability,history,depth} replace those of qos.
         """
         message_type = _as_message(type_)
+        callback = counted(self._taken_by_topic, self.resolve_topic_name(topic), callback)
         subscription = super().create_subscription(
             message_type,
             topic,
@@ -265,6 +276,27 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def _take_parameters(self, _: list[Parameter]) -> None:
         self.config = parameters.read(self, self.config_model)
+
+    def _tell_settled(self, message: Any) -> None:
+        if self.executor is None:
+            return
+        # Idle first: what a worker thread left to the executor before stands there before the reply.
+        idle = self.ledger.is_idle()
+        self.executor.create_task(self._tell_traffic, message.data, idle)
+
+    def _tell_traffic(self, token: str, idle: bool) -> None:
+        settled = Settled(
+            token=token,
+            node=self.get_fully_qualified_name(),
+            idle=idle,
+            dropped=sum(queue.dropped for queue in self.ledger.queues),
+            taken=self._without_bookkeeping(self._taken_by_topic),
+            given=self._without_bookkeeping(self._given_by_topic),
+        )
+        self._told_settled.publish(String(data=to_json(settled)))
+
+    def _without_bookkeeping(self, tally: Counter[str]) -> dict[str, int]:
+        return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}
 
     def _watch_namesake(self, message: Any) -> None:
         if message.node != self.get_fully_qualified_name() or message.instance_id == self.instance_id:

@@ -1,0 +1,277 @@
+"""Plays a bag to nodes over DDS, in lockstep or at a pace, and prints what they say, a line of JSON each.
+
+In lockstep nothing is sent before everything sent earlier was dealt with, so that a machine's load changes nothing.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from rclpy.experimental import EventsExecutor
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import String
+
+from norm_core.bags.reader import BagMessage, BagReader
+from norm_core.decision import Decision
+from norm_core.episode import Answer, Episode, Query
+from norm_core.error import TactfulError
+from norm_core.flag import SocialFlag
+from norm_core.jsonl import from_json, to_plain
+from norm_core.messages import message_type
+from norm_core.speech import RobotSpeech, Utterance
+from norm_core.status import MonitorStatus
+from norm_core.time import NS_PER_S
+from norm_core.window import ClosedWindow
+from norm_nodes.bag_player import PLAYED
+from norm_nodes.convert import from_ros, message_class, record_class
+from norm_nodes.endpoint import EVENTS
+from norm_nodes.heartbeat import STATUS_QOS
+from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, Settled
+
+TOLD = {
+    "/tactful/utterances": Utterance,
+    "/tactful/windows": ClosedWindow,
+    "/tactful/flags": SocialFlag,
+    "/tactful/answers": Answer,
+    "/tactful/decisions": Decision,
+}
+# Of these the order among other topics matters: whatever came before them is dealt with first, and so are they.
+EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
+MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S, LOST_AFTER_S = 20.0, 5.0, 600.0, 2.0
+BATCH_NS, BATCH_OF_ONE_TOPIC = NS_PER_S, 25  # readers keep 30
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
+
+
+class PlayError(TactfulError, RuntimeError):
+    """The nodes were not found, no longer answer, or lost what was sent to them."""
+
+    exit_code = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ends with its parent."""
+    parser = argparse.ArgumentParser(prog="play", description=__doc__)
+    parser.add_argument("bag", type=Path)
+    parser.add_argument("nodes", nargs="+", help="names of the nodes it is played to")
+    parser.add_argument("--rate", type=float, default=0.0, help="0: in lockstep; else times its pace")
+    parser.add_argument("--quiet", action="store_true", help="print the last line alone")
+    options = parser.parse_args(arguments)
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        with BagReader(options.bag) as bag:
+            Play(bag, options.nodes, options.rate, options.quiet).run()
+    except TactfulError as error:
+        print(f"tactful: {error}", file=sys.stderr)
+        return error.exit_code
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+class Play:
+    """Publishes the topics of a bag that somebody listens to, and keeps count of what was sent and dealt with."""
+
+    def __init__(self, bag: BagReader, nodes: Sequence[str], rate: float, quiet: bool) -> None:
+        self._bag, self._rate, self._quiet = bag, rate, quiet
+        self._expected = {f"/tactful/{name}" for name in nodes}
+        self._parent = os.getppid()
+        self._node = Node("play", namespace="tactful", enable_rosout=False, start_parameter_services=False)
+        self._executor = EventsExecutor()
+        self._executor.add_node(self._node)
+        self._publishers: dict[str, Publisher] = {
+            summary.topic: self._node.create_publisher(message_class(summary.type_name), summary.topic, PLAYED)
+            for summary in bag.topics
+        }
+        self._ask = self._node.create_publisher(String, f"/tactful/{ASK_TOPIC}", EVENTS)
+        self._node.create_subscription(String, f"/tactful/{TOLD_TOPIC}", self._on_settled, EVENTS)
+        self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
+        self._heard: Counter[str] = Counter()
+        if not quiet:
+            for topic, cls in TOLD.items():
+                self._node.create_subscription(record_class(cls), topic, self._telling(topic, cls), EVENTS)
+        self._replies: dict[str, Settled] = {}
+        self._before: dict[str, Settled] = {}
+        self._statuses: dict[str, MonitorStatus] = {}
+        self._sent: Counter[str] = Counter()
+        self._asked = 0
+        self._began_s = self._at_ns = self._first_ns = 0.0
+
+    def run(self) -> None:
+        """Plays all of it, and prints last how it went."""
+        self._until(self._is_found, MATCHED_WITHIN_S, f"the nodes {', '.join(sorted(self._expected))}")
+        self._settle(lossless=False)
+        wanted = Counter(topic for one in self._replies.values() for topic in one.taken)
+        played = set(self._publishers) & set(wanted)
+
+        def is_matched() -> bool:
+            return all(self._publishers[topic].get_subscription_count() >= wanted[topic] for topic in played)
+
+        self._until(is_matched, MATCHED_WITHIN_S, "the nodes' subscriptions")
+        self._before = dict(self._replies)
+        first_ns, _ = self._bag.bounds_ns or (0, 0)
+        self._first_ns, self._at_ns, self._began_s = first_ns, first_ns, time.monotonic()
+        self._say("begin", {"unheard": sorted(set(self._publishers) - played)})
+        if self._rate:
+            self._in_time(played)
+        else:
+            self._in_lockstep(played)
+        lost = self._settle(lossless=not self._rate)
+        took_s = time.monotonic() - self._began_s
+        if not self._quiet:
+            self._statuses.clear()  # what was told before the last message was dealt with
+            self._until(lambda: len(self._statuses) == len(self._expected), REPLY_WITHIN_S, "the last heartbeats")
+        self._say(
+            "end",
+            {
+                "took_s": took_s,
+                "sent": dict(self._sent),
+                "lost": lost,
+                "dropped": {one.node: one.dropped for one in self._replies.values()},
+                "status": [to_plain(status) for status in self._statuses.values()],
+            },
+        )
+
+    def _in_time(self, topics: set[str]) -> None:
+        for message in self._bag.messages(topics):
+            due_s = self._began_s + (message.stamp_ns - self._first_ns) / NS_PER_S / self._rate
+            self._executor.spin_once(timeout_sec=0)
+            while (left_s := due_s - time.monotonic()) > 0:
+                self._executor.spin_once(timeout_sec=left_s)
+                self._check_parent()
+            self._send(message)
+
+    def _in_lockstep(self, topics: set[str]) -> None:
+        batch: Counter[str] = Counter()
+        from_ns = self._first_ns
+        for message in self._bag.messages(topics):
+            is_edge = message.type_name in EDGES
+            full = batch[message.topic] >= BATCH_OF_ONE_TOPIC or message.stamp_ns >= from_ns + BATCH_NS
+            if batch and (full or is_edge):
+                self._settle()
+                batch.clear()
+                from_ns = message.stamp_ns
+            self._send(message)
+            batch[message.topic] += 1
+            if is_edge:
+                self._settle()
+                batch.clear()
+
+    def _send(self, message: BagMessage) -> None:
+        self._at_ns = message.stamp_ns
+        self._publishers[message.topic].publish(message.data)
+        self._sent[message.topic] += 1
+        if message.type_name in EDGES and not self._quiet:
+            self._say(message.topic, to_plain(self._bag.decode(message)))
+
+    def _settle(self, lossless: bool = True) -> dict[str, int]:
+        """Waits until every node has dealt with all that was sent; what was lost on the way, which lockstep forbids."""
+        pause_s, quiet_since_s, before = FIRST_PAUSE_S, time.monotonic(), None
+        deadline_s = time.monotonic() + BUSY_WITHIN_S
+        while True:
+            self._exchange()
+            missing = self._missing()
+            now_s = time.monotonic()
+            idle = all(one.idle for one in self._replies.values())
+            if idle and not missing:
+                return {}
+            if not idle or missing != before:
+                quiet_since_s, before = now_s, missing
+            elif now_s - quiet_since_s > LOST_AFTER_S:
+                if lossless:
+                    lost = ", ".join(f"{count} on {where}" for where, count in missing.items())
+                    raise PlayError(f"messages were lost: {lost}; lockstep needs reliable subscriptions")
+                return missing
+            if now_s > deadline_s:
+                busy = ", ".join(sorted(one.node for one in self._replies.values() if not one.idle))
+                raise PlayError(f"still busy after {BUSY_WITHIN_S:.0f} s: {busy or 'nodes that have taken all'}")
+            self._spin_until(now_s + pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _exchange(self) -> None:
+        """Asks every node, and waits for the replies."""
+        self._asked += 1
+        token = f"{os.getpid()}-{self._asked}"
+        self._ask.publish(String(data=token))
+
+        def told() -> bool:
+            return all(name in self._replies and self._replies[name].token == token for name in self._expected)
+
+        self._until(told, REPLY_WITHIN_S * 4, "the nodes to say whether they are done")
+
+    def _missing(self) -> dict[str, int]:
+        """How many messages, by subscriber and topic, were given and not taken."""
+        given = Counter(self._sent)
+        for _, topic, count in self._since_before("given"):
+            given[topic] += count
+        taken = {(node, topic): count for node, topic, count in self._since_before("taken")}
+        if self._before and not self._quiet:
+            taken |= {(self._node.get_name(), topic): self._heard[topic] for topic in TOLD}
+        return {f"{topic} to {node}": given[topic] - n for (node, topic), n in taken.items() if given[topic] != n}
+
+    def _since_before(self, which: str) -> list[tuple[str, str, int]]:
+        return [
+            (node, topic, count - (getattr(self._before[node], which).get(topic, 0) if node in self._before else count))
+            for node, reply in self._replies.items()
+            for topic, count in getattr(reply, which).items()
+        ]
+
+    def _is_found(self) -> bool:
+        listening = self._ask.get_subscription_count() >= len(self._expected)
+        return listening and self._node.count_publishers(f"/tactful/{TOLD_TOPIC}") >= len(self._expected)
+
+    def _on_settled(self, message: Any) -> None:
+        settled = from_json(Settled, message.data)
+        if settled.node in self._expected:
+            self._replies[settled.node] = settled
+
+    def _on_status(self, message: Any) -> None:
+        status = from_ros(MonitorStatus, message)
+        if status.node in self._expected:
+            self._statuses[status.node] = status
+            if not self._quiet:
+                self._say("/tactful/status", to_plain(status))
+
+    def _telling(self, topic: str, cls: type) -> Callable[[Any], None]:
+        def tell(message: Any) -> None:
+            self._heard[topic] += 1
+            self._say(topic, to_plain(from_ros(cls, message)))
+
+        return tell
+
+    def _say(self, topic: str, what: dict[str, Any]) -> None:
+        """One line; at_ns is how far the bag has been played, so that it tells how long something took."""
+        at_ns = int(self._at_ns)
+        if self._rate and self._began_s:
+            at_ns = int(self._first_ns + (time.monotonic() - self._began_s) * self._rate * NS_PER_S)
+        wall_s = time.monotonic() - self._began_s
+        print(json.dumps({"topic": topic, "at_ns": at_ns, "wall_s": wall_s, "what": what}), flush=True)
+
+    def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
+        deadline_s = time.monotonic() + within_s
+        while not condition():
+            if time.monotonic() > deadline_s:
+                raise PlayError(f"waited {within_s:.0f} s in vain for {what}")
+            self._check_parent()
+            self._executor.spin_once(timeout_sec=0.2)
+
+    def _spin_until(self, due_s: float) -> None:
+        while (left_s := due_s - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left_s)
+        self._check_parent()
+
+    def _check_parent(self) -> None:
+        if os.getppid() != self._parent:
+            raise PlayError("whoever started this has gone")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

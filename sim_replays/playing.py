@@ -1,0 +1,89 @@
+"""A bag played to the robot's nodes, each in a process of its own, and what they say as it comes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from norm_core.error import TactfulError
+from norm_core.record import record
+from sim_replays.domain import claimed_domain
+from sim_replays.processes import NodeProcess
+
+END_TIMEOUT_S = 5.0
+BEGIN, END = "begin", "end"
+
+# Nodes of one process, and the parameters of each.
+Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
+
+
+class PlayingError(TactfulError, RuntimeError):
+    """The nodes, or what plays to them, did not do their part."""
+
+    exit_code = 1
+
+
+@record
+class Said:
+    """What was published on a topic when the bag had been played up to at_ns, and wall_s seconds since its begin.
+
+    The last one, on END, tells how it went.
+    """
+
+    topic: str
+    at_ns: int
+    wall_s: float
+    what: dict[str, Any]
+
+
+def played(
+    bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False, domain_id: int | None = None
+) -> Iterator[Said]:
+    """Plays bag to the nodes, in lockstep where rate is 0; the nodes end with the last of it."""
+    with ExitStack() as stack:
+        if domain_id is None:
+            domain_id = stack.enter_context(claimed_domain())
+        started = [NodeProcess(list(host), host, domain_id) for host in hosts]
+        for process in started:
+            process.begin()
+            stack.push(process)
+        for process in started:
+            process.await_start()
+        names = [name for host in hosts for name in host]
+        command = [sys.executable, "-m", "norm_nodes.play", str(bag), *names, "--rate", str(rate)]
+        for line in lines_of([*command, *(["--quiet"] if quiet else [])], domain_id, started):
+            yield Said(**line)
+
+
+def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:
+    """What a driver of nodes prints, line by line; PlayingError with the last words of all where it fails."""
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
+    # Its log goes to a file, as a pipe that nobody reads would fill and stop it.
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        ) as driver,
+    ):
+        assert driver.stdout
+        try:
+            for line in driver.stdout:
+                yield json.loads(line)
+            if driver.wait(END_TIMEOUT_S):
+                log.seek(0)
+                said = log.read().strip().splitlines()[-5:]
+                ended = [f"a node said: {node.said()}" for node in nodes]
+                raise PlayingError("\n".join([*said, *ended]))
+        finally:
+            if driver.poll() is None:
+                driver.send_signal(signal.SIGTERM)
+                try:
+                    driver.wait(END_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    driver.kill()

@@ -1,0 +1,119 @@
+"""What the demo shows of what nodes say, without nodes: on a narrow terminal, and where there is none."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from norm_core.bags.reader import BagReader
+from norm_core.decision import CandidateJudgement, Decision, Veto
+from norm_core.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.jsonl import to_plain
+from norm_core.outcome import Outcome
+from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.time import NS_PER_S, s_to_ns
+from sim_replays.demo_session import DemoSession, write_demo_session
+from sim_replays.playing import Said
+from tactful_cli import demo_report
+from tactful_cli.demo_view import DemoView
+
+END = {"took_s": 1.0, "lost": {}}
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> DemoSession:
+    return write_demo_session(tmp_path_factory.mktemp("demo") / "session")
+
+
+def said(session: DemoSession) -> list[Said]:
+    """A robot's turn, a user's, a choice and an error that a person marked too."""
+    start_ns = session.truth.start_ns
+    error = next(event for event in session.truth.events if event.polarity is Polarity.ERROR)
+    query = session.scenes[0].choice.query
+
+    def at(seconds: float) -> int:
+        return start_ns + s_to_ns(seconds)
+
+    edge = RobotSpeech(stamp_ns=at(1), speech_id="r", state=SpeechEdge.START, text="Hey! [bold]Want[/] to know?")
+    utterance = Utterance(
+        stamp_ns=at(4), utterance_id="u", speaker=Speaker.USER, text="Sure.", start_ns=at(4), end_ns=at(5)
+    )
+    decision = Decision(
+        stamp_ns=query.stamp_ns,
+        decision_id="d",
+        query_id=query.query_id,
+        outcome=Outcome.ANSWERED,
+        chosen_index=1,
+        chosen=query.options[1],
+        decided_ns=query.stamp_ns,
+        candidates=(
+            CandidateJudgement(index=0, action=query.options[0], veto=Veto.SINGLETON, veto_reason="another does"),
+            CandidateJudgement(index=1, action=query.options[1], probability=0.9),
+        ),
+    )
+    flag = SocialFlag(
+        stamp_ns=0,
+        event_id="e",
+        state=FlagState.CLOSED,
+        polarity=Polarity.ERROR,
+        attributes=(Attribute.USER_INTENTION,),
+        severity=Severity.MAJOR,
+        probability=0.8,
+        onset_ns=error.onset_ns,
+        offset_ns=error.onset_ns + NS_PER_S,
+        decision_ns=0,
+        tier=Tier.CUE,
+        evidence=(Evidence(measure="words", value=1, start_ns=0, end_ns=1),),
+        rationale="It went on although the boy had said that he must go to his class.",
+        correction="Let him go.",
+    )
+    lines: list[tuple[str, int, float, Any]] = [
+        ("/tactful/robot_speech", at(1), 1.0, edge),
+        ("/tactful/utterances", at(6), 6.0, utterance),
+        ("/tactful/queries", query.stamp_ns, 24.0, query),
+        ("/tactful/decisions", query.stamp_ns, 24.03, decision),
+        ("/tactful/flags", error.onset_ns + 3 * NS_PER_S, 28.0, flag),
+    ]
+    return [Said(topic=topic, at_ns=at_ns, wall_s=wall_s, what=to_plain(r)) for topic, at_ns, wall_s, r in lines]
+
+
+def shown(session: DemoSession, width: int, terminal: bool) -> tuple[str, DemoView]:
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=terminal, highlight=False)
+    with DemoView(session, console) as view:
+        for one in said(session):
+            view.take(one)
+    demo_report.show(session, view, demo_report.summary(session, view, END, 2.0), console)
+    return text.getvalue(), view
+
+
+def test_plain_lines_of_80_columns_say_what_happened_and_why(session: DemoSession) -> None:
+    text, _ = shown(session, 80, terminal=False)
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    flat = " ".join(text.split())
+    assert "0:01 robot Hey! [bold]Want[/] to know?" in flat
+    assert "0:04 user Sure." in flat
+    assert "✗ Throw fish to the penguins. another does" in flat
+    assert "→ Wish the boy a good day with his class. 90 % decided in 30 ms" in flat
+    assert "major error user intention It went on although" in flat
+    assert "Instead: Let him go. known 2.0 s after it was over" in flat
+    assert f"1 of {len(session.truth.events)} marked events were flagged" in flat
+    assert "1 of 2 choices" in flat
+
+
+def test_a_terminal_has_the_lanes_below(session: DemoSession) -> None:
+    text, _ = shown(session, 80, terminal=True)
+    assert "█" in text and "0 dropped" in text
+
+
+def test_what_was_said_is_kept_as_a_bag(session: DemoSession, tmp_path: Path) -> None:
+    _, view = shown(session, 80, terminal=False)
+    records = [(one.at_ns, one.topic, view.take(one)) for one in said(session)]
+    files = demo_report.write(tmp_path, session, view, records)
+    assert all(path.exists() for path in files.values())
+    with BagReader(files["said by the nodes"]) as bag:
+        assert {topic.topic for topic in bag.topics} == {topic for _, topic, _ in records}
+    assert files["flags"].read_text(encoding="utf-8").count("\n") == 1
