@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -73,6 +74,8 @@ def from_log(path: Path) -> Recording:
     info = next((r for r in records if isinstance(r, SessionInfo)), None)
     if info is None:
         raise LogError(f"{path}: does not say whose session it is: its first entry is missing")
+    if named := _of(records, BagRef):
+        info = replace(info, bag=named[-1])
     notes = []
     if contents.torn_bytes:
         notes.append("the last entry was cut short by a crash and is not shown")
