@@ -46,6 +46,7 @@ WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.WEBVTT: (".vtt", webvtt.write_webvtt),
     Form.PARQUET: (".parquet", table.write_parquet),
 }
+TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
 
 
 @app.command()
@@ -67,7 +68,9 @@ def export(  # noqa: PLR0917
     ending, write = WRITERS[form]
     path = output or source.resolve().parent / f"{recording.info.session}{ending}"
     write(path, sheet)
-    notes = [*recording.notes, *remarks(sheet)]
+    notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
+    if form is Form.BORIS:
+        notes.append(f"{boris.behaviours_path(path)}: the codes; import them as behaviors before the events")
     if as_json:
         print_json(
             {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
