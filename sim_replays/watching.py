@@ -14,13 +14,13 @@ from norm_core.time import NS_PER_MS, ReplayClock
 from norm_monitor.senses.camera import Camera
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.pcm import SoundError
 from norm_monitor.senses.picture import picture_of
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.recognised import Recogniser
 from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, Record
 
-IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 SILENCE_EVERY_NS = 100 * NS_PER_MS
 MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames are the windows' and the selector's
 
@@ -38,7 +38,7 @@ class BagSenses:
         self._audio_topic = audio_topic if recogniser else ""
         self._listener = Listener(hearing)
         self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
-        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGES), "")
+        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
         self._camera = Camera(camera_topic, ReplayClock(), self.ledger)
         self._finder = FaceFinder() if self._camera_topic else None

@@ -15,13 +15,12 @@ from norm_core.time import WallClock
 from norm_monitor.study.agreement import TOLERANCES_S, agree, sessions_of
 from norm_monitor.study.forms import boris, eaf, table, textgrid, webvtt
 from norm_monitor.study.forms.sheet import FormError, Sheet, remarks, sheet_of
-from norm_monitor.study.keys import KeyFile
 from norm_monitor.study.labels import by_coder
 from norm_monitor.study.log import StudyLog
 from norm_monitor.study.picture import confusion_svg
 from norm_monitor.study.recording import Recording, open_all, open_recording
-from norm_monitor.study.redact import Redactor
 from norm_monitor.study.schema import MONITOR, Label, Review
+from norm_monitor.study.session import redactor_of
 from tactful_cli.console import err, out, print_json
 from tactful_cli.study_logs import AsJson, LogPath, SourcePath
 
@@ -47,6 +46,7 @@ WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.WEBVTT: (".vtt", webvtt.write_webvtt),
     Form.PARQUET: (".parquet", table.write_parquet),
 }
+TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
 
 
 @app.command()
@@ -68,7 +68,9 @@ def export(  # noqa: PLR0917
     ending, write = WRITERS[form]
     path = output or source.resolve().parent / f"{recording.info.session}{ending}"
     write(path, sheet)
-    notes = [*recording.notes, *remarks(sheet)]
+    notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
+    if form is Form.BORIS:
+        notes.append(f"{boris.behaviours_path(path)}: the codes; import them as behaviors before the events")
     if as_json:
         print_json(
             {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
@@ -92,7 +94,7 @@ def import_(
     """Append a coder's labels, or a reviewer's verdicts, to a log."""
     recording = open_recording(log)
     found = _read(file, recording, coder)
-    redactor = Redactor(names=KeyFile(keys).names() if keys else None)
+    redactor = redactor_of(None, keys)
     with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
         for entry in found:
             writer.append(entry, entry.start_ns if isinstance(entry, Label) else recording.end_ns)

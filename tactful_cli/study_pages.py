@@ -10,11 +10,10 @@ from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.study.clips import FindFaces, clip, may_show, thumbnails
-from norm_monitor.study.keys import KeyFile
 from norm_monitor.study.recording import Recording, open_recording
-from norm_monitor.study.redact import Redactor
 from norm_monitor.study.report import page
 from norm_monitor.study.server import LOOPBACK, ReviewServer, new_token
+from norm_monitor.study.session import redactor_of
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.study_logs import AsJson, LogPath, SourcePath
 
@@ -92,7 +91,7 @@ def review(  # noqa: PLR0917
             port=port,
             clip=cut if bag and not reason else None,
             no_clip=reason,
-            redactor=Redactor(names=KeyFile(keys).names() if keys else None),
+            redactor=redactor_of(None, keys),
         )
     except OSError as error:
         raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}") from error

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from norm_core.bags.reader import BagReader
 from norm_core.error import TactfulError
 from norm_core.frame import Frame
+from norm_core.messages import message_type
 from norm_core.presence import Face
 from norm_core.time import NS_PER_S
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.picture import PictureError, decode, picture_of
 from norm_monitor.study.recording import Recording
 from norm_monitor.study.voices import RATE_HZ, muted_sound
@@ -24,7 +26,7 @@ from norm_monitor.study.voices import RATE_HZ, muted_sound
 Pixels = NDArray[np.uint8]
 FindFaces = Callable[[Frame], tuple[Face, ...]]
 
-IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage", "norm_interfaces/msg/Frame")
+_KEPT = message_type(Frame)
 BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
 WIDTH_PX = 320
 # A face box is enlarged by this share of itself on each side: detectors cut off hair and chin.
@@ -131,7 +133,7 @@ def _frames_of(
     topic = _camera(bag)
     if topic is None:
         if required:
-            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join(IMAGES)}")
+            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join((*IMAGE_TYPES, _KEPT))}")
         return [], lambda stamps, find: {}
     with BagReader(bag) as reader:
         stamps = [message.stamp_ns for message in reader.messages([topic])]
@@ -144,7 +146,7 @@ def _frames_of(
 
 def _camera(bag: Path) -> str | None:
     with BagReader(bag) as reader:
-        for wanted in (IMAGES[2], IMAGES[1], IMAGES[0]):
+        for wanted in (_KEPT, *reversed(IMAGE_TYPES)):
             for topic in reader.topics:
                 if topic.type_name == wanted and topic.message_count:
                     return topic.topic

@@ -1,6 +1,8 @@
 """The monitor over real DDS: an encounter as the senses publish it goes in, flags and answers about them come out."""
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,15 @@ import pytest
 from conftest import Observer
 from encounter_talk import near, robot, user, with_silence
 
-from norm_core.flag import Polarity, SocialFlag
+from norm_core.flag import Polarity, SocialFlag, Verdict
 from norm_core.messages import from_message
 from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import Health
 from norm_monitor.senses.windows import Entry
+from norm_monitor.study.read import read
+from norm_monitor.study.recording import open_recording
+from norm_monitor.study.schema import Kind, Participant
 from sim_replays.processes import NodeProcess, NodeProcessError
 
 pytestmark = pytest.mark.ros
@@ -86,21 +91,33 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         assert not unknown.found and "no such event" in unknown.explanation
 
 
-def test_verdicts_are_kept_or_refused(domain_id: int, observer: Observer, flags: Any, tmp_path: Path) -> None:
+def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path
+) -> None:
     from norm_interfaces.srv import ReviewFlag
 
-    seen, file = flags(), tmp_path / "reviews.jsonl"
-    with monitor(domain_id, reviews_file=str(file)):
+    seen, log = flags(), tmp_path / "log"
+    study = {"study_log": str(log), "study_name": "library", "study_session": "S07", "study_participants": ["P-1=u1"]}
+    with pytest.raises(NodeProcessError, match="-9"), monitor(domain_id, **study) as process:
         play(observer, TALK)
-        observer.until(lambda: "response_delay" in flags_in(seen), "the flag")
+        observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
         event_id = flags_in(seen)["response_delay"].event_id
-        review = {"event_id": event_id, "reviewer": "r1", "verdict": 1}
-        assert observer.call(ReviewFlag, "/tactful/review", **review).recorded
+        verdict = {"event_id": event_id, "reviewer": "r1", "verdict": 1}
+        assert observer.call(ReviewFlag, "/tactful/review", **verdict).recorded
         for wrong, why in (({"verdict": 9}, "0 to 2"), ({"reviewer": ""}, "pseudonym"), ({"event_id": "x"}, "none")):
-            answer = observer.call(ReviewFlag, "/tactful/review", **{**review, **wrong})
+            answer = observer.call(ReviewFlag, "/tactful/review", **{**verdict, **wrong})
             assert not answer.recorded and why in answer.message
-    (line,) = file.read_text().splitlines()
-    assert (json.loads(line)["event_id"], json.loads(line)["verdict"]) == (event_id, "reject")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+    contents = read(log)
+    assert [fault for fault in contents.faults if not fault.harmless] == []
+    kept = [entry.record for entry in contents.entries if entry.kind is Kind.FLAG]
+    assert all(from_message(SocialFlag, message) in kept for message in seen)
+    recording = open_recording(log)
+    assert [(r.event_id, r.reviewer, r.verdict) for r in recording.reviews] == [(event_id, "r1", Verdict.REJECT)]
+    assert recording.info.participants == (Participant(pseudonym="P-1", person_ids=("u1",)),)
+    assert {u.text for u in recording.utterances} >= {"Where can I buy a ticket?", "Stop!"}
+    assert recording.robot_speech
 
 
 def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:

@@ -89,9 +89,9 @@ def tiers(sheet: Sheet) -> dict[str, list[Span]]:
     }
 
 
-def remarks(sheet: Sheet) -> tuple[str, ...]:
-    """What whoever opens the form should know of how it was made."""
-    spans = [span(label, sheet.origin_ns) for label in sheet.labels]
+def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
+    """What whoever opens the form should know of how it was made; tables hold the times as they are."""
+    spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
     found = []
     if widened := sum(each.widened for each in spans):
         found.append(f"{widened} labels shorter than 1 ms were widened to 1 ms; their notes say instant")

@@ -49,7 +49,7 @@ function fillSliders() {
   byId("sliders").replaceChildren(...all.map((each) => {
     const span = each.high - each.low || 1, unit = each.unit ? " " + each.unit : "";
     const output = make("output", {}, `${number(each.at)}${unit}`);
-    const slider = make("input", { type: "range", min: each.low - span * .05, max: each.high + span * .05, step: span / 200, value: each.at, "data-key": each.key });
+    const slider = make("input", { type: "range", min: each.low - span * .05, max: each.high + span * .05, step: span / 200, value: each.at, "data-key": each.key, "data-above": String(each.above) });
     slider.addEventListener("input", () => {
       const moved = Number(slider.value);
       state.thresholds.set(each.key, moved);

@@ -166,6 +166,13 @@ def test_the_xlsx_has_the_header_that_boris_asks_for(tmp_path: Path, session: Re
     for _, subject, code, *_ in rows[1:]:  # BORIS pairs starts with stops by subject and code
         open_codes ^= {(subject, code)}
     assert open_codes == set()
+    ethogram = openpyxl.load_workbook(tmp_path / "a-behaviors.xlsx").worksheets[0]  # the only one BORIS looks at
+    header, *behaviours = ethogram.iter_rows(values_only=True)
+    assert [str(cell).upper() for cell in header] == [
+        "BEHAVIOR CODE", "BEHAVIOR TYPE", "DESCRIPTION", "KEY", "BEHAVIORAL CATEGORY", "EXCLUDED BEHAVIORS"
+    ]  # fmt: skip
+    assert {row[0] for row in behaviours} == {row[2] for row in rows[1:]}
+    assert {row[1] for row in behaviours} == {"State event"}
 
 
 def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, String
 
 from norm_core.config import ConfigError, load
+from norm_core.decision import Decision
 from norm_core.engines.call import Limit
 from norm_core.engines.opening import open_engine
 from norm_core.engines.shared_engine import SharedEngine
 from norm_core.error import TactfulError
-from norm_core.flag import Attribute, FlagState, Polarity, Severity, SocialFlag, Verdict
+from norm_core.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
 from norm_core.jsonl import to_json
 from norm_core.messages import MessageError
 from norm_core.models.catalogue import Catalogue
@@ -35,11 +36,12 @@ from norm_monitor.fusion import FusionConfig
 from norm_monitor.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
-from norm_monitor.reviews import Review, Reviews
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
+from norm_monitor.study.session import StudyConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import NormNode
+from norm_nodes.study_desk import StudyDesk
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
@@ -62,7 +64,7 @@ class DeploymentContext(StrEnum):
         return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
 
 
-class MonitorNodeConfig(WindowConfig, FusionConfig):
+class MonitorNodeConfig(WindowConfig, FusionConfig, StudyConfig):
     sources: tuple[str, ...] = Field(
         default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
     )
@@ -75,7 +77,6 @@ class MonitorNodeConfig(WindowConfig, FusionConfig):
         default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
     )
     shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
-    reviews_file: str = Field(default="", description="JSONL file that verdicts are added to; empty to refuse them")
 
 
 class MonitorNode(NormNode[MonitorNodeConfig]):
@@ -95,13 +96,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         try:
             meaning = Meanings.shipped()
             self._engine = self._opened_engine()
+            self._desk = StudyDesk(config, table, self.clock, self.ledger, config.deployment_context)
         except TactfulError as error:
             raise ConfigError(f"monitor: {error}") from error
         judge_every_s = config.judge_every_s if self._engine else 0.0
         self._monitor = Monitor(config, table, meaning, self.clock, fusion=config, judge_every_s=judge_every_s)
         images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
         self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine else None
-        self._reviews = Reviews(Path(config.reviews_file)) if config.reviews_file else None
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
         self._counted: dict[str, int] = {}
@@ -117,8 +118,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
+        if self._desk.keeps:
+            self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
-        self.serve(ReviewFlag, "review", self._review, "a reviewer's verdict on an event, added to the file of reviews")
+        self.serve(ReviewFlag, "review", self._desk.review, "a reviewer's verdict on an event, into the study's log")
         self._threads = [Thread(target=self._look, name="monitor_look", daemon=True)]
         if self._judge:
             self._threads.append(Thread(target=self._ask_judge, name="monitor_judge", daemon=True))
@@ -143,6 +146,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             thread.join(timeout=self.config.judge_deadline_s)
         if self._engine:
             self._engine.close()
+        self._desk.close()
 
     def _opened_engine(self) -> SharedEngine | None:
         if not self.config.model:
@@ -173,7 +177,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 flag = self._monitor.take_judgement(record)
                 self._publish([flag] if flag else [])
             else:
-                self._publish(self._monitor.take(record))
+                self._desk.keep(record)
+                if not isinstance(record, Decision):
+                    self._publish(self._monitor.take(record))
             for window in self._monitor.windows_to_judge():
                 if self._judge:
                     self._to_judge.put(window)
@@ -198,6 +204,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.beat()
 
     def _publish(self, flags: list[SocialFlag]) -> None:
+        self._desk.keep_flags(flags)
         for flag in flags:
             self._kept[flag.event_id] = flag
             self._kept.move_to_end(flag.event_id)
@@ -243,38 +250,3 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             oldest = next(iter(self._kept), "none")
             response.explanation = f"no such event among the last {len(self._kept)}; the oldest kept is {oldest}"
         return response
-
-    def _review(self, request: Any, response: Any) -> Any:
-        response.recorded, response.message = False, ""
-        if self._reviews is None:
-            response.message = "verdicts are kept nowhere: set the parameter reviews_file"
-        elif (flag := self._kept.get(request.event_id)) is None:
-            response.message = f"{request.event_id} is none of the events kept here"
-        else:
-            try:
-                self._reviews.add(_review_of(request, flag, self.clock.now_ns()))
-                response.recorded = True
-            except (ValueError, OSError) as error:
-                response.message = str(error)
-        return response
-
-
-def _review_of(request: Any, flag: SocialFlag, now_ns: int) -> Review:
-    verdict = _member(Verdict, request.verdict)
-    relabels = verdict is Verdict.RELABEL
-    return Review(
-        stamp_ns=now_ns,
-        event_id=flag.event_id,
-        reviewer=request.reviewer,
-        verdict=verdict,
-        polarity=_member(Polarity, request.polarity) if relabels else flag.polarity,
-        attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else flag.attributes,
-        comment=request.comment,
-    )
-
-
-def _member(kind: type[StrEnum], code: int) -> Any:
-    members = list(kind)
-    if code >= len(members):
-        raise ValueError(f"{code} is no {kind.__name__}: the known values are 0 to {len(members) - 1}")
-    return members[code]
