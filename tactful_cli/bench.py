@@ -127,16 +127,17 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Score runs again from their raw answers, without any model, and show them as a table."""
-    bench_compare.show_runs(runs, _form(form), as_json, with_published=False)
+    bench_compare.show_runs(runs, _form(form), as_json)
 
 
 @app.command()
 def leaderboard(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
     form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "markdown",
+    table: Annotated[str, typer.Option(help="Which of the paper's tables; the main one where left out.")] = "",
 ) -> None:
     """Show runs above the rows that the suite's paper reports, with their source."""
-    bench_compare.show_runs(runs, _form(form), False, with_published=True)
+    bench_compare.show_runs(runs, _form(form), False, table)
 
 
 @app.command()

@@ -36,8 +36,8 @@ def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
     return differing is None
 
 
-def show_runs(folders: list[Path], form: str, as_json: bool, with_published: bool) -> None:
-    """One row a run, scored again from its raw answers, and the paper's rows below where asked for."""
+def show_runs(folders: list[Path], form: str, as_json: bool, table: str | None = None) -> None:
+    """One row a run, scored again from its raw answers, and below a table of the paper's where one is asked for."""
     runs = [open_run(folder) for folder in folders]
     suites = {run.key.suite for run in runs}
     if len(suites) != 1:
@@ -47,18 +47,20 @@ def show_runs(folders: list[Path], form: str, as_json: bool, with_published: boo
     if as_json:
         print_json([{"run": name, **report_plain(found)} for name, found in reports])
         return
-    head = ["run", *suite.columns, "n", "unanswered"]
+    paper = None if table is None else published(suite.name).table(table)
+    columns = tuple(dict.fromkeys((*suite.columns, *(paper.columns if paper else ()))))
+    head = ["run", *columns, "n", "unanswered"]
     rows = []
     for name, found in reports:
         unanswered = found.questions - found.outcomes["answered"]
-        rows.append([name, *(str(found.figures[c]) for c in suite.columns), str(found.items), str(unanswered)])
-    if with_published:
-        paper = published(suite.name)
-        rows += [[f"{name} ({paper.source})", *map(str, values), "", ""] for name, values in paper.rows.items()]
+        figures = [str(found.figures[c]) if c in found.figures else "" for c in columns]
+        rows.append([name, *figures, str(found.items), str(unanswered)])
+    if paper:
+        rows += [[f"{name} ({paper.source})", *paper.cells(name, columns), "", ""] for name in paper.rows]
     if form != "terminal":
         print(FORMATS[form](head, rows))
         return
-    table = Table(*head)
+    shown = Table(*head)
     for row in rows:
-        table.add_row(*row)
-    out.print(table)
+        shown.add_row(*row)
+    out.print(shown)
