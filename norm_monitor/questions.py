@@ -116,6 +116,8 @@ class Questioner:
         images = self._config.query_images if most is None else min(most, self._config.query_images)
         about_norms = query.task in NORM_TASKS
         prompt = norms.prefix(window, images, locale) if about_norms else judge.prefix(window, images, locale)
+        if not about_norms and query.task != "error3":  # which is the judge's own question, word for word
+            prompt = replace(prompt, version=f"{segments.VERSION}-{locale}")
         if window.frames or window.utterances:
             return prompt
         # Nothing was given at all: that nobody speaks would be more than is known.

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from action_selector.open_selector import SelectorFiles
 from sim_replays.runs import go
-from sim_replays.runs.asked import Asking, material
+from sim_replays.runs.answering import Files
+from sim_replays.runs.asked import material
+from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import build, is_built
 from sim_replays.runs.transport import Dds, Direct, Transport
 from sim_replays.suites.catalogue import suite_called
@@ -28,7 +29,7 @@ class How(StrEnum):
     DIRECT = "direct"
 
 
-def run(out: Path, asking: Asking, files: SelectorFiles, *, how: How, rate: float, as_json: bool) -> None:
+def run(out: Path, asking: Asking, files: Files, *, how: How, rate: float, as_json: bool) -> None:
     """Runs what is left to be run, and shows the score of the whole."""
     began_s = time.monotonic()
     with _progress() as progress:
@@ -48,7 +49,7 @@ def make(bag: Path, asking: Asking) -> str:
     return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
-def _transport(how: How, files: SelectorFiles, rate: float) -> Transport:
+def _transport(how: How, files: Files, rate: float) -> Transport:
     if how is How.DIRECT:
         return Direct(files)
     if find_spec("rclpy") is None or find_spec("norm_nodes") is None:

@@ -3,6 +3,7 @@
 from norm_core.engines.prompt import Question, Text
 from norm_core.prompts import judge
 
+VERSION = "segments-1"
 KINDS = ("error", "competence")
 _IS_ERROR = "Does the robot's conduct show a social error?"
 _KNOWN = {

@@ -46,6 +46,7 @@ class Annotation(Config):
     nonverbal: tuple[str, ...] = ()
     other_norms: tuple[str, ...] = ()
     transcript: str = ""
+    duration_s: float = Field(default=15.0, gt=0, le=3600)
 
 
 def read(path: Path) -> list[Annotation]:

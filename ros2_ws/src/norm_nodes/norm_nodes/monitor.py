@@ -35,10 +35,12 @@ from norm_monitor.fusion import FusionConfig
 from norm_monitor.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
+from norm_monitor.questions import QuestionConfig, Questioner
 from norm_monitor.reviews import Review, Reviews
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
+from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
@@ -62,7 +64,7 @@ class DeploymentContext(StrEnum):
         return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
 
 
-class MonitorNodeConfig(WindowConfig, FusionConfig):
+class MonitorNodeConfig(WindowConfig, FusionConfig, QuestionConfig):
     sources: tuple[str, ...] = Field(
         default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
     )
@@ -70,6 +72,9 @@ class MonitorNodeConfig(WindowConfig, FusionConfig):
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     judge_every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
     judge_deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
+    answers_queries: bool = Field(
+        default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
+    )
     judge_images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
     deployment_context: DeploymentContext = Field(
         default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
@@ -97,10 +102,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._engine = self._opened_engine()
         except TactfulError as error:
             raise ConfigError(f"monitor: {error}") from error
-        judge_every_s = config.judge_every_s if self._engine else 0.0
+        judges = self._engine is not None and not config.answers_queries
+        judge_every_s = config.judge_every_s if judges else 0.0
         self._monitor = Monitor(config, table, meaning, self.clock, fusion=config, judge_every_s=judge_every_s)
         images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
-        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine else None
+        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine and judges else None
+        self._queries = self._answering(images == 0)
         self._reviews = Reviews(Path(config.reviews_file)) if config.reviews_file else None
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
@@ -139,6 +146,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.destroy_timer(self._telling)
         self._records.close()
         self._to_judge.close()
+        if self._queries:
+            self._queries.close(self.config.judge_deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge_deadline_s)
         if self._engine:
@@ -151,6 +160,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         name = self.config.model
         engine = open_engine(catalogue.manifest(name), self.clock, beside=catalogue.path(name).parent)
         return SharedEngine(engine, TO_JUDGE, "judge")
+
+    def _answering(self, without_pictures: bool) -> JudgeQueries | None:
+        if not self.config.answers_queries:
+            return None
+        if self._engine is None:
+            raise ConfigError("monitor: answers_queries: a judge answers queries: name its model")
+        config = self.config.model_copy(update={"query_images": 0}) if without_pictures else self.config
+        questioner = Questioner(self._engine, config)
+        return JudgeQueries(self, questioner, config.query_window_s, lambda: self._active)
 
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         def take(message: Any) -> None:
