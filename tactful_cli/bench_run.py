@@ -35,7 +35,11 @@ def run(out: Path, asking: Asking, files: Files, *, how: How, rate: float, as_js
     with _progress() as progress:
         transport = _transport(how, files, rate)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
-        found, scored = go.run(out, asking, files, transport, how=named, progress=progress)
+        try:
+            found, scored = go.run(out, asking, files, transport, how=named, progress=progress)
+        except KeyboardInterrupt:
+            err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
+            raise
     show_report(suite_called(found.key.suite), scored, as_json)
     err.print(f"{len(found.told)} answers in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
 

@@ -92,8 +92,19 @@ def build(bag: Path, asking: Asking, made: Material) -> Key:
                 writer.write(topic, entry, entry.stamp_ns)
                 start_ns = max(start_ns, entry.stamp_ns)
             start_ns += NS_PER_S
-    key_path(bag).write_text(f"{to_json(key)}\n", encoding="utf-8")
+    _write_key(bag, key)
     return key
+
+
+def _write_key(bag: Path, key: Key) -> None:
+    """All or nothing: the labels say that the bag is whole."""
+    path = key_path(bag)
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(f"{to_json(key)}\n", encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be written: {error}: make room, then give the same command again") from error
 
 
 def episodes(bag: Path) -> Iterator[list[Record]]:

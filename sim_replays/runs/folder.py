@@ -20,6 +20,7 @@ from sim_replays.suites.target import Prediction
 CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
 # What may differ between a run and its continuation.
 _FREE = ("began", "versions")
+_GO_ON = "make room, then give the same command again"
 
 
 class RunError(TactfulError, OSError):
@@ -55,7 +56,10 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
     elif folder.exists() and any(child.name not in {BAG, f"{BAG}.labels.json"} for child in folder.iterdir()):
         raise RunError(f"{folder}: holds other files and no run: choose another --out")
     else:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{folder}: cannot be made: {error}") from error
         write_whole(path, f"{json.dumps(config, indent=2)}\n")
     drop_cut_line(folder / RAW)
 
@@ -90,8 +94,8 @@ def append(folder: Path, told: Iterable[Told]) -> Iterable[Told]:
             with (folder / RAW).open("a", encoding="utf-8") as file:
                 file.write(f"{to_json(one)}\n")
         except OSError as error:
-            said = f"{folder}: cannot be written to: {error}"
-            raise RunError(f"{said}: make room, then give the same command again") from error
+            drop_cut_line(folder / RAW)  # which takes no room
+            raise RunError(f"{folder}: cannot be written to: {error}: {_GO_ON}") from error
         yield one
 
 
@@ -135,7 +139,7 @@ def write_whole(path: Path, text: str) -> None:
         new.write_text(text, encoding="utf-8")
         os.replace(new, path)  # noqa: PTH105
     except OSError as error:
-        raise RunError(f"{path}: cannot be written: {error}") from error
+        raise RunError(f"{path}: cannot be written: {error}: {_GO_ON}") from error
 
 
 def _line(one: Prediction, several: bool) -> dict[str, Any]:

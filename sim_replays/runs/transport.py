@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 from typing import Any, Protocol
 
 from norm_core.episode import Answer, Query
@@ -23,6 +24,7 @@ from sim_replays.runs.answering import Files, node_of, open_answering
 from sim_replays.runs.bag import episodes
 
 END_TIMEOUT_S = 5.0
+LOOK_S = 0.2
 
 
 class TransportError(TactfulError, RuntimeError):
@@ -99,6 +101,8 @@ def _lines(command: list[str], domain_id: int, node: NodeProcess) -> Iterator[To
         ) as driver,
     ):
         assert driver.stdout
+        # The middleware notices only after many seconds that a node was killed.
+        Thread(target=_end_with, args=(driver, node), daemon=True).start()
         try:
             for line in driver.stdout:
                 plain: dict[str, Any] = json.loads(line)
@@ -114,3 +118,10 @@ def _lines(command: list[str], domain_id: int, node: NodeProcess) -> Iterator[To
                     driver.wait(END_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     driver.kill()
+
+
+def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
+    while driver.poll() is None:
+        if node.ended.wait(LOOK_S):
+            driver.terminate()
+            return
