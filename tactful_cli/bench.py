@@ -127,6 +127,9 @@ def run(  # noqa: PLR0917
         str, typer.Option(help="best_effort, ask_human or do_nothing; the latter two abstain.")
     ] = "best_effort",
     precedents: Drawn = "",
+    blind: Annotated[
+        bool, typer.Option("--with-blind", help="Ask the same with nothing shown or told as well, in OUT/blind.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build a suite's bag, play it to the selector, and score what was answered. Interrupted, it goes on."""
@@ -136,7 +139,17 @@ def run(  # noqa: PLR0917
     )  # fmt: skip
     index = "" if _drawn(precedents) or not precedents else str(Path(precedents).resolve())
     files = files_for(model, asking, when_unsure=when_unsure, precedents_index=index)
-    bench_run.run(out, asking, files, how=transport, rate=rate, as_json=as_json)
+    bench_run.run(out, asking, files, how=transport, rate=rate, blind=blind, as_json=as_json)
+
+
+@app.command()
+def grade(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of videonorms.")],
+    judge: Annotated[str, typer.Option(help="The model that grades: a manifest's name.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let a model grade what was written, from 1 to 5, against every reference. Interrupted, it goes on."""
+    bench_run.grade(run, judge, as_json)
 
 
 @app.command()

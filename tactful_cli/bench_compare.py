@@ -55,6 +55,10 @@ def show_runs(folders: list[Path], form: str, as_json: bool, table: str | None =
         unanswered = found.questions - found.outcomes["answered"]
         figures = [str(found.figures[c]) if c in found.figures else "" for c in columns]
         rows.append([name, *figures, str(found.items), str(unanswered)])
+    controls = {f"{name} ({run})": figures for run, found in reports for name, figures in found.controls.items()}
+    if len({folder.key.targets for folder in runs}) == 1:  # they saw nothing, and are the same for all runs
+        controls = {name: figures for _, found in reports for name, figures in found.controls.items()}
+    rows += [[name, *(str(one[c]) if c in one else "" for c in columns), "", ""] for name, one in controls.items()]
     if paper:
         rows += [[f"{name} ({paper.source})", *paper.cells(name, columns), "", ""] for name in paper.rows]
     if form != "terminal":

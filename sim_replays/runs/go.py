@@ -80,7 +80,7 @@ def run(
     finally:
         found = run_folder.open_run(out)
         scored = run_folder.finish(found)
-    return found, with_notes(scored, *_cautions(asking, files))
+    return found, with_notes(scored, *cautions(asking, files))
 
 
 def described(asking: Asking, files: Files, how: str) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def described(asking: Asking, files: Files, how: str) -> dict[str, Any]:
     }
 
 
-def _cautions(asking: Asking, files: Files) -> list[str]:
+def cautions(asking: Asking, files: Files) -> list[str]:
     """What must stand beside a figure, for it not to be taken for more than it is."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
     notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]

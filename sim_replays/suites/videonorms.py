@@ -71,10 +71,16 @@ def targets(found: Sequence[Annotation]) -> list[Target]:
                     words=() if text else tuple(Side),
                     kinds=() if text else tuple(Side),
                     by=common,
-                    references=(one.norm, *one.other_norms) if text else (),
+                    references=_references(one, task),
                 )
             )
     return made
+
+
+def _references(one: Annotation, task: str) -> dict[str, tuple[str, ...]]:
+    if task == "norm":
+        return {"norm": (one.norm, *one.other_norms)}
+    return {"verbal": one.verbal, "nonverbal": one.nonverbal} if task == "evidence" else {}
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
