@@ -53,6 +53,7 @@ class NodeProcess:
         self._command = command
         self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
         self._told, self._started = Event(), False
+        self.ended = Event()
         self.output: list[str] = []
 
     def begin(self) -> None:
@@ -111,7 +112,8 @@ class NodeProcess:
             if line.startswith(("running ", "waiting ")):
                 self._started = True
                 self._told.set()
-        self._told.set()  # it ended, and nothing more will come
+        self.ended.set()
+        self._told.set()  # nothing more will come
 
     def _end(self, number: signal.Signals) -> None:
         if self._process.poll() is None:

@@ -36,8 +36,8 @@ def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
     return differing is None
 
 
-def show_runs(folders: list[Path], form: str, as_json: bool, with_published: bool) -> None:
-    """One row a run, scored again from its raw answers, and the paper's rows below where asked for."""
+def show_runs(folders: list[Path], form: str, as_json: bool, table: str | None = None) -> None:
+    """One row a run, scored again from its raw answers, and below a table of the paper's where one is asked for."""
     # What was fitted on labels comes last, below all that it must not be measured against.
     runs = sorted(map(open_run, folders), key=lambda run: run.is_fitted)
     suites = {run.key.suite for run in runs}
@@ -48,21 +48,27 @@ def show_runs(folders: list[Path], form: str, as_json: bool, with_published: boo
     if as_json:
         print_json([{"run": name, **report_plain(found)} for name, found in reports])
         return
-    head = ["run", *suite.columns, "n", "unanswered"]
+    paper = None if table is None else published(suite.name).table(table)
+    columns = tuple(dict.fromkeys((*suite.columns, *(paper.columns if paper else ()))))
+    head = ["run", *columns, "n", "unanswered"]
     rows: list[list[str]] = []
     fitted: list[list[str]] = []
     for run, (name, found) in zip(runs, reports, strict=True):
         unanswered = found.questions - found.outcomes["answered"]
-        row = [name, *(str(found.figures[c]) for c in suite.columns), str(found.items), str(unanswered)]
+        figures = [str(found.figures[c]) if c in found.figures else "" for c in columns]
+        row = [name, *figures, str(found.items), str(unanswered)]
         (fitted if run.is_fitted else rows).append(row)
-    if with_published:
-        paper = published(suite.name)
-        rows += [[f"{name} ({paper.source})", *map(str, values), "", ""] for name, values in paper.rows.items()]
+    controls = {f"{name} ({of})": figures for of, found in reports for name, figures in found.controls.items()}
+    if len({folder.key.targets for folder in runs}) == 1:  # they saw nothing, and are the same for all runs
+        controls = {name: figures for _, found in reports for name, figures in found.controls.items()}
+    rows += [[name, *(str(one[c]) if c in one else "" for c in columns), "", ""] for name, one in controls.items()]
+    if paper:
+        rows += [[f"{name} ({paper.source})", *paper.cells(name, columns), "", ""] for name in paper.rows]
     rows += fitted
     if form != "terminal":
         print(FORMATS[form](head, rows))
         return
-    table = Table(*head)
+    shown = Table(*head)
     for row in rows:
-        table.add_row(*row)
-    out.print(table)
+        shown.add_row(*row)
+    out.print(shown)

@@ -10,12 +10,19 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from action_selector.open_selector import SelectorFiles
+from action_selector.open_selector import open_engine_called
+from norm_core.engines.sentences import MODEL as ENCODER_MODEL
+from norm_core.time import WallClock
 from sim_replays.runs import go
-from sim_replays.runs.asked import Asking, material
+from sim_replays.runs.answering import Files
+from sim_replays.runs.asked import material
+from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import build, is_built
+from sim_replays.runs.folder import BLIND, finish, open_run, predictions
+from sim_replays.runs.grading import graded, pairs, read_grades
 from sim_replays.runs.transport import Dds, Direct, Transport
 from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.report import with_notes
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench_shown import show_report
 from tactful_cli.console import err
@@ -28,15 +35,39 @@ class How(StrEnum):
     DIRECT = "direct"
 
 
-def run(out: Path, asking: Asking, files: SelectorFiles, *, how: How, rate: float, as_json: bool) -> None:
-    """Runs what is left to be run, and shows the score of the whole."""
+def run(out: Path, asking: Asking, files: Files, *, how: How, rate: float, blind: bool, as_json: bool) -> None:
+    """Runs what is left to be run, blind as well where that is asked for, and shows the score of the whole."""
     began_s = time.monotonic()
     with _progress() as progress:
         transport = _transport(how, files, rate)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
-        found, scored = go.run(out, asking, files, transport, how=named, progress=progress)
+        try:
+            found, scored = go.run(out, asking, files, transport, how=named, progress=progress)
+            if blind and asking.setting != "blind":
+                unseeing = asking.model_copy(update={"setting": "blind", "pictures": ""})
+                go.run(out / BLIND, unseeing, files, transport, how=named, progress=progress)
+                scored = with_notes(finish(found), *go.cautions(asking, files))
+        except KeyboardInterrupt:
+            err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
+            raise
     show_report(suite_called(found.key.suite), scored, as_json)
     err.print(f"{len(found.told)} answers in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
+
+
+def grade(folder: Path, judge: str, as_json: bool) -> None:
+    """Grades what is not graded yet, and shows the score with the grades."""
+    found = open_run(folder)
+    targets, read = list(found.key.targets), predictions(found).predictions
+    wanted = len(pairs(targets, read))
+    if not wanted:
+        raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
+    engine = open_engine_called(ENCODER_MODEL if judge == go.ENCODER else judge, WallClock())
+    with _progress() as progress:
+        before = len(read_grades(folder))
+        progress(before, wanted)
+        for done, _ in enumerate(graded(folder, targets, read, engine), before + 1):
+            progress(done, wanted)
+    show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
 
 
 def make(bag: Path, asking: Asking) -> str:
@@ -48,7 +79,7 @@ def make(bag: Path, asking: Asking) -> str:
     return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
-def _transport(how: How, files: SelectorFiles, rate: float) -> Transport:
+def _transport(how: How, files: Files, rate: float) -> Transport:
     if how is How.DIRECT:
         return Direct(files)
     if find_spec("rclpy") is None or find_spec("norm_nodes") is None:

@@ -78,6 +78,11 @@ def questions(locale: str = "en") -> list[Question]:
     return [Question(parts=(Text(text=text),), options=options), *about]
 
 
+def meanings(locale: str = "en") -> tuple[str, ...]:
+    """What each attribute is about, in the order of Attribute."""
+    return tuple(_ATTRIBUTES[locale].values())
+
+
 def explanation(prefix: Prompt, polarity_index: int, locale: str = "en") -> Prompt:
     """Asks for the rationale and the correction of what the first question found."""
     what = _POLARITY[locale][1][polarity_index]

@@ -12,12 +12,16 @@ from action_selector.abstain import WhenUnsure
 from action_selector.fitted import Fitted
 from action_selector.open_selector import SelectorFiles
 from norm_core import __version__
-from norm_core.engines.sentences import SentenceEncoder
+from norm_core.engines.sentences import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
 from sim_replays.runs import folder as run_folder
-from sim_replays.runs.asked import Asking, Material, material
+from sim_replays.runs.answering import Files, JudgeFiles
+from sim_replays.runs.asked import Material, material
+from sim_replays.runs.asked_clips import PAPER_SHOTS
+from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import build, is_built, read_key
 from sim_replays.runs.folder import Run
+from sim_replays.runs.retrieval import with_precedents
 from sim_replays.runs.transport import Transport
 from sim_replays.suites import egogapbench, fitting
 from sim_replays.suites.files import sha256_of_files
@@ -25,6 +29,7 @@ from sim_replays.suites.report import Report, with_notes
 from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
+WHOLE_S = 3600.0
 
 # Hears how many questions there are, and how many are answered.
 Progress = Callable[[int, int], None]
@@ -43,8 +48,28 @@ def selector_files(
     )
 
 
+def files_for(
+    model: str, asking: Asking, *, when_unsure: str = "best_effort", precedents_index: str = "", fitted: str = ""
+) -> Files:
+    """The settings of whoever answers the suite's questions: the judge about talk, the selector about actions."""
+    if asking.suite in PAPER_SHOTS:
+        if fitted:
+            raise SuiteError(f"nothing is fitted for {asking.suite}: leave out --fitted")
+        return judge_files(model, asking)
+    files = selector_files(model, when_unsure=when_unsure, precedents_index=precedents_index, fitted=fitted)
+    return with_precedents(files, asking)
+
+
+def judge_files(model: str, asking: Asking) -> JudgeFiles:
+    """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
+    name = MODEL if model == ENCODER else model
+    if asking.sampling == "paper":
+        return JudgeFiles(model=name, query_window_s=WHOLE_S, query_images=PAPER_SHOTS[asking.suite])
+    return JudgeFiles(model=name)
+
+
 def run(
-    out: Path, asking: Asking, files: SelectorFiles, transport: Transport, *, how: str, progress: Progress
+    out: Path, asking: Asking, files: Files, transport: Transport, *, how: str, progress: Progress
 ) -> tuple[Run, Report]:
     """Asks what the folder has no answer to yet. However it ends, what was answered is kept and scored."""
     made = material(asking)
@@ -69,7 +94,7 @@ def run(
     finally:
         found = run_folder.open_run(out)
         scored = run_folder.finish(found)
-    return found, with_notes(scored, *_cautions(asking, files))
+    return found, with_notes(scored, *cautions(asking, files))
 
 
 def fit(asking: Asking, out: Path) -> Fitted:
@@ -95,19 +120,23 @@ def fit(asking: Asking, out: Path) -> Fitted:
     return made
 
 
-def described(asking: Asking, files: SelectorFiles, how: str) -> dict[str, Any]:
+def described(asking: Asking, files: Files, how: str) -> dict[str, Any]:
     """What a run's folder says of how it was made."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
     fitted = _fitted(asking, files)
-    mark = f" {run_folder.FITTED} on {fitted.setting}" if fitted else ""
+    given = ("sampling", "frames", "precedents")
+    said = [asking.style] if isinstance(files, SelectorFiles) else []
+    said += [getattr(asking, name) for name in given if getattr(asking, name) != Asking.model_fields[name].default]
+    mark = [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
+    model = ENCODER if files.model in {"", MODEL} else files.model
     return {
-        "name": f"{asking.suite} {asking.setting} {asking.style} {files.model or ENCODER}{mark}",
+        "name": " ".join((asking.suite, asking.setting, *said, model, *mark)),
         "asking": asking.model_dump(mode="json"),
-        "selector": files.model_dump(mode="json"),
-        "selector_sha256": files.sha256(),
+        "answering": files.model_dump(mode="json"),
+        "answering_sha256": files.sha256(),
         "transport": how,
-        "model": files.model or ENCODER,
+        "model": model,
         "encoder_sha256": SentenceEncoder().weights_sha256,
         "manifest": manifest,
         "fitted": {"sha256": fitted.sha256(), "caution": _caution(fitted)} if fitted else None,
@@ -116,9 +145,9 @@ def described(asking: Asking, files: SelectorFiles, how: str) -> dict[str, Any]:
     }
 
 
-def _fitted(asking: Asking, files: SelectorFiles) -> Fitted | None:
+def _fitted(asking: Asking, files: Files) -> Fitted | None:
     """The weights of a run, or an error where they are not for what is asked."""
-    if not files.fitted:
+    if not (isinstance(files, SelectorFiles) and files.fitted):
         return None
     if files.model:
         raise SuiteError(f"fitted weights are for the encoder alone, and would not be used beside {files.model}")
@@ -146,13 +175,18 @@ def _check_unseen(fitted: Fitted, made: Material) -> None:
         )
 
 
-def _cautions(asking: Asking, files: SelectorFiles) -> list[str]:
+def cautions(asking: Asking, files: Files) -> list[str]:
     """What must stand beside a figure, for it not to be taken for more than it is."""
-    notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}"]
+    form = f", frames {asking.frames}" if asking.setting == "video" else ""
+    notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]
     if asking.setting == "others-given":
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
-    if asking.setting in {"images", "video"} and not files.model:
-        notes.append("the sentence encoder sees no pictures: this figure is of the options alone")
+    if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
+        notes.append("the sentence encoder sees no pictures: this figure is of words alone")
+    if asking.precedents:
+        notes.append(f"precedents {asking.precedents}: only the half of the items was asked that none are taken from")
+    if asking.only:
+        notes.append(f"only the items named in {asking.only} were asked")
     if asking.limit:
         notes.append(f"only the first {asking.limit} items were asked")
     return notes

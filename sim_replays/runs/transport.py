@@ -1,4 +1,4 @@
-"""How a bag of items reaches the selector and the answers come back: in this process, or over DDS."""
+"""How a bag of items reaches who answers and the answers come back: in this process, or over DDS."""
 
 import json
 import os
@@ -10,11 +10,9 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 from typing import Any, Protocol
 
-from action_selector.open_selector import SelectorFiles, open_engine_called, open_selector
-from action_selector.recall import Recall, answered
-from norm_core.engines.sentences import SentenceEncoder
 from norm_core.episode import Answer, Query
 from norm_core.error import TactfulError
 from norm_core.jsonl import from_json
@@ -22,10 +20,11 @@ from norm_core.record import record
 from norm_core.time import Clock, WallClock
 from sim_replays.domain import claimed_domain
 from sim_replays.processes import NodeProcess
+from sim_replays.runs.answering import Files, node_of, open_answering
 from sim_replays.runs.bag import episodes
 
-WINDOW_S = 15.0
 END_TIMEOUT_S = 5.0
+LOOK_S = 0.2
 
 
 class TransportError(TactfulError, RuntimeError):
@@ -53,36 +52,31 @@ class Transport(Protocol):
 class Direct:
     """The node's own logic in this process, message by message, without DDS."""
 
-    def __init__(self, config: SelectorFiles, clock: Clock | None = None) -> None:
-        self._clock = clock or WallClock()
-        encoder = SentenceEncoder()
-        engine = open_engine_called(config.model, self._clock) if config.model else None
-        self._selector = open_selector(config, encoder, encoder.weights_sha256, engine)
+    def __init__(self, files: Files, clock: Clock | None = None) -> None:
+        self._answering = open_answering(files, clock or WallClock())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
-        recall = Recall(WINDOW_S)
         for episode in episodes(bag):
             if not any(isinstance(one, Query) and one.query_id in wanted for one in episode):
                 continue
             for one in episode:
                 if not isinstance(one, Query):
-                    recall.take(one)
+                    self._answering.take(one)
                 elif one.query_id in wanted:
                     began_s = time.perf_counter()
-                    _, answer = answered(self._selector, recall, one, self._clock)
+                    answer = self._answering.answer(one)
                     yield Told(answer=answer, took_s=time.perf_counter() - began_s)
 
 
 class Dds:
-    """The selector's node in a process of its own, and another that plays the bag to it in lockstep.
+    """The node that answers in a process of its own, and another that plays the bag to it in lockstep.
 
     rate is 0 for lockstep: every message acknowledged, every answer awaited. Above 0 the bag is played at that many
     times its pace, and a node that falls behind refuses questions, which is counted as their outcome.
     """
 
-    def __init__(self, config: SelectorFiles, rate: float = 0.0, domain_id: int | None = None) -> None:
-        given = config.model_dump(mode="json", exclude_defaults=True)
-        self._parameters = {"selector": {**given, "window_s": WINDOW_S}}
+    def __init__(self, files: Files, rate: float = 0.0, domain_id: int | None = None) -> None:
+        self._node, self._parameters = node_of(files)
         self._rate, self._domain_id = rate, domain_id
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
@@ -90,7 +84,7 @@ class Dds:
             domain_id = self._domain_id
             if domain_id is None:
                 domain_id = stack.enter_context(claimed_domain())
-            node = stack.enter_context(NodeProcess(["selector"], self._parameters, domain_id))
+            node = stack.enter_context(NodeProcess([self._node], {self._node: self._parameters}, domain_id))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
             command = [sys.executable, "-m", "norm_nodes.lockstep", str(bag), str(folder / "wanted.json")]
@@ -107,6 +101,8 @@ def _lines(command: list[str], domain_id: int, node: NodeProcess) -> Iterator[To
         ) as driver,
     ):
         assert driver.stdout
+        # The middleware notices only after many seconds that a node was killed.
+        Thread(target=_end_with, args=(driver, node), daemon=True).start()
         try:
             for line in driver.stdout:
                 plain: dict[str, Any] = json.loads(line)
@@ -114,7 +110,7 @@ def _lines(command: list[str], domain_id: int, node: NodeProcess) -> Iterator[To
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                raise TransportError("\n".join([*said, f"the selector said: {node.said()}"]))
+                raise TransportError("\n".join([*said, f"the node said: {node.said()}"]))
         finally:
             if driver.poll() is None:
                 driver.send_signal(signal.SIGTERM)
@@ -122,3 +118,10 @@ def _lines(command: list[str], domain_id: int, node: NodeProcess) -> Iterator[To
                     driver.wait(END_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     driver.kill()
+
+
+def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
+    while driver.poll() is None:
+        if node.ended.wait(LOOK_S):
+            driver.terminate()
+            return

@@ -46,6 +46,7 @@ class Annotation(Config):
     nonverbal: tuple[str, ...] = ()
     other_norms: tuple[str, ...] = ()
     transcript: str = ""
+    duration_s: float = Field(default=15.0, gt=0, le=3600)
 
 
 def read(path: Path) -> list[Annotation]:
@@ -70,10 +71,16 @@ def targets(found: Sequence[Annotation]) -> list[Target]:
                     words=() if text else tuple(Side),
                     kinds=() if text else tuple(Side),
                     by=common,
-                    references=(one.norm, *one.other_norms) if text else (),
+                    references=_references(one, task),
                 )
             )
     return made
+
+
+def _references(one: Annotation, task: str) -> dict[str, tuple[str, ...]]:
+    if task == "norm":
+        return {"norm": (one.norm, *one.other_norms)}
+    return {"verbal": one.verbal, "nonverbal": one.nonverbal} if task == "evidence" else {}
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:

@@ -10,9 +10,8 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.episode import Answer, Query
 from norm_core.outcome import Outcome
-from sim_replays.published import published
 from sim_replays.runs import folder as run_folder
-from sim_replays.runs.asked import Asking
+from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import episodes, read_key
 from sim_replays.runs.compare import compare, first_difference, mcnemar
 from sim_replays.runs.folder import Run, RunError, open_run
@@ -159,18 +158,6 @@ def test_settings_and_pictures_that_are_not_there(gap: Path, tmp_path: Path) -> 
         ran(tmp_path / "a", asking(gap, setting="other"), FirstOption())
     with pytest.raises(SuiteError, match="--pictures"):
         ran(tmp_path / "b", asking(gap, setting="images"), FirstOption())
-    with pytest.raises(SuiteError, match="no node answers it"):
-        ran(tmp_path / "c", asking(gap, suite="hsri"), FirstOption())
-
-
-@pytest.mark.parametrize("suite", list(SUITES))
-def test_published_rows_have_the_suite_s_columns(suite: str) -> None:
-    paper = published(suite)
-    assert paper.columns == SUITES[suite].columns
-    assert paper.source
-    if suite == "egogapbench":
-        for values in paper.rows.values():
-            assert sum(values[place] for place in (2, 5, 6)) == pytest.approx(100, abs=0.35)
 
 
 def test_tables_escape_what_their_form_takes_for_its_own() -> None:

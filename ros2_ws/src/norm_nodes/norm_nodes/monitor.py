@@ -36,10 +36,12 @@ from norm_monitor.fusion import FusionConfig
 from norm_monitor.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
+from norm_monitor.questions import QuestionConfig, Questioner
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
 from norm_monitor.study.session import StudyConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
+from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_desk import StudyDesk
 
@@ -64,7 +66,7 @@ class DeploymentContext(StrEnum):
         return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
 
 
-class MonitorNodeConfig(WindowConfig, FusionConfig, StudyConfig):
+class MonitorNodeConfig(WindowConfig, FusionConfig, StudyConfig, QuestionConfig):
     sources: tuple[str, ...] = Field(
         default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
     )
@@ -72,6 +74,9 @@ class MonitorNodeConfig(WindowConfig, FusionConfig, StudyConfig):
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     judge_every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
     judge_deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
+    answers_queries: bool = Field(
+        default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
+    )
     judge_images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
     deployment_context: DeploymentContext = Field(
         default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
@@ -99,10 +104,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._desk = StudyDesk(config, table, self.clock, self.ledger, config.deployment_context)
         except TactfulError as error:
             raise ConfigError(f"monitor: {error}") from error
-        judge_every_s = config.judge_every_s if self._engine else 0.0
+        judges = self._engine is not None and not config.answers_queries
+        judge_every_s = config.judge_every_s if judges else 0.0
         self._monitor = Monitor(config, table, meaning, self.clock, fusion=config, judge_every_s=judge_every_s)
         images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
-        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine else None
+        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine and judges else None
+        self._queries = self._answering(images == 0)
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
         self._counted: dict[str, int] = {}
@@ -142,6 +149,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.destroy_timer(self._telling)
         self._records.close()
         self._to_judge.close()
+        if self._queries:
+            self._queries.close(self.config.judge_deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge_deadline_s)
         if self._engine:
@@ -155,6 +164,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         name = self.config.model
         engine = open_engine(catalogue.manifest(name), self.clock, beside=catalogue.path(name).parent)
         return SharedEngine(engine, TO_JUDGE, "judge")
+
+    def _answering(self, without_pictures: bool) -> JudgeQueries | None:
+        if not self.config.answers_queries:
+            return None
+        if self._engine is None:
+            raise ConfigError("monitor: answers_queries: a judge answers queries: name its model")
+        config = self.config.model_copy(update={"query_images": 0}) if without_pictures else self.config
+        questioner = Questioner(self._engine, config)
+        return JudgeQueries(self, questioner, config.query_window_s, lambda: self._active)
 
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         def take(message: Any) -> None:
