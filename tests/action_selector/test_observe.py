@@ -11,7 +11,7 @@ from test_models import jpeg, yes_to_all
 
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.config import SelectorConfig
-from action_selector.recall import KEPT, Recall, answered
+from action_selector.recall import Recall, answered
 from action_selector.selector import Selector
 from norm_core.decision import Decision, Norm, Veto
 from norm_core.engines.call import Call
@@ -22,6 +22,7 @@ from norm_core.engines.sentences import SentenceEncoder
 from norm_core.episode import Episode, EpisodeEdge, Query
 from norm_core.outcome import Outcome
 from norm_core.presence import Engagement, Person, Presence, PresenceState
+from norm_core.recent import KEPT
 from norm_core.time import NS_PER_S, ReplayClock
 
 COOK = {"role": "cook", "appearance": "the man in white", "doing": "stirring the soup", "duplicable": "no"}
