@@ -92,7 +92,7 @@ def test_a_fitted_run_is_marked_and_shown_last(data: Path, tmp_path: Path, capsy
     notes = json.loads((tmp_path / "fitted/score.json").read_text())["notes"]
     assert any("FITTED on 30 labelled items of 30 images" in note for note in notes)
     capsys.readouterr()
-    show_runs([tmp_path / "fitted", tmp_path / "plain"], "csv", as_json=False, with_published=True)
+    show_runs([tmp_path / "fitted", tmp_path / "plain"], "csv", as_json=False, table="")
     rows = capsys.readouterr().out.splitlines()
     assert ["FITTED" in row for row in rows] == [False] * (len(rows) - 1) + [True]
 
