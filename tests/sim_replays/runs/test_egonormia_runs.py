@@ -145,3 +145,13 @@ def test_a_run_with_precedents_answers_all_and_says_what_it_left_out(
     assert any("only the half of the items was asked" in note for note in scored.notes)
     with pytest.raises(SuiteError, match="egonormia alone"):
         files_for("encoder", Asking(suite="egogapbench", data="", setting="blind", precedents="best-5"))
+
+
+def test_items_are_answered_alike_shuffled_and_alone(data: Path, tmp_path: Path) -> None:
+    what = asking(data, "pipeline")
+    files = files_for("encoder", what)
+    direct = Direct(files)
+    together, _ = run(tmp_path / "run", what, files, direct, how="test", progress=lambda done, total: None)
+    for name in reversed(list(together.told)):
+        [alone] = direct.play(tmp_path / "run/bag", [name])
+        assert alone.answer == together.told[name].answer
