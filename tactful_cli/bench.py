@@ -186,10 +186,18 @@ def compare(
 def show(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
     form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "terminal",
+    by: Annotated[str, typer.Option(help="A row a group as well: norm, activity, culture, show or category.")] = "",
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw one run's calibration and confusion.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score runs again from their raw answers, without any model, and show them as a table."""
-    bench_compare.show_runs(runs, _form(form), as_json)
+    if plot and len(runs) > 1:
+        raise RunError("a plot is of one run: name one")
+    bench_compare.show_runs(runs, _form(form), as_json, by=by)
+    if plot:
+        bench_compare.draw(runs[0], plot)
 
 
 @app.command()
@@ -199,7 +207,7 @@ def leaderboard(
     table: Annotated[str, typer.Option(help="Which of the paper's tables; the main one where left out.")] = "",
 ) -> None:
     """Show runs above the rows that the suite's paper reports, with their source."""
-    bench_compare.show_runs(runs, _form(form), False, table)
+    bench_compare.show_runs(runs, _form(form), False, table=table)
 
 
 @app.command()

@@ -55,7 +55,7 @@ def read_key(bag: Path) -> Key:
     try:
         return from_json(Key, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecordError) as error:
-        raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error}") from error
+        raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error!s:.300}") from error
 
 
 def is_built(bag: Path, asking: Asking, made: Material) -> bool:

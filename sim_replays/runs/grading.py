@@ -59,7 +59,7 @@ def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target,
             continue
         written = _fields(one.text)
         for kind in FIELDS[target.task]:
-            texts = target.references.get(kind, ())
+            texts = target.evidence.get(kind, target.references)
             found += [(target, kind, place, text, written[kind]) for place, text in enumerate(texts) if kind in written]
     return found
 

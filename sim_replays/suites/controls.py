@@ -44,7 +44,7 @@ def best_constant(targets: Sequence[Target]) -> Predictions:
     best: dict[str, int] = {}
     for task in _tasks(targets):
         asked = [target for target in targets if target.task == task]
-        worth = dict.fromkeys(range(max(target.options for target in asked)), 0.0)
+        worth: dict[int, float] = dict.fromkeys(range(max(target.options for target in asked)), 0.0)
         for target in asked:
             for place in target.right:
                 worth[place] += 1 / len(target.right)

@@ -21,8 +21,8 @@ class Target:
     """One question's right answer. Places count from 0 in the dataset's own order.
 
     group names the picture or video that it comes from; words are other names of the places, as letters; kinds are
-    what each option is; by are what figures are broken down by; references are texts that what is written is graded
-    against, by the kind of text.
+    what each option is; by are what figures are broken down by; references are texts that a written answer is graded
+    against, and evidence those that written evidence is, by its kind.
     """
 
     id: str
@@ -34,7 +34,8 @@ class Target:
     words: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     by: Mapping[str, str] = field(default_factory=dict)
-    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+    evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:

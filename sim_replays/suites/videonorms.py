@@ -71,16 +71,11 @@ def targets(found: Sequence[Annotation]) -> list[Target]:
                     words=() if text else tuple(Side),
                     kinds=() if text else tuple(Side),
                     by=common,
-                    references=_references(one, task),
+                    references=(one.norm, *one.other_norms) if text else (),
+                    evidence={"verbal": one.verbal, "nonverbal": one.nonverbal} if task == "evidence" else {},
                 )
             )
     return made
-
-
-def _references(one: Annotation, task: str) -> dict[str, tuple[str, ...]]:
-    if task == "norm":
-        return {"norm": (one.norm, *one.other_norms)}
-    return {"verbal": one.verbal, "nonverbal": one.nonverbal} if task == "evidence" else {}
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
