@@ -15,7 +15,7 @@ from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
-from tactful_cli import bench_compare, bench_monitor, bench_run
+from tactful_cli import bench_calibrate, bench_compare, bench_monitor, bench_run
 from tactful_cli.bench_run import How
 from tactful_cli.bench_shown import show_report
 
@@ -168,6 +168,21 @@ def fit(
     """Fit weights on a suite's labels, by folds of images, for `bench run --fitted`: no evidence of perception."""
     made = go.fit(_asking(suite, data, setting, style=style), out)
     print(f"{out}: fitted on {made.items} items of {len(made.images)} images, {len(made.folds)} folds by image")
+
+
+@app.command()
+def calibrate(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    wanted: Annotated[
+        list[float] | None, typer.Option("--wanted", help="Share of sets that are to hold the right option; repeat it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how often the options that could be right hold the right one, cross-validated by picture or video."""
+    for share in wanted or []:
+        if not 0 < share < 1:
+            raise RunError(f"--wanted {share}: is a share between 0 and 1")
+    bench_calibrate.show_calibration(folder, wanted or [0.8, 0.9, 0.95], as_json)
 
 
 @app.command()
