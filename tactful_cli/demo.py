@@ -2,24 +2,21 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from sim_replays.demo_session import AUDIO_TYPE, DemoSession, write_demo_session
-from sim_replays.playing import END, Hosts, Said, played
+from sim_replays.demo_session import write_demo_session
+from sim_replays.playing import END
+from sim_replays.sessions import over_dds
 from tactful_cli import demo_report
 from tactful_cli.console import err, out, print_json
 from tactful_cli.demo_view import DemoView
 from tactful_cli.verb import single
 
 app = single()
-
-# The longest that anybody speaks, and the time to write it down: so long a window waits for words.
-LATENESS_S = 15.0
 
 
 @app.command()
@@ -46,7 +43,7 @@ def demo(
     said: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
     with DemoView(session, console) as view:
-        for one in _said(session, 0.0 if fast else rate, domain):
+        for one in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
             if one.topic == END:
                 end = one.what
             told = view.take(one)
@@ -64,10 +61,3 @@ def demo(
     if not (view.flags and view.decisions):
         err.print("No flag or no decision came: ./tactful doctor says what does not work here.")
         raise typer.Exit(1)
-
-
-def _said(session: DemoSession, rate: float, domain: int | None) -> Iterator[Said]:
-    lateness = {"lateness_s": LATENESS_S if rate else 0.0}
-    ears = {"audio_type": AUDIO_TYPE, "partial_every_s": 2.0 if rate else 0.0}
-    hosts: Hosts = ({"camera": {}}, {"ears": ears}, {"windows": lateness, "monitor": lateness, "selector": {}})
-    return played(session.bag, hosts, rate=rate, domain_id=domain)

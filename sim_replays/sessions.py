@@ -1,0 +1,183 @@
+"""A recorded session watched by the robot's logic: over DDS by its nodes, or in this process; the same either way.
+
+A bag holds sound and pictures, or what senses made of them; utterances in it come with marks of silence among them,
+as ears give them.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from action_selector.open_selector import SelectorFiles, open_selector
+from action_selector.recall import Recall, answered
+from norm_core.bags.reader import BagReader
+from norm_core.config import Config
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.episode import Episode, Query
+from norm_core.frame import Frame
+from norm_core.jsonl import to_plain
+from norm_core.messages import message_type
+from norm_core.speech import Utterance
+from norm_core.time import ReplayClock
+from norm_core.window import closed
+from norm_monitor.cues.table import Table
+from norm_monitor.fusion import FusionConfig
+from norm_monitor.meaning import Meanings
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.hearing import HearingConfig
+from norm_monitor.senses.segments import SegmentConfig
+from norm_monitor.senses.whisper import Whisper
+from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, WindowConfig, WindowFeed
+from sim_replays.playing import END, Hosts, Said, played
+from sim_replays.watching import IMAGES, MONITORED, BagSenses
+
+WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
+# The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
+LIVE_LATENESS_S = 15.0
+_WINDOW_S = 15.0
+_LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
+
+# What of an item two runs may differ in: when it was known, by whose clock.
+_FREE = {"stamp_ns", "decision_ns", "decided_ns", "frame_id", "state"}
+
+
+class SessionTopics(Config):
+    """What a bag has to offer, by topic; empty where it has none."""
+
+    audio: str = ""
+    audio_type: str = ""
+    camera: str = ""
+    sources: tuple[str, ...] = ()
+    asks: bool = False
+
+
+def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
+    """What is in a bag; its sound is on the topic audio."""
+    with BagReader(bag) as reader:
+        types = {topic.topic: topic.type_name for topic in reader.topics if topic.message_count}
+    camera = next((topic for topic, type_name in types.items() if type_name in IMAGES), "")
+    audio = audio if audio in types else ""
+    told = set(types.values())
+    there = {
+        FRAMES: camera or message_type(Frame) in told,
+        PRESENCE: camera or "norm_interfaces/msg/Presence" in told,
+        UTTERANCES: audio or message_type(Utterance) in told,
+    }
+    return SessionTopics(
+        audio=audio,
+        audio_type=types.get(audio, ""),
+        camera=camera,
+        sources=tuple(source for source, topics in there.items() if topics),
+        asks=message_type(Query) in told,
+    )
+
+
+def over_dds(bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False) -> Iterator[Said]:
+    """What the nodes say, each sense in a process of its own; in lockstep where rate is 0, else at that pace."""
+    return played(bag, hosts_for(topics_of(bag), rate, partials=partials), rate=rate, domain_id=domain_id)
+
+
+def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
+    """The nodes that a bag needs; partials asks for speech under way, which is for show."""
+    lateness_s = LIVE_LATENESS_S if rate else 0.0
+    hosts: list[Mapping[str, Mapping[str, Any]]] = []
+    if topics.camera:
+        hosts.append({"camera": {"topic": topics.camera, "qos_overrides": {topics.camera: _LOSSLESS}}})
+    if topics.audio:
+        ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
+        hosts.append({"ears": {**ears, "qos_overrides": {topics.audio: _LOSSLESS}}})
+    monitored = [source for source in topics.sources if source != FRAMES]
+    deciding: dict[str, Mapping[str, Any]] = {
+        "windows": {"sources": list(topics.sources), "lateness_s": lateness_s},
+        "monitor": {"sources": monitored, "lateness_s": lateness_s},
+    }
+    return [*hosts, {**deciding, **({"selector": {}} if topics.asks else {})}]
+
+
+def in_process(bag: Path) -> Iterator[Said]:
+    """The same from the nodes' own logic, without ROS."""
+    topics, began_s = topics_of(bag), time.monotonic()
+    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+    here = _Here(topics)
+    with BagReader(bag) as reader:
+        whisper = Whisper(hearing.whisper) if topics.audio else None
+        at_ns = 0
+        for at_ns, one in BagSenses(reader, hearing, whisper, topics.audio).records():
+            for topic, told in here.take(one, at_ns):
+                yield Said(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
+    took_s = time.monotonic() - began_s
+    yield Said(topic=END, at_ns=at_ns, wall_s=took_s, what={"took_s": took_s, "lost": {}, "dropped": {}})
+
+
+class _Here:
+    """Windows, monitor and selector, record by record."""
+
+    def __init__(self, topics: SessionTopics) -> None:
+        self._clock = ReplayClock()
+        self._feed = WindowFeed(WindowConfig(sources=topics.sources, lateness_s=0))
+        monitored = tuple(source for source in topics.sources if source != FRAMES)
+        config = WindowConfig(sources=monitored, lateness_s=0)
+        self._monitor = Monitor(config, Table.shipped(), Meanings.shipped(), self._clock, fusion=FusionConfig())
+        self._recall = Recall(_WINDOW_S)
+        encoder = SentenceEncoder()
+        self._selector = open_selector(SelectorFiles(), encoder, encoder.weights_sha256, None) if topics.asks else None
+
+    def take(self, one: Any, at_ns: int) -> Iterator[tuple[str, Any]]:
+        self._clock.advance_to(max(at_ns, self._clock.now_ns()))
+        if isinstance(one, Utterance):
+            yield HEARD, one
+        for window in self._feed.take(one):
+            yield WINDOWS, closed(window)
+        if isinstance(one, MONITORED):
+            for flag in self._monitor.take(one):
+                yield FLAGS, flag
+        if isinstance(one, Frame | Utterance | Episode):
+            self._recall.take(one)
+        elif isinstance(one, Query) and self._selector:
+            yield ANSWERS, answered(self._selector, self._recall, one, self._clock)[1]
+
+
+def items(said: Iterable[Said]) -> dict[str, dict[str, Any]]:
+    """What a run came to, item by item; what closed late stands outside parity and is left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in said:
+        what = one.what
+        match one.topic:
+            case "/tactful/windows" if not what["late"]:
+                found[f"{what['end_ns']} window from {what['start_ns']}"] = what
+            case "/tactful/utterances" if what["final"]:
+                found[f"{what['start_ns']} utterance {what['utterance_id']}"] = what
+            case "/tactful/flags" if not what["provenance"]["window_late"]:
+                found[f"{what['onset_ns']} flag {what['event_id']}"] = what
+            case "/tactful/answers":
+                found[f"{what['stamp_ns']} answer to {what['query_id']}"] = what
+    return {name: _lasting(what) for name, what in sorted(found.items(), key=lambda pair: _when(pair[0]))}
+
+
+def _when(name: str) -> tuple[int, str]:
+    return int(name.split(maxsplit=1)[0]), name
+
+
+def _lasting(what: dict[str, Any]) -> dict[str, Any]:
+    """Without when it was known and how long it took."""
+    plain = {name: value for name, value in what.items() if name not in _FREE}
+    if "provenance" in plain:
+        plain["provenance"] = {name: value for name, value in what["provenance"].items() if name != "latency"}
+    return plain
+
+
+def first_difference(first: Iterable[Said], second: Iterable[Said]) -> dict[str, Any] | None:
+    """The earliest item in which two runs differ, and how; None for parity."""
+    one, other = items(first), items(second)
+    for name in sorted(one | other, key=_when):
+        mine, theirs = one.get(name, {"item": "missing"}), other.get(name, {"item": "missing"})
+        if mine != theirs:
+            fields = sorted(field for field in mine | theirs if mine.get(field) != theirs.get(field))
+            return {
+                "item": name,
+                "differs_in": fields,
+                "first": {field: mine.get(field) for field in fields},
+                "second": {field: theirs.get(field) for field in fields},
+            }
+    return None

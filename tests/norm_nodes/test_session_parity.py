@@ -1,0 +1,28 @@
+"""One session, any mode and pace: the same windows, prompts, flags and answers."""
+
+from pathlib import Path
+
+import pytest
+
+from sim_replays.scenarios.library import find, read
+from sim_replays.scenarios.sensed import write_sensed
+from sim_replays.sessions import first_difference, in_process, items, over_dds
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(240)]
+
+LENGTH_S = 10.0
+
+
+@pytest.mark.parametrize(("name", "rate"), [("zoo_keeper", 4.0), ("art_class", 20.0)])
+def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
+    tmp_path: Path, domain_id: int, name: str, rate: float
+) -> None:
+    bag = tmp_path / "bag"
+    write_sensed(bag, read(find(name)), LENGTH_S)
+    direct = list(in_process(bag))
+    kinds = {item.split()[1] for item in items(direct)}
+    assert kinds == {"window", "flag", "answer", "utterance"}
+    for pace in (0.0, rate):
+        live = list(over_dds(bag, pace, domain_id=domain_id))
+        assert live[-1].what["lost"] == {}
+        assert first_difference(direct, live) is None
