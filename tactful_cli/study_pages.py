@@ -10,6 +10,7 @@ from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.study.clips import FindFaces, clip, may_show, thumbnails
+from norm_monitor.study.forms.sheet import in_place_of
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.report import page
 from norm_monitor.study.server import LOOPBACK, ReviewServer, new_token
@@ -42,10 +43,8 @@ def report(
             notes.append(f"{left_out} pictures were left out to stay within 40 MB")
     path = output or source.resolve().parent / f"{recording.info.session}.html"
     text = page(recording, pictures, notes=notes)
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise TactfulError(f"{path}: cannot be written: {error.strerror}") from error
+    with in_place_of(path) as part:
+        part.write_text(text, encoding="utf-8", errors="replace")
     if as_json:
         shown = sum(map(len, pictures.values()))
         print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags), "pictures": shown})

@@ -8,7 +8,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.messages import MessageError, message_type
 from norm_core.time import Clock, ReplayClock
 from norm_monitor.study.live import Sieve
-from norm_monitor.study.log import StudyLog
+from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.read import LogError, read_sound
 from norm_monitor.study.recording import BAGGED, bag_reference
 from norm_monitor.study.redact import Redactor
@@ -35,7 +35,11 @@ def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: 
                     unreadable += 1
                     continue
                 if sieve.keeps(record):
-                    log.append(record, message.stamp_ns)
+                    try:
+                        log.append(record, message.stamp_ns)
+                    except LogWriteError as error:
+                        what = f"{error.strerror or error}; make room, remove {folder} and log the bag again"
+                        raise LogError(f"{folder}: {what}") from error
                     count += 1
             log.close(sealed=True)
     return count, unreadable

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from test_verbs import tactful
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_monitor.study.forms.sheet import FormError
 from norm_monitor.study.read import read
 from norm_monitor.study.recording import open_recording
 from sim_replays.study_example import write_log
@@ -86,6 +87,25 @@ def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_
     assert (recording.info.bag.name, recording.info.bag.offset_ns) == ("s07_bag", 5)
     assert len(recording.info.bag.sha256) == 64
     assert not any("not ended properly" in note for note in recording.notes)
+
+
+def test_a_coders_work_is_counted_once(own_log: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["study", *arguments], prog_name="tactful")
+
+    table = tmp_path / "a.csv"
+    assert run("export", str(own_log), "--form", "csv", "-o", str(table)).exit_code == 0
+    imported = run("import", str(own_log), str(table), "--coder", "Ana", "--json")
+    assert json.loads(imported.stdout)["imported"] > 0
+    again = run("import", str(own_log), str(table), "--coder", "Ana", "--json")
+    assert json.loads(again.stdout)["imported"] == 0
+    text = table.read_text(encoding="utf-8-sig")
+    table.write_text(text.replace("conversational_mechanics", "engagement"))
+    refused = run("import", str(own_log), str(table), "--coder", "Ana")
+    assert isinstance(refused.exception, FormError)
+    assert "has labels by Ana already" in str(refused.exception)
+    added = run("import", str(own_log), str(table), "--coder", "Ana", "--add", "--json")
+    assert json.loads(added.stdout)["imported"] > 0
 
 
 def test_labels_go_out_and_come_back_and_are_compared(own_log: Path, tmp_path: Path) -> None:

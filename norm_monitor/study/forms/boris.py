@@ -6,7 +6,7 @@ from typing import Any
 
 from norm_core.flag import Attribute, Polarity
 from norm_monitor.study.extra import need
-from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, lanes, span
+from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, in_place_of, lanes, span
 from norm_monitor.study.labels import from_note, in_order, one_line, to_note
 from norm_monitor.study.schema import Label
 
@@ -45,10 +45,8 @@ def write_boris(path: Path, sheet: Sheet) -> None:
         polarity, _, attribute = code.partition(" ")
         ethogram.active.append([code, "State event", attribute.replace("_", " "), "", polarity, ""])
     for each, file in ((book, path), (ethogram, behaviours_path(path))):
-        try:
-            each.save(file)
-        except OSError as error:
-            raise FormError(f"{file}: cannot be written: {error.strerror}") from error
+        with in_place_of(file) as part:
+            each.save(part)
 
 
 def read_boris(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:

@@ -1,6 +1,7 @@
 """What is exported: labels and speech of one session in whole milliseconds from an origin, free of overlap in lanes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from norm_core.error import TactfulError
@@ -50,6 +51,23 @@ def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> She
         media=recording.info.media,
         session=recording.info.session,
     )
+
+
+@contextmanager
+def in_place_of(path: Path) -> Iterator[Path]:
+    """A file to write; it takes the place of path once it is whole, so that a full disk leaves what was there."""
+    special = path.exists() and not path.is_file()  # as /dev/stdout is, whose place nothing takes
+    target = path if special else path.resolve()
+    part = path if special else target.with_name(f".{target.name}.part")
+    try:
+        yield part
+        if part != target:
+            part.replace(target)
+    except OSError as error:
+        if part != target:
+            with suppress(OSError):
+                part.unlink()
+        raise FormError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def span(item: Label | Utterance, origin_ns: int) -> Span:

@@ -214,6 +214,18 @@ def test_a_flag_of_two_cues_stays_while_one_still_sees_it(browser: Browser, tmp_
     assert moved(other.cue_id) == "0 of 2 flags would remain"
 
 
+def test_on_paper_it_is_light_and_lists_every_flag(shown: Browser, session: Recording) -> None:
+    shown.run("document.getElementById('theme').click()")
+    rows = "document.querySelectorAll('[role=option]').length"
+    assert shown.run(rows) < len(session.flags)
+    shown.run("dispatchEvent(new Event('beforeprint'))")
+    assert shown.run(rows) == len(session.flags)
+    assert not shown.run("document.documentElement.classList.contains('dark')")
+    shown.run("dispatchEvent(new Event('afterprint'))")
+    assert shown.run(rows) < len(session.flags)
+    assert shown.run("document.documentElement.classList.contains('dark')")
+
+
 AXE = "axe_playwright_python"
 
 
