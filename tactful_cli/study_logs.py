@@ -1,5 +1,6 @@
 """`tactful study log, example, verify, migrate, explain`."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,10 +52,7 @@ def log_(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Write a bag's speech, presence, flags and decisions into a new log; no picture and no sound."""
-    participants = tuple(_participant(text, set(clips or ()), set(no_words or ())) for text in participant or ())
-    known = {p.pseudonym for p in participants}
-    if unknown := {*(clips or ()), *(no_words or ())} - known:
-        raise LogError(f"{', '.join(sorted(unknown))}: no participant of this session; name them with --participant")
+    participants = participants_of(participant or (), set(clips or ()), set(no_words or ()))
     info = SessionInfo(
         study=study,
         session=session,
@@ -163,14 +161,22 @@ def explain(
     print(f"window {made.window_digest[:16] or 'unknown'}, config {made.config_sha256[:16] or 'unknown'}")
 
 
-def _participant(text: str, clips: set[str], no_words: set[str]) -> Participant:
-    pseudonym, _, ids = text.partition("=")
-    return Participant(
-        pseudonym=pseudonym,
-        person_ids=tuple(filter(None, ids.split(","))),
-        clips=pseudonym in clips,
-        transcript=pseudonym not in no_words,
-    )
+def participants_of(given: Iterable[str], clips: set[str], no_words: set[str]) -> tuple[Participant, ...]:
+    """Participants as they are given on the command line: a pseudonym, and with = the person ids of the session."""
+    found = []
+    for text in given:
+        pseudonym, _, ids = text.partition("=")
+        found.append(
+            Participant(
+                pseudonym=pseudonym,
+                person_ids=tuple(filter(None, ids.split(","))),
+                clips=pseudonym in clips,
+                transcript=pseudonym not in no_words,
+            )
+        )
+    if unknown := (clips | no_words) - {p.pseudonym for p in found}:
+        raise LogError(f"{', '.join(sorted(unknown))}: no participant of this session; name them with --participant")
+    return tuple(found)
 
 
 def _print(result: dict[str, Any], text: str, *, as_json: bool) -> None:

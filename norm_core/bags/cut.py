@@ -5,12 +5,10 @@ from collections.abc import Callable, Collection
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from norm_core.bags.definitions import Definitions
 from norm_core.bags.error import BagError
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.whole import whole_bag
-from norm_core.bags.writer import BagWriter
 from norm_core.record import record
 from norm_core.time import NS_PER_S
 
@@ -57,6 +55,7 @@ def cut(
     made: Path,
     from_text: str = "0",
     to_text: str = "",
+    *,
     topics: Collection[str] | None = None,
     latched: Collection[str] = (),
     progress: Callable[[int], None] = lambda messages: None,
@@ -77,19 +76,16 @@ def cut(
                 f"it lasts {(bounds[1] - bounds[0]) / NS_PER_S:.3f} s and begins at {bounds[0]} ns"
             )
         chosen = {t.key: t for t in reader.topics if topics is None or t.topic in topics}
-        missing = sorted({*(topics or ()), *latched} - {t.topic for t in reader.topics})
-        if missing:
-            list(reader.messages(missing))  # says which topics there are
-        definitions = Definitions()
+        reader.require({*(topics or ()), *latched})
         by_topic: dict[str, int] = {}
         before: dict[str, int] = {}
         with whole_bag(made) as writer:
             for message in _latched_before(reader, [*chosen.values()], latched, from_ns):
-                _copy(writer, definitions, chosen[message.topic, message.type_name], message, from_ns)
+                writer.write_copied(reader.described(message), message.data, from_ns)
                 before[message.topic] = before.get(message.topic, 0) + 1
             names = {topic.topic for topic in chosen.values()}
             for message in reader.messages(names, from_ns, to_ns) if names else ():
-                _copy(writer, definitions, chosen[message.topic, message.type_name], message, message.stamp_ns)
+                writer.write_copied(reader.described(message), message.data, message.stamp_ns)
                 by_topic[message.topic] = by_topic.get(message.topic, 0) + 1
                 progress(1)
         dropped = sorted({t.topic for t in reader.topics} - by_topic.keys() - before.keys())
@@ -116,13 +112,9 @@ def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[
     for message in reader.messages(names, None, from_ns) if names else ():
         if (message.topic, message.type_name) in held:
             kept = held[message.topic, message.type_name]
-            # A publisher that repeats itself tells nothing new.
-            if not any(message.data == other.data for other in kept):
-                kept.append(message)
+            # A publisher that repeats itself tells nothing new; its last word counts.
+            same = next((other for other in kept if other.data == message.data), None)
+            if same:
+                kept.remove(same)
+            kept.append(message)
     return sorted((m for kept in held.values() for m in kept), key=lambda message: message.stamp_ns)
-
-
-def _copy(writer: BagWriter, definitions: Definitions, topic: BagTopic, message: BagMessage, stamp_ns: int) -> None:
-    if not writer.has(topic):
-        topic = definitions.completed(topic, message.data)
-    writer.write_copied(topic, message.data, stamp_ns)

@@ -19,13 +19,31 @@ class Definitions:
 
     def __init__(self) -> None:
         self._stores: dict[str, tuple[Typestore, ...]] = {}
+        self._fitting: dict[str, Typestore] = {}
+        self._completed: dict[tuple[str, str], BagTopic] = {}
 
     def decode(self, topic: BagTopic, data: bytes) -> Any:
         """A message of the bag library; raises BagError for an unknown type, and anything for bytes that are not it."""
         return self._decoded(topic, data)[0]
 
+    def is_known(self, topic: BagTopic) -> bool:
+        """Whether the topic's type can be decoded."""
+        try:
+            return bool(self._stores_of(topic))
+        except BagError:
+            return False
+
+    def encode(self, type_name: str, message: Any) -> bytes:
+        """The bytes of a message, by the definition that last fitted one of its type."""
+        return bytes(self._fitting[type_name].serialize_cdr(message, type_name))
+
     def completed(self, topic: BagTopic, data: bytes) -> BagTopic:
-        """The topic with the definition and digest that fit its message; what nobody knows stays empty."""
+        """The topic with the definition and digest that fit its first message; what nobody knows stays empty."""
+        if topic.key not in self._completed:
+            self._completed[topic.key] = self._complete(topic, data)
+        return self._completed[topic.key]
+
+    def _complete(self, topic: BagTopic, data: bytes) -> BagTopic:
         if topic.definition.strip() and topic.digest:
             return topic
         try:
@@ -39,16 +57,23 @@ class Definitions:
         return replace(topic, definition=definition, is_idl=False, digest=digest)
 
     def _decoded(self, topic: BagTopic, data: bytes) -> tuple[Any, Typestore]:
-        stores = self._stores.get(topic.type_name)
-        if stores is None:
-            stores = self._stores[topic.type_name] = _stores_for(topic)
+        stores = self._stores_of(topic)
         for store in stores:
             try:
-                return store.deserialize_cdr(data, topic.type_name), store
+                decoded = store.deserialize_cdr(data, topic.type_name)
             except Exception:  # generated code, which raises anything; an older store may still fit
                 if store is stores[-1]:
                     raise
+            else:
+                self._fitting[topic.type_name] = store
+                return decoded, store
         raise AssertionError("a type has at least one store")
+
+    def _stores_of(self, topic: BagTopic) -> tuple[Typestore, ...]:
+        stores = self._stores.get(topic.type_name)
+        if stores is None:
+            stores = self._stores[topic.type_name] = _stores_for(topic)
+        return stores
 
 
 def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:

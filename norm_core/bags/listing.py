@@ -71,7 +71,7 @@ def list_files(path: Path) -> Listing:
         if not found:
             what = notes[0] if notes else f"has no {METADATA}"
             raise BagError(f"{path}: cannot be opened as a bag: it {what}, and no file in it ends in .mcap or .db3")
-        return Listing(files=tuple(found), promised={}, digests={}, notes=(*notes, *_unlisted(notes)))
+        return Listing(files=tuple(found), promised={}, digests={}, notes=tuple(notes))
     names = [Path(name).name for name in stated.relative_file_paths]
     missing = [name for name in names if not (path / name).is_file()]
     further = [file for file in found if file.name not in names]
@@ -101,10 +101,6 @@ def _stated(path: Path) -> tuple[_Information | None, list[str]]:
         return _Metadata.model_validate(document).rosbag2_bagfile_information, []
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError, RecursionError) as error:
         return None, [f"has a {METADATA} that cannot be read ({str(error).splitlines()[0]})"]
-
-
-def _unlisted(notes: list[str]) -> list[str]:
-    return ["its files are read in the order of their numbers"] if notes else []
 
 
 def _number(path: Path) -> tuple[object, ...]:

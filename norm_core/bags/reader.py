@@ -54,6 +54,11 @@ class BagReader:
         return tuple(self._topics[key] for key in sorted(self._topics))
 
     @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that are read."""
+        return tuple(file.path for file in self._files)
+
+    @property
     def message_count(self) -> int:
         return sum(file.message_count for file in self._files)
 
@@ -67,11 +72,7 @@ class BagReader:
         self, topics: Collection[str] | None = None, start_ns: int | None = None, stop_ns: int | None = None
     ) -> Iterator[BagMessage]:
         """All messages, or those of some topics, every one of which must be in the bag; stop_ns is exclusive."""
-        present = {topic for topic, _ in self._topics}
-        if missing := sorted(set(topics or ()) - present):
-            raise BagError(
-                f"{self._path}: has no topic {', '.join(missing)}; it has {', '.join(sorted(present)) or 'none'}"
-            )
+        self.require(topics or ())
         expected = sum(t.message_count for t in self._topics.values() if topics is None or t.topic in topics)
         read = 0
         for file in self._files:
@@ -84,6 +85,14 @@ class BagReader:
                 raise BagError(f"{self._path}: is damaged after {read} of {expected} messages: {error}") from error
         if start_ns is None and stop_ns is None and read != expected:
             raise BagError(f"{self._path}: is damaged: {read} of {expected} messages could be read; {RECOVER}")
+
+    def require(self, topics: Collection[str]) -> None:
+        """Raises BagError for topics that are not in the bag, naming those that are."""
+        present = {topic for topic, _ in self._topics}
+        if missing := sorted(set(topics) - present):
+            raise BagError(
+                f"{self._path}: has no topic {', '.join(missing)}; it has {', '.join(sorted(present)) or 'none'}"
+            )
 
     def decode(self, message: BagMessage) -> Any:
         """The record of a norm_interfaces message, else a message of the bag library."""
@@ -99,6 +108,14 @@ class BagReader:
             ) from error
         cls = RECORDS.get(message.type_name)
         return from_message(cls, decoded) if cls else decoded
+
+    def encode(self, message: BagMessage, decoded: Any) -> bytes:
+        """The bytes of a changed message of the bag library, that decode gave for message."""
+        return self._definitions.encode(message.type_name, decoded)
+
+    def described(self, message: BagMessage) -> BagTopic:
+        """The message's topic, with the definition that fits it, as a copy is to declare it."""
+        return self._definitions.completed(self._topics[message.topic, message.type_name], message.data)
 
     def close(self) -> None:
         self._stack.close()

@@ -49,8 +49,7 @@ def _recover_file(file: Path, scratch: Path, tally: Tally, writer: BagWriter, pr
     salvage = SqliteSalvage(file, scratch, progress) if file.suffix == ".db3" else McapSalvage(file, progress)
     for finding in salvage.findings():
         if isinstance(finding, Salvaged):
-            known = writer.has(finding.topic)
-            topic = finding.topic if known else definitions.completed(finding.topic, finding.data)
+            topic = definitions.completed(finding.topic, finding.data)
             writer.write_copied(topic, finding.data, finding.stamp_ns)
         tally.add(finding)
     tally.add_stated(salvage.expected)

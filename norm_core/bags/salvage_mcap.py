@@ -87,7 +87,7 @@ class McapSalvage:
         return False
 
     def _learn_ahead(self) -> None:
-        """Takes in the topics that are stated outside chunks, as after the data, in case a damaged chunk stated them."""
+        """Takes in the topics that are stated outside chunks, in case a damaged chunk stated them."""
         at = len(MAGIC)
         while at < self._size and self._begins_record(at):
             opcode, length = self._header(at)
@@ -145,7 +145,10 @@ class McapSalvage:
             kept[held.topic.topic] -= 1
         if wrong:
             lost = self._indexed_after(at + head.data_offset + head.data_bytes) - kept
-            yield self._hole(at, head.data_offset + there, f"is a chunk that {wrong}", is_chunk=True, lost=lost)
+            # How much of compressed data a message took cannot be said: then all of it counts.
+            passed = 0 if head.compression else min(offset, there)
+            begin = at + head.data_offset + passed
+            yield self._hole(begin, there - passed, f"has a chunk that {wrong}", is_chunk=True, lost=lost)
 
     def _message(self, at: int, body: bytes) -> Finding:
         if len(body) < MESSAGE_HEAD.size:
@@ -153,12 +156,14 @@ class McapSalvage:
         channel_id, _, stamp_ns, _ = MESSAGE_HEAD.unpack_from(body)
         topic: BagTopic | None = self._channels.get(channel_id)
         if topic is None or topic.serialization != "cdr" or stamp_ns >= 1 << 63:
-            why = "is a message whose topic is stated nowhere" if topic is None else "is no message of ROS 2"
+            why = (
+                "has a message whose topic is stated nowhere" if topic is None else "has a message that is not of ROS 2"
+            )
             return self._hole(at, len(body), why, lost={topic.topic if topic else UNKNOWN_TOPIC: 1})
         try:
             return Salvaged(topic=topic, stamp_ns=stamp_ns, data=unpacked(body[MESSAGE_HEAD.size :]))
         except BagError:
-            return self._hole(at, len(body), "is a compressed message that is damaged", lost={topic.topic: 1})
+            return self._hole(at, len(body), "has a compressed message that is damaged", lost={topic.topic: 1})
 
     def _indexed_after(self, at: int) -> Counter[str]:
         """How many messages of each topic a chunk held, by the indexes that follow it."""

@@ -53,13 +53,9 @@ class BagWriter:
             raise BagWriteError(f"{self._path}: writing failed after {self.message_count} messages: {error}") from error
         self.message_count += 1
 
-    def has(self, topic: BagTopic) -> bool:
-        """Whether a topic was declared, by its first message."""
-        return topic.key in self._connections
-
     def write_copied(self, topic: BagTopic, data: bytes, stamp_ns: int) -> None:
         """Writes a message of another bag, whose type may be unknown here; the first of a topic declares it."""
-        if not self.has(topic):
+        if topic.key not in self._connections:
             self._declare(topic)
         self.write_serialized(topic.topic, topic.type_name, data, stamp_ns)
 
