@@ -9,7 +9,7 @@ from norm_core.error import TactfulError
 from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.study.blur import FindFaces
+from norm_monitor.study.blur import SURE_ENOUGH, FindFaces
 from norm_monitor.study.clips import clip, may_show, thumbnails
 from norm_monitor.study.keys import KeyFile
 from norm_monitor.study.recording import Recording, open_recording
@@ -114,7 +114,7 @@ def review(  # noqa: PLR0917
 def face_finder() -> FindFaces | None:
     """The face detector; None, with a word on standard error, where its weights are missing."""
     try:
-        return FaceFinder().find
+        return FaceFinder(min_confidence=SURE_ENOUGH).find
     except FaceWeightsMissingError as error:
         complain(f"pictures are blurred as a whole, as faces cannot be found: {error}")
         return None

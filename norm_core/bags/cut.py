@@ -15,7 +15,8 @@ from norm_core.time import NS_PER_S
 # Latched whether or not the bag says so; each of its messages holds other transforms, so all of them are kept.
 _ALWAYS_LATCHED = "/tf_static"
 _MOST_LATCHED = 1_000  # messages a topic; a latched topic with more is none that anyone joins late
-_LONGEST_BAG_S, _LATEST_S = 10**8, 10**12  # seconds from the start; seconds since the epoch; above, nanoseconds
+# Below: seconds from the start, seconds since the epoch, nanoseconds since it.
+_LONGEST_BAG_S, _LATEST_S, _LATEST_NS = 10**8, 10**12, 2**63
 
 
 @record
@@ -38,7 +39,7 @@ def parse_time_ns(text: str, start_ns: int) -> int:
     """Seconds after start_ns, seconds since the epoch, or nanoseconds since it, told apart by their size."""
     try:
         value = Decimal(text)
-        if not value.is_finite() or value < 0:
+        if not 0 <= value < _LATEST_NS:
             raise InvalidOperation
     except InvalidOperation as error:
         raise BagError(

@@ -21,9 +21,6 @@ from norm_monitor.study.recording import from_bag
 from norm_monitor.study.redact import Redactor
 from norm_monitor.study.voices import audible_spans
 
-# What a description of someone says of their looks.
-_LOOKS = "appearance"
-
 
 def anonymize(
     bag: Path,
@@ -163,14 +160,13 @@ class _Work:
 
 
 def _without(value: Any, clean: Callable[[str], str]) -> Any:
-    """A record with names out of all its text, ids too, and nothing said of anyone's looks."""
+    """A record with names out of all its text, ids too."""
     if isinstance(value, str) and not isinstance(value, StrEnum):
         return clean(value)
     if isinstance(value, tuple):
         return tuple(_without(item, clean) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
-        changes = {field.name: _without(getattr(value, field.name), clean) for field in fields(value)}
-        return replace(value, **(changes | ({_LOOKS: ""} if _LOOKS in changes else {})))
+        return replace(value, **{field.name: _without(getattr(value, field.name), clean) for field in fields(value)})
     return value
 
 

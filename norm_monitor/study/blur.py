@@ -15,6 +15,8 @@ FindFaces = Callable[[Frame], tuple[Face, ...]]
 
 # A face box is enlarged by this share of itself on each side: detectors cut off hair and chin.
 MARGIN = 0.35
+# How sure a detector must be of a face that is to be blurred: a face that is missed costs more than a wall blurred.
+SURE_ENOUGH = 0.2
 
 
 class BlurError(TactfulError, ValueError):
