@@ -19,10 +19,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 
 def topics_of(ctx: Any, incomplete: str) -> list[str]:
     """The topics of the bag on the command line, for tab completion; Any is click's context, which typer may vendor."""
+    # An option that still waits for its value leaves the arguments before it unparsed.
+    bag = ctx.params.get("bag") or next(iter(ctx.args), None)
     try:
-        with BagReader(Path(ctx.params["bag"])) as reader:
+        with BagReader(Path(bag or "")) as reader:
             return [topic.topic for topic in reader.topics if topic.topic.startswith(incomplete)]
-    except (BagError, KeyError, TypeError):
+    except BagError:
         return []
 
 
