@@ -9,7 +9,8 @@ from norm_core.error import TactfulError
 from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.study.clips import FindFaces, clip, may_show, thumbnails
+from norm_monitor.study.blur import SURE_ENOUGH, FindFaces
+from norm_monitor.study.clips import clip, may_show, thumbnails
 from norm_monitor.study.forms.sheet import in_place_of
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.report import page
@@ -38,7 +39,7 @@ def report(
     pictures: dict[str, list[str]] = {}
     notes: list[str] = []
     if frames:
-        pictures, left_out = thumbnails(recording, frames, _face_finder())
+        pictures, left_out = thumbnails(recording, frames, face_finder())
         if left_out:
             notes.append(f"{left_out} pictures were left out to stay within 40 MB")
     path = output or source.resolve().parent / f"{recording.info.session}.html"
@@ -76,7 +77,7 @@ def review(  # noqa: PLR0917
         raise TactfulError("each reviewer may be named once")
     recording = open_recording(log)
     reason = may_show(recording) if bag else ""
-    finder = _face_finder() if bag and not reason else None
+    finder = face_finder() if bag and not reason else None
 
     def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:
         return clip(shown, event_id, bag or Path(), finder)
@@ -108,9 +109,10 @@ def review(  # noqa: PLR0917
         server.close()
 
 
-def _face_finder() -> FindFaces | None:
+def face_finder() -> FindFaces | None:
+    """The face detector; None, with a word on standard error, where its weights are missing."""
     try:
-        return FaceFinder().find
+        return FaceFinder(min_confidence=SURE_ENOUGH).find
     except FaceWeightsMissingError as error:
         complain(f"pictures are blurred as a whole, as faces cannot be found: {error}")
         return None
