@@ -44,7 +44,7 @@ class Monitor:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        return (*self._cutter.counters, *self._fusion.counters)
+        return (*self._cutter.counters, *self._fusion.counters, *self._triggers.counters)
 
     def take(self, record: Entry) -> list[SocialFlag]:
         """The flags that a record lets be decided; records come in the order of arrival."""

@@ -140,14 +140,24 @@ def leaderboard(
 
 
 @app.command()
-def monitor(
+def monitor(  # noqa: PLR0917
     split: Annotated[str, typer.Option(help="Scripted encounters to watch: development or held_out.")] = "development",
     limit: Limit = 0,
     seed: Annotated[int, typer.Option(help="Stretches the gaps between turns.")] = 0,
+    model: Annotated[str, typer.Option(help="Ask this model too, and show what it adds to the cues.")] = "",
+    judge_every_s: Annotated[
+        float, typer.Option(min=0, help="The judge's slow beat; 0: cues alone trigger it.")
+    ] = 30.0,
+    triggering: Annotated[
+        bool, typer.Option("--triggering", help="Measure instead what asking the judge only at times loses.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Watch scripted encounters with the norm monitor and measure its flags, beside baselines that watch less."""
-    bench_monitor.evaluate(split, limit, seed, as_json)
+    if triggering:
+        bench_monitor.show_triggering(split, limit, seed, as_json)
+    else:
+        bench_monitor.evaluate(split, limit, seed, model, judge_every_s, as_json)
 
 
 def _form(name: str) -> str:
