@@ -67,12 +67,14 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
     from norm_interfaces.srv import Explain
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Bool, String
+    from std_srvs.srv import Trigger
 
     seen = flags()
     mirror = observer.collect(String, "/tactful/flags_json", EVENTS)
     attention = observer.collect(Bool, "/tactful/attention", EVENTS)
+    observer.watch_status()
     with monitor(domain_id):
-        play(observer, TALK)
+        play(observer, [*TALK, *user(24, 25, "My name is Anna.")])
         observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
         late = flags_in(seen)["response_delay"]
         assert late.polarity is Polarity.ERROR and late.evidence and late.correction
@@ -84,6 +86,8 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         assert answer.found and "silence before the answer" in answer.explanation
         unknown = observer.call(Explain, "/tactful/explain", event_id="nothing")
         assert not unknown.found and "no such event" in unknown.explanation
+        assert observer.call(Trigger, "/tactful/forget").success
+        observer.until(lambda: observer.counted("facts_forgotten_when_asked") == 1, "her name to be forgotten")
 
 
 def test_verdicts_are_kept_or_refused(domain_id: int, observer: Observer, flags: Any, tmp_path: Path) -> None:

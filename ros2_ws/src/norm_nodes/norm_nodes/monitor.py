@@ -12,6 +12,7 @@ from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, String
+from std_srvs.srv import Trigger
 
 from norm_core.config import ConfigError, load
 from norm_core.engines.call import Limit
@@ -34,6 +35,7 @@ from norm_monitor.explanation import explain
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.meaning import Meanings
+from norm_monitor.memory import MemoryConfig
 from norm_monitor.monitor import Monitor
 from norm_monitor.reviews import Review, Reviews
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
@@ -62,7 +64,11 @@ class DeploymentContext(StrEnum):
         return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
 
 
-class MonitorNodeConfig(WindowConfig, FusionConfig):
+class Forget:
+    """Asks, in its turn among the records, that what people said of themselves be forgotten."""
+
+
+class MonitorNodeConfig(WindowConfig, FusionConfig, MemoryConfig):
     sources: tuple[str, ...] = Field(
         default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
     )
@@ -98,7 +104,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except TactfulError as error:
             raise ConfigError(f"monitor: {error}") from error
         judge_every_s = config.judge_every_s if self._engine else 0.0
-        self._monitor = Monitor(config, table, meaning, self.clock, fusion=config, judge_every_s=judge_every_s)
+        self._monitor = Monitor(
+            config, table, meaning, self.clock, fusion=config, memory=config, judge_every_s=judge_every_s
+        )
         images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
         self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine else None
         self._reviews = Reviews(Path(config.reviews_file)) if config.reviews_file else None
@@ -119,6 +127,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(Presence, "presence", "who is there")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
         self.serve(ReviewFlag, "review", self._review, "a reviewer's verdict on an event, added to the file of reviews")
+        self.serve(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         self._threads = [Thread(target=self._look, name="monitor_look", daemon=True)]
         if self._judge:
             self._threads.append(Thread(target=self._ask_judge, name="monitor_judge", daemon=True))
@@ -134,6 +143,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
+        self._records.put(Forget())  # a session ends
 
     def close(self) -> None:
         self.destroy_timer(self._telling)
@@ -172,6 +182,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if isinstance(record, Judgement):
                 flag = self._monitor.take_judgement(record)
                 self._publish([flag] if flag else [])
+            elif isinstance(record, Forget):
+                self._monitor.forget()
             else:
                 self._publish(self._monitor.take(record))
             for window in self._monitor.windows_to_judge():
@@ -242,6 +254,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         else:
             oldest = next(iter(self._kept), "none")
             response.explanation = f"no such event among the last {len(self._kept)}; the oldest kept is {oldest}"
+        return response
+
+    def _forget(self, request: Any, response: Any) -> Any:
+        response.success = self._records.put(Forget())
+        response.message = (
+            "what was said until now is forgotten; flags that were published quote it still"
+            if response.success
+            else "the monitor lags behind and may have lost records: see its status, and ask again"
+        )
         return response
 
     def _review(self, request: Any, response: Any) -> Any:
