@@ -13,7 +13,7 @@ from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
-from tactful_cli import bench_compare, bench_monitor, bench_run
+from tactful_cli import bench_compare, bench_labels, bench_monitor, bench_run
 from tactful_cli.bench_run import How
 from tactful_cli.bench_shown import show_report
 
@@ -151,10 +151,20 @@ def monitor(  # noqa: PLR0917
     triggering: Annotated[
         bool, typer.Option("--triggering", help="Measure instead what asking the judge only at times loses.")
     ] = False,
+    bag: Annotated[
+        list[Path] | None, typer.Option(help="Watch this bag in place of the scripts; may be given several times.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE.csv", help="A bag's labels: class, onset_s, offset_s a line.")
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic of the bags; the only one where it is left out.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of the bags' speech, as en or zh.")] = "en",
     as_json: AsJson = False,
 ) -> None:
     """Watch scripted encounters with the norm monitor and measure its flags, beside baselines that watch less."""
-    if triggering:
+    if bag or labels:
+        bench_labels.evaluate(bag or [], labels or [], topic, language, as_json)
+    elif triggering:
         bench_monitor.show_triggering(split, limit, seed, as_json)
     else:
         bench_monitor.evaluate(split, limit, seed, model, judge_every_s, as_json)

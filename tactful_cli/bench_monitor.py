@@ -1,6 +1,6 @@
 """`tactful bench monitor`: the norm monitor on scripted encounters, by the measures of an online detector."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.progress import track
@@ -43,11 +43,7 @@ def evaluate(split: str, limit: int, seed: int, model: str, judge_every_s: float
         head = {"split": split, "encounters": len(chosen), "table": table.version, "tolerance_s": 2.0}
         print_json({**head, **asked, "rows": {name: to_plain(row) for name, row in rows.items()}})
         return
-    tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
-    shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
-    for name, row in rows.items():
-        shown.add_row(name, *_cells(row))
-    out.print(shown)
+    show_rows(rows)
     cues = rows["monitor, errors"]
     print(f"{len(chosen)} encounters of {split}; precision, recall and latency at 2 s")
     print("recall of errors by basis:", ", ".join(f"{basis} {value:.0f}" for basis, value in cues.by_basis.items()))
@@ -61,6 +57,15 @@ def evaluate(split: str, limit: int, seed: int, model: str, judge_every_s: float
         print(f"{model} was asked about {asked['windows']} windows, by their words alone: {outcomes}; {spent}")
         for reason, count in asked["reasons"].items():
             print(f"  {count} times: {reason}")
+
+
+def show_rows(rows: Mapping[str, Online]) -> None:
+    """A table with a row a detector."""
+    tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
+    shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
+    for name, row in rows.items():
+        shown.add_row(name, *_cells(row))
+    out.print(shown)
 
 
 def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
