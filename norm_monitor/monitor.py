@@ -20,6 +20,7 @@ from norm_monitor.scene import History
 from norm_monitor.senses.window_feed import Watermarks, WindowConfig
 from norm_monitor.senses.windows import Entry
 from norm_monitor.triggers import Triggers
+from norm_monitor.unheard import may_have_been_said
 
 
 class Monitor:
@@ -97,11 +98,16 @@ class Monitor:
     def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:
         """What to publish of a window, and when some cue wants to look again."""
         self.missing = window.missing
-        found = list(look(self._history.scene(window), self._table, self._meaning))
-        findings = [finding for finding in found if isinstance(finding, Finding)]
+        scene = self._history.scene(window)
+        found = list(look(scene, self._table, self._meaning))
+        findings = [one for one in found if isinstance(one, Finding) and not may_have_been_said(one, scene)]
         self._triggers.see(window, findings)
-        flags = [self._fusion.take(f, self._provenance_of(window), self._clock.now_ns()) for f in findings]
-        return [flag for flag in flags if flag], {again.at_ns for again in found if isinstance(again, LookAgain)}
+        again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
+        if not findings:
+            return [], again_ns
+        made_by = self._provenance_of(window)  # once a window: its digest takes longer than most cues
+        flags = [self._fusion.take(finding, made_by, self._clock.now_ns()) for finding in findings]
+        return [flag for flag in flags if flag], again_ns
 
     def _worth_a_look(self, entry: Entry) -> int | None:
         """When to look because of this entry, if at all."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from norm_monitor.cues.finding import Findings, quoted, said
@@ -50,12 +51,7 @@ def facts(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         own = {word for r in scene.robot_turns if r.start_ns < robot.start_ns for word in _particular(r.text)}
         lately = {u.turn_id for u in earlier[-(least - 1) :]} if least > 1 else set()
         for user in (fact.turn for fact in scene.told_to(robot) if fact.turn.turn_id not in lately):
-            of_themselves = [
-                s
-                for s in sentences(user.text)
-                if {"my", "i", "i'm", "i've", "we", "our"} & set(tokens(s)) and not asks(s)
-            ]
-            shared = {w for s in of_themselves for w in _particular(s)} & _particular(robot.text) - later - own
+            shared = (_of_themselves(user.text) & _particular(robot.text)) - later - own
             if shared:
                 told = meaning.match(robot.text, "remembering")
                 yield table.found(
@@ -87,8 +83,18 @@ def _asked_again(table: Table, robot: Turn, answer: Turn, similarity: float, lea
     )
 
 
-def _particular(text: str) -> set[str]:
-    return {_stem(token) for token in tokens(text) if len(token) > 3 and token not in _COMMON}
+@lru_cache(maxsize=1024)
+def _of_themselves(text: str) -> frozenset[str]:
+    """What is particular in the sentences that a person says of themselves."""
+    own = {"my", "i", "i'm", "i've", "we", "our"}
+    parts = [part for part in sentences(text) if own & set(tokens(part)) and not asks(part)]
+    return frozenset().union(*(_particular(part) for part in parts))
+
+
+# Each window looks at the turns of the last minutes again.
+@lru_cache(maxsize=2048)
+def _particular(text: str) -> frozenset[str]:
+    return frozenset(_stem(token) for token in tokens(text) if len(token) > 3 and token not in _COMMON)
 
 
 def _stem(token: str) -> str:
