@@ -14,6 +14,7 @@ from norm_core.messages import from_message
 from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import Health
+from norm_monitor.monitor import Monitor
 from norm_monitor.senses.windows import Entry
 from sim_replays.processes import NodeProcess, NodeProcessError
 
@@ -135,6 +136,57 @@ def test_a_dead_judge_degrades_the_status_and_cues_go_on(
             "the status",
         )
         assert "cues go on alone" in " ".join(degraded[0].reasons)
+
+
+def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "absent.yaml").write_text(
+        "name: absent\ntask: vision-language\nengine: llama.cpp\nquantization: none\nprompt_family: none\n"
+        "source: {path: nowhere}\nlicence: none\n"
+    )
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    seen, statuses = flags(), observer.watch_status()
+    with monitor(domain_id, model="absent"):
+        play(observer, TALK)
+        observer.until(lambda: "ignores_stop" in flags_in(seen), "flags of cues")
+        degraded = observer.until(
+            lambda: [s for s in statuses if s.health is Health.DEGRADED and "absent" in " ".join(s.reasons)],
+            "the status",
+        )
+        assert "cannot be opened, and cues go on alone" in " ".join(degraded[0].reasons)
+
+
+def test_a_record_that_a_cue_fails_at_is_counted_and_the_next_is_looked_at(
+    domain_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rclpy
+    from norm_nodes.monitor import MonitorNode
+
+    def look(self: Monitor, record: Entry) -> list[SocialFlag]:
+        if isinstance(record, Utterance):
+            raise ZeroDivisionError
+        taken.append(record)
+        return []
+
+    taken: list[Entry] = []
+    monkeypatch.setattr(Monitor, "take", look)
+    rclpy.init(domain_id=domain_id)
+    node = MonitorNode()
+    try:
+        node.trigger_configure()
+        for entry in (*user(0, 1, "Hello!"), *robot(2, 3, "Hello!")):
+            node._records.put(entry)
+        statuses = []
+        monkeypatch.setattr(node, "_release", lambda: statuses.append(node.status()))
+        node.trigger_cleanup()  # ends the watch once all was looked at
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+    assert len(taken) == 2
+    (status,) = statuses
+    assert status.health is Health.DEGRADED and "ZeroDivisionError" in " ".join(status.reasons)
+    assert {counter.name: counter.count for counter in status.counters}["records_failed"] == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import math
 import time
+import traceback
 from collections import OrderedDict
 from enum import StrEnum
 from pathlib import Path
@@ -45,6 +46,8 @@ from norm_nodes.norm_node import NormNode
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
+# How long the status tells of a record that a cue failed at.
+FAULT_STATED_S = 60.0
 # How long an error that is over keeps attention.
 ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
 
@@ -155,11 +158,19 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._engine.close()
 
     def _opened_engine(self) -> SharedEngine | None:
+        """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
         if not self.config.model:
             return None
         catalogue = Catalogue()
         name = self.config.model
-        engine = open_engine(catalogue.manifest(name), self.clock, beside=catalogue.path(name).parent)
+        manifest = catalogue.manifest(name)
+        try:
+            engine = open_engine(manifest, self.clock, beside=catalogue.path(name).parent)
+        except TactfulError as error:
+            self.count("judge_not_opened")
+            why = f"the judge {name} cannot be opened, and cues go on alone: {error}"
+            self.trouble("judge", Health.DEGRADED, why)
+            return None
         return SharedEngine(engine, TO_JUDGE, "judge")
 
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
@@ -179,18 +190,27 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             record = self._records.get(timeout_s=WAIT_S)
             if record is None:
                 continue
-            if isinstance(record, Judgement):
-                flag = self._monitor.take_judgement(record)
-                self._publish([flag] if flag else [])
-            elif isinstance(record, Forget):
-                self._monitor.forget()
-            else:
-                self._publish(self._monitor.take(record))
-            for window in self._monitor.windows_to_judge():
-                if self._judge:
-                    self._to_judge.put(window)
-            self._take_counts()
+            try:
+                self._take(record)
+            except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
+                self.count("records_failed")
+                self.get_logger().error(traceback.format_exc())
+                why = f"a {type(record).__name__} could not be looked at, and was left out: {error!r}; please report it"
+                self.ledger.trouble("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
         self._publish(self._monitor.flush())
+
+    def _take(self, record: Any) -> None:
+        if isinstance(record, Judgement):
+            flag = self._monitor.take_judgement(record)
+            self._publish([flag] if flag else [])
+        elif isinstance(record, Forget):
+            self._monitor.forget()
+        else:
+            self._publish(self._monitor.take(record))
+        for window in self._monitor.windows_to_judge():
+            if self._judge:
+                self._to_judge.put(window)
+        self._take_counts()
 
     def _ask_judge(self) -> None:
         assert self._judge
