@@ -28,6 +28,9 @@ TIMING_CUES = frozenset({
 _DRAWS, _MARK_NS = 1000, NS_PER_S // 2
 _AFTER_NS = 60 * NS_PER_S
 
+# Given the monitor after each record: what else is to be done then, and the flags that come of it.
+Attend = Callable[[Monitor], Iterable[SocialFlag]]
+
 
 @record
 class Alarm:
@@ -66,19 +69,27 @@ class Online:
     alarms: int
 
 
-def watched(encounter: Encounter, meaning: Meaning, table: Table, seed: int = 0) -> Session:
+def watched(  # noqa: PLR0917
+    encounter: Encounter,
+    meaning: Meaning,
+    table: Table,
+    seed: int = 0,
+    attend: Attend = lambda monitor: (),
+    judge_every_s: float = 0.0,
+) -> Session:
     """The monitor fed with an encounter's records as the senses would give them; no sound and no picture is made."""
     senses, truth = records(encounter, seed)
     clock = ReplayClock()
-    monitor = Monitor(WindowConfig(sources=(UTTERANCES,), lateness_s=0), table, meaning, clock)
+    config = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
+    monitor = Monitor(config, table, meaning, clock, judge_every_s=judge_every_s)
     entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences]
     first: dict[str, tuple[SocialFlag, int]] = {}
     for given_ns, entry in _with_silence(entries, truth):
         clock.advance_to(max(given_ns, clock.now_ns()))
-        for flag in monitor.take(entry):
+        for flag in (*monitor.take(entry), *attend(monitor)):
             known = first.get(flag.event_id)
             first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    for flag in monitor.flush():
+    for flag in (*monitor.flush(), *attend(monitor)):
         known = first.get(flag.event_id)
         first[flag.event_id] = flag, known[1] if known else clock.now_ns()
     alarms = tuple(

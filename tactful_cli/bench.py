@@ -15,7 +15,7 @@ from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
-from tactful_cli import bench_calibrate, bench_compare, bench_monitor, bench_run
+from tactful_cli import bench_calibrate, bench_compare, bench_labels, bench_monitor, bench_run
 from tactful_cli.bench_run import How
 from tactful_cli.bench_shown import show_report
 
@@ -226,14 +226,34 @@ def leaderboard(
 
 
 @app.command()
-def monitor(
+def monitor(  # noqa: PLR0917
     split: Annotated[str, typer.Option(help="Scripted encounters to watch: development or held_out.")] = "development",
     limit: Limit = 0,
     seed: Annotated[int, typer.Option(help="Stretches the gaps between turns.")] = 0,
+    model: Annotated[str, typer.Option(help="Ask this model too, and show what it adds to the cues.")] = "",
+    judge_every_s: Annotated[
+        float, typer.Option(min=0, help="The judge's slow beat; 0: cues alone trigger it.")
+    ] = 30.0,
+    triggering: Annotated[
+        bool, typer.Option("--triggering", help="Measure instead what asking the judge only at times loses.")
+    ] = False,
+    bag: Annotated[
+        list[Path] | None, typer.Option(help="Watch this bag in place of the scripts; may be given several times.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE.csv", help="A bag's labels: class, onset_s, offset_s a line.")
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic of the bags; the only one where it is left out.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of the bags' speech, as en or zh.")] = "en",
     as_json: AsJson = False,
 ) -> None:
     """Watch scripted encounters with the norm monitor and measure its flags, beside baselines that watch less."""
-    bench_monitor.evaluate(split, limit, seed, as_json)
+    if bag or labels:
+        bench_labels.evaluate(bag or [], labels or [], topic, language, as_json)
+    elif triggering:
+        bench_monitor.show_triggering(split, limit, seed, as_json)
+    else:
+        bench_monitor.evaluate(split, limit, seed, model, judge_every_s, as_json)
 
 
 def _form(name: str) -> str:

@@ -1,39 +1,49 @@
 """`tactful bench monitor`: the norm monitor on scripted encounters, by the measures of an online detector."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rich.progress import track
 from rich.table import Table as Shown
 
+from norm_core.engines.opening import open_engine
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.flag import Polarity
 from norm_core.jsonl import to_plain
+from norm_core.models.catalogue import Catalogue
+from norm_core.time import WallClock
 from norm_monitor.cues.table import Table
+from norm_monitor.judge import Judge
 from norm_monitor.meaning import Concepts, Meanings
 from sim_replays.monitoring import TIMING_CUES, TOLERANCES_S, Online, Session, online, only, prior, silent, watched
+from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters
+from sim_replays.triggering import CUES_ALONE_S, EVERY_WINDOW_S, SLOW_BEAT_S, Asking, judged, triggering
 from tactful_cli.console import err, out, print_json
 
 _HEADLINE = "2"  # the tolerance in seconds whose interval is shown
 
 
-def evaluate(split: str, limit: int, seed: int, as_json: bool) -> None:
+def evaluate(split: str, limit: int, seed: int, model: str, judge_every_s: float, as_json: bool) -> None:  # noqa: PLR0917
     """Prints one row a detector and polarity."""
     chosen = encounters(split)[: limit or None]
-    meaning, table = Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped()), Table.shipped()
+    meaning, table = _meaning(), Table.shipped()
     sessions = [watched(one, meaning, table, seed) for one in track(chosen, "watching", console=err)]
+    detectors = _detectors(sessions)
+    asked: dict[str, Any] = {}
+    if model:
+        found, asked = _asked(model, chosen, meaning, table, seed, judge_every_s)
+        detectors = {"monitor": sessions, f"monitor and {model}": found, **detectors}
     rows = {
         f"{name}, {polarity.value}s": online(found, polarity)
-        for name, found in _detectors(sessions).items()
+        for name, found in detectors.items()
         for polarity in Polarity
     }
     if as_json:
         head = {"split": split, "encounters": len(chosen), "table": table.version, "tolerance_s": 2.0}
-        print_json({**head, "rows": {name: to_plain(row) for name, row in rows.items()}})
+        print_json({**head, **asked, "rows": {name: to_plain(row) for name, row in rows.items()}})
         return
-    tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
-    shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
-    for name, row in rows.items():
-        shown.add_row(name, *_cells(row))
-    out.print(shown)
+    show_rows(rows)
     cues = rows["monitor, errors"]
     print(f"{len(chosen)} encounters of {split}; precision, recall and latency at 2 s")
     print("recall of errors by basis:", ", ".join(f"{basis} {value:.0f}" for basis, value in cues.by_basis.items()))
@@ -41,6 +51,67 @@ def evaluate(split: str, limit: int, seed: int, as_json: bool) -> None:
         row = rows[f"monitor, {polarity.value}s"]
         named = ", ".join(f"{name} {value:.0f}" for name, value in row.by_attribute.items())
         print(f"F1 of {polarity.value}s by attribute (macro {row.macro_f1_by_attribute:.1f}): {named}")
+    if asked:
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in asked["outcomes"].items())
+        spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
+        print(f"{model} was asked about {asked['windows']} windows, by their words alone: {outcomes}; {spent}")
+        for reason, count in asked["reasons"].items():
+            print(f"  {count} times: {reason}")
+
+
+def show_rows(rows: Mapping[str, Online]) -> None:
+    """A table with a row a detector."""
+    tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
+    shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
+    for name, row in rows.items():
+        shown.add_row(name, *_cells(row))
+    out.print(shown)
+
+
+def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
+    """Prints which labelled events a judge would not be shown, one row a way to trigger and kind of event."""
+    chosen = encounters(split)[: limit or None]
+    meaning, table = _meaning(), Table.shipped()
+    ways = {"cues alone": CUES_ALONE_S, "and every 30 s": SLOW_BEAT_S, "every window": EVERY_WINDOW_S}
+    found = {
+        name: triggering(track(chosen, name, console=err), meaning, table, every_s, seed)
+        for name, every_s in ways.items()
+    }
+    if as_json:
+        head = {"split": split, "encounters": len(chosen), "table": table.version}
+        print_json({**head, "ways": {name: to_plain(way) for name, way in found.items()}})
+        return
+    shown = Shown("judged", "calls/h", "events", "n", "never shown %", "not whole %")
+    for name, way in found.items():
+        for kind, missed in way.missed.items():
+            shares = f"{missed.unseen:.1f}", f"{missed.not_whole:.1f}"
+            shown.add_row(name, f"{way.calls_per_hour:.0f}", kind, str(missed.events), *shares)
+    out.print(shown)
+    print(f"{len(chosen)} encounters of {split}; a call is a window that a judge would be asked about")
+
+
+def _meaning() -> Meanings:
+    return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
+
+
+def _asked(  # noqa: PLR0917
+    model: str, chosen: Sequence[Encounter], meaning: Meanings, table: Table, seed: int, judge_every_s: float
+) -> tuple[list[Session], dict[str, Any]]:
+    """The encounters watched with the model asked too, and how the asking went."""
+    catalogue, clock = Catalogue(), WallClock()
+    engine = open_engine(catalogue.manifest(model), clock, beside=catalogue.path(model).parent)
+    try:
+        asking = Asking(Judge(engine), clock)
+        found = judged(track(chosen, f"asking {model}", console=err), meaning, table, asking, seed, judge_every_s)
+    finally:
+        engine.close()
+    return found, {
+        "model": model,
+        "windows": len(asking.spent_s),
+        "outcomes": dict(asking.outcomes),
+        "reasons": dict(asking.reasons.most_common(3)),
+        "latency_s": asking.latency_s(),
+    }
 
 
 def _detectors(sessions: list[Session]) -> dict[str, list[Session]]:

@@ -2,6 +2,7 @@
 
 import math
 import time
+import traceback
 from collections import OrderedDict
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, String
+from std_srvs.srv import Trigger
 
 from norm_core.config import ConfigError, load
 from norm_core.decision import Decision
@@ -35,6 +37,7 @@ from norm_monitor.explanation import explain
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.meaning import Meanings
+from norm_monitor.memory import MemoryConfig
 from norm_monitor.monitor import Monitor
 from norm_monitor.questions import QuestionConfig, Questioner
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
@@ -47,6 +50,8 @@ from norm_nodes.study_desk import StudyDesk
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
+# How long the status tells of a record that a cue failed at.
+FAULT_STATED_S = 60.0
 # How long an error that is over keeps attention.
 ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
 
@@ -66,7 +71,11 @@ class DeploymentContext(StrEnum):
         return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
 
 
-class MonitorNodeConfig(WindowConfig, FusionConfig, StudyConfig, QuestionConfig):
+class Forget:
+    """Asks, in its turn among the records, that what people said of themselves be forgotten."""
+
+
+class MonitorNodeConfig(WindowConfig, FusionConfig, MemoryConfig, StudyConfig, QuestionConfig):
     sources: tuple[str, ...] = Field(
         default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
     )
@@ -106,7 +115,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             raise ConfigError(f"monitor: {error}") from error
         judges = self._engine is not None and not config.answers_queries
         judge_every_s = config.judge_every_s if judges else 0.0
-        self._monitor = Monitor(config, table, meaning, self.clock, fusion=config, judge_every_s=judge_every_s)
+        self._monitor = Monitor(
+            config, table, meaning, self.clock, fusion=config, memory=config, judge_every_s=judge_every_s
+        )
         images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
         self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine and judges else None
         self._queries = self._answering(images == 0)
@@ -129,6 +140,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
         self.serve(ReviewFlag, "review", self._desk.review, "a reviewer's verdict on an event, into the study's log")
+        self.serve(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         self._threads = [Thread(target=self._look, name="monitor_look", daemon=True)]
         if self._judge:
             self._threads.append(Thread(target=self._ask_judge, name="monitor_judge", daemon=True))
@@ -144,6 +156,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
+        self._records.put(Forget())  # a session ends
 
     def close(self) -> None:
         self.destroy_timer(self._telling)
@@ -158,11 +171,19 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._desk.close()
 
     def _opened_engine(self) -> SharedEngine | None:
+        """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
         if not self.config.model:
             return None
         catalogue = Catalogue()
         name = self.config.model
-        engine = open_engine(catalogue.manifest(name), self.clock, beside=catalogue.path(name).parent)
+        manifest = catalogue.manifest(name)
+        try:
+            engine = open_engine(manifest, self.clock, beside=catalogue.path(name).parent)
+        except TactfulError as error:
+            self.count("judge_not_opened")
+            why = f"the judge {name} cannot be opened, and cues go on alone: {error}"
+            self.trouble("judge", Health.DEGRADED, why)
+            return None
         return SharedEngine(engine, TO_JUDGE, "judge")
 
     def _answering(self, without_pictures: bool) -> JudgeQueries | None:
@@ -191,18 +212,29 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             record = self._records.get(timeout_s=WAIT_S)
             if record is None:
                 continue
-            if isinstance(record, Judgement):
-                flag = self._monitor.take_judgement(record)
-                self._publish([flag] if flag else [])
-            else:
-                self._desk.keep(record)
-                if not isinstance(record, Decision):
-                    self._publish(self._monitor.take(record))
-            for window in self._monitor.windows_to_judge():
-                if self._judge:
-                    self._to_judge.put(window)
-            self._take_counts()
+            try:
+                self._take(record)
+            except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
+                self.count("records_failed")
+                self.get_logger().error(traceback.format_exc())
+                why = f"a {type(record).__name__} could not be looked at, and was left out: {error!r}; please report it"
+                self.ledger.trouble("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
         self._publish(self._monitor.flush())
+
+    def _take(self, record: Any) -> None:
+        if isinstance(record, Judgement):
+            flag = self._monitor.take_judgement(record)
+            self._publish([flag] if flag else [])
+        elif isinstance(record, Forget):
+            self._monitor.forget()
+        else:
+            self._desk.keep(record)
+            if not isinstance(record, Decision):
+                self._publish(self._monitor.take(record))
+        for window in self._monitor.windows_to_judge():
+            if self._judge:
+                self._to_judge.put(window)
+        self._take_counts()
 
     def _ask_judge(self) -> None:
         assert self._judge
@@ -267,4 +299,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         else:
             oldest = next(iter(self._kept), "none")
             response.explanation = f"no such event among the last {len(self._kept)}; the oldest kept is {oldest}"
+        return response
+
+    def _forget(self, request: Any, response: Any) -> Any:
+        response.success = self._records.put(Forget())
+        response.message = (
+            "what was said until now is forgotten; flags that were published quote it still"
+            if response.success
+            else "the monitor lags behind and may have lost records: see its status, and ask again"
+        )
         return response
