@@ -1,4 +1,4 @@
-"""What a sentence means, by its nearness to examples of a concept and to examples of what only looks like it."""
+"""What a sentence means, by probes told from examples of a concept and of what is not it, over sentence vectors."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -14,18 +14,17 @@ from norm_monitor.wording import clauses, is_chinese, sentences
 
 SHIPPED = Path(__file__).with_name("concepts.yaml")
 
-# A sentence can mean two things, as a farewell and thanks, where one comes nearly as near as the other.
-RIVALRY = 0.15
-# The concept of what means nothing in particular.
-ORDINARY = "ordinary"
+# How far a probe is held back from fitting its few examples to the letter.
+RIDGE = 0.02
 REMEMBERED = 2_048
 
 
 class Concept(Config):
     """Examples in any language of what it is, and of what is near and yet not it."""
 
-    nearness: float = Field(default=0.6, gt=0, lt=1)
+    nearness: float = Field(default=0.2, gt=-1, lt=1, description="of the probe, which gives about 1 and -1 to examples")
     clauses: bool = False  # a ritual may stand between commas, among other things
+    kin: tuple[str, ...] = ()  # concepts that a sentence may well mean besides; theirs are no counterexamples
     like: tuple[str, ...] = Field(min_length=1)
     unlike: tuple[str, ...] = ()
 
@@ -64,23 +63,21 @@ class Meaning(Protocol):
 
 
 class Meanings:
-    """Meanings by a sentence encoder. A sentence means what it is nearest to, and never what it only resembles."""
+    """Meanings by a sentence encoder and one linear probe a concept, each against all that the others exemplify."""
 
     def __init__(self, encoder: SentenceEncoder, concepts: Concepts) -> None:
         self._encoder, self._concepts = encoder, concepts.concepts
-        names = list(self._concepts)
         rows = [
             (example, name, liked)
-            for name in names
-            for liked, examples in ((True, self._concepts[name].like), (False, self._concepts[name].unlike))
+            for name, concept in self._concepts.items()
+            for liked, examples in ((True, concept.like), (False, concept.unlike))
             for example in examples
         ]
-        self._examples = encoder.encode([_plain(example) for example, _, _ in rows])
-        self._rows = {
-            (name, liked): np.array([i for i, row in enumerate(rows) if row[1:] == (name, liked)], int)
-            for name in names
-            for liked in (True, False)
-        }
+        vectors = encoder.encode([_plain(example) for example, _, _ in rows])
+        self._probes = np.column_stack([
+            _probe(vectors, np.array([_sign(row[1:], name, concept.kin) for row in rows]))
+            for name, concept in self._concepts.items()
+        ])
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
 
     @classmethod
@@ -101,7 +98,7 @@ class Meanings:
         return float(vectors[0] @ vectors[1])
 
     def _nearness(self, sentence: str) -> dict[str, float]:
-        """To each concept's nearest example; none where an example of what it is not, or a rival, comes nearer."""
+        """By every concept's probe."""
         if sentence not in self._known:
             self._known[sentence] = self._measured(sentence)
             if len(self._known) > REMEMBERED:
@@ -111,16 +108,26 @@ class Meanings:
     def _measured(self, sentence: str) -> dict[str, float]:
         if not sentence.strip():
             return dict.fromkeys(self._concepts, -1.0)
-        likeness = self._examples @ self._encoder.encode([_plain(sentence)])[0]
-        near = {key: float(likeness[rows].max()) if len(rows) else -1.0 for key, rows in self._rows.items()}
-        highest = max(near[name, True] for name in self._concepts)
-        plain = near.get((ORDINARY, True), -1.0)
-        return {
-            name: near[name, True]
-            if near[name, True] > max(near[name, False], plain) and near[name, True] >= highest - RIVALRY
-            else min(near[name, True], 0.0)
-            for name in self._concepts
-        }
+        scores = np.append(self._encoder.encode([_plain(sentence)])[0], 1.0) @ self._probes
+        return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
+
+
+def _sign(example: tuple[str, bool], name: str, kin: tuple[str, ...]) -> int:
+    """1 for an example of the concept, -1 for one of what it is not, 0 for one that says nothing of it."""
+    of, liked = example
+    if of == name:
+        return 1 if liked else -1
+    return 0 if of in kin and liked else -1
+
+
+def _probe(vectors: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Weights and offset that tell the examples apart by least squares, either side counting for one half."""
+    told = np.append(vectors, np.ones((len(vectors), 1)), axis=1)[signs != 0]
+    signs = signs[signs != 0]
+    shares = np.where(signs > 0, 0.5 / max((signs > 0).sum(), 1), 0.5 / max((signs < 0).sum(), 1))
+    weighted = (told * shares[:, None]).T
+    solved: np.ndarray = np.linalg.solve(weighted @ told + RIDGE * np.eye(told.shape[1]), weighted @ signs)
+    return solved
 
 
 def _plain(sentence: str) -> str:

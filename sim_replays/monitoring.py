@@ -1,22 +1,25 @@
 """How well the monitor finds marked events as they happen: matched in time one to one, with false alarms per hour."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
 from norm_core.flag import Attribute, Polarity, SocialFlag
+from norm_core.presence import Person, Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.monitor import Monitor
+from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.window_feed import UTTERANCES, WindowConfig
 from norm_monitor.senses.windows import Entry
 from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.generate import records
-from sim_replays.scenarios.records import AUDIO
+from sim_replays.scenarios.generate import PERSONS, records
+from sim_replays.scenarios.records import AUDIO, Senses
 from sim_replays.scenarios.truth import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
@@ -71,7 +74,7 @@ def watched(encounter: Encounter, meaning: Meaning, table: Table, seed: int = 0)
     senses, truth = records(encounter, seed)
     clock = ReplayClock()
     monitor = Monitor(WindowConfig(sources=(UTTERANCES,), lateness_s=0), table, meaning, clock)
-    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences]
+    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
     first: dict[str, tuple[SocialFlag, int]] = {}
     for given_ns, entry in _with_silence(entries, truth):
         clock.advance_to(max(given_ns, clock.now_ns()))
@@ -189,6 +192,14 @@ def _with_silence(entries: list[Entry], truth: Truth) -> list[tuple[int, Entry]]
         quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
         marks.append((now_ns, silence(quiet_ns, AUDIO)))
     return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
+
+
+def _tracked(senses: Senses) -> Iterator[Presence]:
+    """Who stands how far off, as the robot's own recognisers would tell it."""
+    tracker = PresenceTracker()
+    for stamp_ns, told in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
+        persons = tuple(Person(person_id=one.person_id, distance_m=one.distance_m) for one in told)
+        yield replace(tracker.step(stamp_ns, PERSONS, [False] * len(persons)), persons=persons)
 
 
 def _robot_turns(truth: Truth) -> np.ndarray:

@@ -101,10 +101,9 @@ def checks_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
 
 
 def _known_until_ns(scene: Scene, last: Presence) -> int:
-    """What the newest presence shows goes on for a while; an earlier one ends where it was last seen."""
-    if last is not scene.presences[-1]:
-        return last.stamp_ns
-    return min(scene.end_ns, last.stamp_ns + _BELIEVED_NS)
+    """What a source's newest presence shows goes on for a while; an earlier one ends where it was last seen."""
+    newest = next(one for one in reversed(scene.presences) if one.source_topic == last.source_topic)
+    return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + _BELIEVED_NS)
 
 
 def _turned_before(scene: Scene, robot: Turn) -> bool:

@@ -39,7 +39,7 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         given = {name for turn in scene.user_turns if turn.start_ns < robot.start_ns for name in names_told(turn.text)}
         if not given:
             answer = scene.next_user_turn(robot)
-            if answer is None or not meaning.match(answer.text, "correction"):
+            if answer is None or not meaning.match(answer.text, "misunderstood"):
                 yield table.found(
                     "calls_by_name",
                     anchor=robot.turn_id,

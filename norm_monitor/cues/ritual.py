@@ -1,10 +1,11 @@
-"""The small rituals: greeting, parting, thanks and apology, each owed by one side to the other."""
+"""The small rituals: greeting, parting, thanks and a word after a protest, each owed by one side to the other."""
 
 from collections.abc import Iterator
 
 from norm_core.time import s_to_ns
 from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
 from norm_monitor.cues.table import Table
+from norm_monitor.cues.trouble import AMENDS, PROTESTS
 from norm_monitor.meaning import Match, Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
@@ -43,29 +44,28 @@ def thanks(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
             yield _done(table, "thanks_user", robot, match, f"The robot thanked the person: {said(robot)}.")
 
 
-def apology(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """After a complaint or a correction an apology is due with the robot's next turn."""
+def complaint(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """After a clear protest the robot goes on as before, without a word about it."""
+    least = table.cues["no_apology"].value("certain")
     for user in scene.recent:
         robot = scene.next_robot_turn(user) if not user.is_robot else None
-        if robot is None or robot.ongoing:
+        before = scene.robot_turn_before(user)
+        if robot is None or before is None or robot.ongoing:
             continue
-        complaint = meaning.match(user.text, "complaint")
-        wronged = complaint or meaning.match(user.text, "correction")
-        if not wronged:
-            continue
-        if match := meaning.match(robot.text, "apology"):
-            yield _done(table, "apologises", robot, match, f"After {said(user)} the robot apologised: {said(robot)}.")
-        elif complaint and not meaning.match(robot.text, "sympathy"):
+        nearest = max((meaning.match(user.text, name) for name in PROTESTS), key=lambda match: match.nearness)
+        heeded = any(meaning.match(robot.text, name) for name in ("apology", "sympathy", "adapting", *AMENDS))
+        alike = meaning.similarity(robot.text, before.text) > meaning.similarity(robot.text, user.text)
+        if nearest and nearest.nearness >= least and alike and not heeded:
             yield table.found(
                 "no_apology",
                 anchor=user.turn_id,
-                onset_ns=user.start_ns,
+                onset_ns=robot.start_ns,
                 offset_ns=robot.end_ns,
                 evidence=[
-                    quoted(user, "nearness to a complaint", complaint.nearness, complaint.threshold),
+                    quoted(user, "nearness to a protest", nearest.nearness, least),
                     quoted(robot, "words of the reply", robot.word_count),
                 ],
-                rationale=f"The person complained, {said(user)}, and the robot passed over it with {said(robot)}.",
+                rationale=f"The person objected, {said(user)}, and the robot went on as before: {said(robot)}.",
             )
 
 
