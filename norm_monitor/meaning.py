@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from norm_core.config import Config, load
 from norm_core.engines.sentences import SentenceEncoder
@@ -22,16 +22,28 @@ REMEMBERED = 2_048
 class Concept(Config):
     """Examples in any language of what it is, and of what is near and yet not it."""
 
-    nearness: float = Field(default=0.2, gt=-1, lt=1, description="of the probe, which gives about 1 and -1 to examples")
+    nearness: float = Field(
+        default=0.2, gt=-1, lt=1, description="of the probe, which gives about 1 and -1 to examples"
+    )
     clauses: bool = False  # a ritual may stand between commas, among other things
     kin: tuple[str, ...] = ()  # concepts that a sentence may well mean besides; theirs are no counterexamples
-    like: tuple[str, ...] = Field(min_length=1)
+    of: tuple[str, ...] = ()  # concepts that are kinds of this one; their examples are its own
+    like: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
 
 
 class Concepts(Config):
     version: str = Field(min_length=1)
     concepts: dict[str, Concept]
+
+    @model_validator(mode="after")
+    def _knows_what_it_names(self) -> "Concepts":
+        for name, concept in self.concepts.items():
+            if unknown := {*concept.kin, *concept.of} - set(self.concepts):
+                raise ValueError(f"{name} names {', '.join(sorted(unknown))}, which is no concept here")
+            if not concept.like and not concept.of:
+                raise ValueError(f"{name} has no example")
+        return self
 
     @classmethod
     def shipped(cls) -> "Concepts":
@@ -74,10 +86,12 @@ class Meanings:
             for example in examples
         ]
         vectors = encoder.encode([_plain(example) for example, _, _ in rows])
-        self._probes = np.column_stack([
-            _probe(vectors, np.array([_sign(row[1:], name, concept.kin) for row in rows]))
-            for name, concept in self._concepts.items()
-        ])
+        self._probes = np.column_stack(
+            [
+                _probe(vectors, np.array([_sign(row[1:], name, concept) for row in rows]))
+                for name, concept in self._concepts.items()
+            ]
+        )
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
 
     @classmethod
@@ -112,12 +126,12 @@ class Meanings:
         return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
 
 
-def _sign(example: tuple[str, bool], name: str, kin: tuple[str, ...]) -> int:
+def _sign(example: tuple[str, bool], name: str, concept: Concept) -> int:
     """1 for an example of the concept, -1 for one of what it is not, 0 for one that says nothing of it."""
     of, liked = example
-    if of == name:
+    if of == name or of in concept.of:
         return 1 if liked else -1
-    return 0 if of in kin and liked else -1
+    return 0 if of in concept.kin and liked else -1
 
 
 def _probe(vectors: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from norm_core.time import s_to_ns
 from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
 from norm_monitor.cues.table import Table
-from norm_monitor.cues.trouble import AMENDS, PROTESTS
 from norm_monitor.meaning import Match, Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
@@ -52,8 +51,8 @@ def complaint(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
         before = scene.robot_turn_before(user)
         if robot is None or before is None or robot.ongoing:
             continue
-        nearest = max((meaning.match(user.text, name) for name in PROTESTS), key=lambda match: match.nearness)
-        heeded = any(meaning.match(robot.text, name) for name in ("apology", "sympathy", "adapting", *AMENDS))
+        nearest = meaning.match(user.text, "protest")
+        heeded = any(meaning.match(robot.text, name) for name in ("amends", "sympathy", "adapting"))
         alike = meaning.similarity(robot.text, before.text) > meaning.similarity(robot.text, user.text)
         if nearest and nearest.nearness >= least and alike and not heeded:
             yield table.found(
@@ -73,13 +72,13 @@ def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str,
     """What a person says by way of ritual is to be given back; the robot may also begin."""
     within_ns = s_to_ns(table.cues[broken].value("within_s"))
     for robot in scene.recent:
-        if robot.is_robot and not robot.ongoing and (match := meaning.match(robot.text, concept)):
+        if robot.is_robot and not robot.ongoing and (match := _kept(meaning, robot.text, concept)):
             yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {said(robot)}.")
     for user in scene.recent:
-        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := meaning.match(user.text, concept)):
+        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := _kept(meaning, user.text, concept)):
             continue
         around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
-        if any(meaning.match(robot.text, concept) for robot in around):
+        if any(_kept(meaning, robot.text, concept) for robot in around):
             continue
         due_ns = user.end_ns + within_ns
         reply = next((r for r in around if r.start_ns >= user.start_ns), None)
@@ -95,6 +94,13 @@ def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str,
                 evidence=[quoted(user, f"nearness to a {concept}", match.nearness, match.threshold)],
                 rationale=f"The person said {said(user)}, and the robot {answer}.",
             )
+
+
+def _kept(meaning: Meaning, text: str, concept: str) -> Match | None:
+    """The ritual in a text; greeting and farewell sound alike, and are told apart by which is nearer."""
+    match = meaning.match(text, concept)
+    other = meaning.match(match.sentence, "farewell" if concept == "greeting" else "greeting")
+    return match if match and match.nearness >= other.nearness else None
 
 
 def _done(table: Table, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:

@@ -8,8 +8,9 @@ from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Match, Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
+from norm_monitor.wording import asks
 
-# Each concept is also the cue that it speaks for.
+# Kinds of what goes wrong; each is a concept, and the cue that it speaks for.
 PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
 AMENDS = ("admits_floor", "admits_heard", "admits_manners", "admits_wish", "admits_feeling")
 # Turns of the robot's so near to each other are one thing that it does.
@@ -20,21 +21,24 @@ def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     """A person objects to what the robot just did; surer once the robot makes amends."""
     for user in scene.recent:
         done = _done_before(scene, user) if not user.is_robot else None
-        cue_id, match = _nearest(meaning, user.text, PROTESTS)
-        cue = table.cues[cue_id]
-        if done is None or not match or user.word_count > cue.value("words"):
+        match = meaning.match(user.text, "protest")
+        if done is None or not match:
             continue
-        if user.timed and user.start_ns - done.end_ns > s_to_ns(cue.value("within_s")):
+        cue_id, _ = _kind(meaning, match.sentence, PROTESTS)
+        cue = table.cues[cue_id]
+        late = user.timed and user.start_ns - done.end_ns > s_to_ns(cue.value("within_s"))
+        if late or user.word_count > cue.value("words"):
             continue
         reply = scene.next_robot_turn(user)
-        amended = reply is not None and bool(_amends(meaning, reply)[1])
-        sure = amended or match.nearness >= cue.value("certain")
+        amended = reply is not None and not reply.ongoing and bool(_amends(scene, meaning, reply))
+        # To decline what the robot asked is an answer.
+        plain = match.nearness >= cue.value("certain") and not asks(done.text)
         yield table.found(
             cue_id,
             anchor=user.turn_id,
             onset_ns=done.start_ns,
             offset_ns=user.end_ns,
-            probability=cue.probability if sure else 0.45,
+            probability=cue.probability if amended or plain else 0.45,
             evidence=[quoted(user, "nearness to a protest", match.nearness, match.threshold)],
             rationale=f"After {said(done)} the person objected: {said(user)}.",
         )
@@ -43,50 +47,47 @@ def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
 def amends(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     """The robot makes amends, which is well done, and tells that what it did before was not."""
     for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing:
-            continue
-        cue_id, match = _amends(meaning, robot)
-        if not match:
+        if not robot.is_robot or robot.ongoing or not (match := _amends(scene, meaning, robot)):
             continue
         yield table.found(
             "owns_up",
             anchor=robot.turn_id,
             onset_ns=robot.start_ns,
             offset_ns=robot.end_ns,
-            evidence=[quoted(robot, "nearness to owning up", match.nearness, match.threshold)],
+            evidence=[quoted(robot, "nearness to making amends", match.nearness, match.threshold)],
             rationale=f"The robot owned up to what went wrong: {said(robot)}.",
         )
         user = scene.user_turn_before(robot)
         done = _done_before(scene, user) if user else None
-        if user is None or done is None or done.end_ns >= robot.start_ns:
-            continue
-        if robot.start_ns - done.end_ns > s_to_ns(table.cues[cue_id].value("within_s")):
+        cue_id, kind = _kind(meaning, robot.text, AMENDS)
+        cue_id = cue_id if kind else "apologised_for"
+        within_ns = s_to_ns(table.cues[cue_id].value("within_s"))
+        if done is None or not 0 < robot.start_ns - done.end_ns <= within_ns:
             continue
         yield table.found(
             cue_id,
-            anchor=f"{robot.turn_id}<",
+            anchor=f"{robot.turn_id} about {done.turn_id}",
             onset_ns=done.start_ns,
             offset_ns=robot.start_ns,
             evidence=[
-                quoted(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns)),
-                quoted(robot, "nearness to owning up", match.nearness, match.threshold),
+                quoted(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
+                quoted(robot, "nearness to making amends", match.nearness, match.threshold),
             ],
             rationale=f"The robot itself took back what it did with {said(done)}: {said(robot)}.",
         )
 
 
-def _amends(meaning: Meaning, robot: Turn) -> tuple[str, Match]:
-    """What the robot owns up to, if to anything; a bare apology leaves that open."""
-    cue_id, match = _nearest(meaning, robot.text, AMENDS)
-    if match:
-        return cue_id, match
-    apology = meaning.match(robot.text, "apology")
-    return (cue_id, apology) if apology and not meaning.match(apology.sentence, "sympathy") else (cue_id, match)
+def _amends(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
+    """How the robot makes amends, unless it is only sorry for what happened to somebody."""
+    match = meaning.match(robot.text, "amends")
+    user = scene.user_turn_before(robot)
+    if not match or (user and meaning.match(user.text, "bad_news")):
+        return None
+    return match
 
 
-def _nearest(meaning: Meaning, text: str, concepts: tuple[str, ...]) -> tuple[str, Match]:
-    matches = [(name, meaning.match(text, name)) for name in concepts]
-    return max(matches, key=lambda pair: pair[1].nearness - pair[1].threshold)
+def _kind(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, Match]:
+    return max(((name, meaning.match(text, name)) for name in kinds), key=lambda pair: pair[1].nearness)
 
 
 def _done_before(scene: Scene, user: Turn) -> Turn | None:
