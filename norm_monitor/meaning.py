@@ -88,7 +88,7 @@ class Meanings:
         vectors = encoder.encode([_plain(example) for example, _, _ in rows])
         self._probes = np.column_stack(
             [
-                _probe(vectors, np.array([_sign(row[1:], name, concept) for row in rows]))
+                _probe(vectors, np.array([_kind_of(row[1:], name, concept) for row in rows]))
                 for name, concept in self._concepts.items()
             ]
         )
@@ -126,21 +126,26 @@ class Meanings:
         return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
 
 
-def _sign(example: tuple[str, bool], name: str, concept: Concept) -> int:
-    """1 for an example of the concept, -1 for one of what it is not, 0 for one that says nothing of it."""
+_IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
+# What the examples, the concept's own counterexamples and all that exemplifies others count for in its probe.
+_SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
+
+
+def _kind_of(example: tuple[str, bool], name: str, concept: Concept) -> int:
     of, liked = example
     if of == name or of in concept.of:
-        return 1 if liked else -1
-    return 0 if of in concept.kin and liked else -1
+        return _IS if liked else _IS_NOT
+    return _MAY_BE if of in concept.kin and liked else _IS_ANOTHER
 
 
-def _probe(vectors: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Weights and offset that tell the examples apart by least squares, either side counting for one half."""
-    told = np.append(vectors, np.ones((len(vectors), 1)), axis=1)[signs != 0]
-    signs = signs[signs != 0]
-    shares = np.where(signs > 0, 0.5 / max((signs > 0).sum(), 1), 0.5 / max((signs < 0).sum(), 1))
+def _probe(vectors: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Weights and offset that tell the examples apart by least squares."""
+    told = np.append(vectors, np.ones((len(vectors), 1)), axis=1)
+    shares = np.zeros(len(kinds))
+    for kind, share in _SHARES.items():
+        shares[kinds == kind] = share / max((kinds == kind).sum(), 1)
     weighted = (told * shares[:, None]).T
-    solved: np.ndarray = np.linalg.solve(weighted @ told + RIDGE * np.eye(told.shape[1]), weighted @ signs)
+    solved: np.ndarray = np.linalg.solve(weighted @ told + RIDGE * np.eye(told.shape[1]), weighted @ np.sign(kinds))
     return solved
 
 

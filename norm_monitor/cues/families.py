@@ -23,7 +23,8 @@ from norm_monitor.scene import Scene
 LookFor = Callable[[Scene, Table, Meaning], Iterator[Findings]]
 
 FAMILIES: tuple[LookFor, ...] = (
-    answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, protest, amends, robot_repeats, user_repeats, monologue,
+    answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, protest, amends, robot_repeats, user_repeats,
+    monologue,
     looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, tone, stopping, waiting,
     answering,
     names, asking_again, facts,

@@ -1,9 +1,10 @@
 """Who has the floor: the robot cutting in, people barging in, and who yields."""
 
+import re
 from collections.abc import Iterator
 
 from norm_core.flag import Evidence
-from norm_core.time import ns_to_s, s_to_ns
+from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.cues.finding import Findings, quoted, said
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
@@ -11,7 +12,9 @@ from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
 from norm_monitor.wording import is_backchannel, is_filler, tokens
 
-_NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our", "their", "about", "of", "um", "uh"})
+_TAIL_NS = NS_PER_S // 2
+_THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
+_NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our", "their", "of", "um", "uh"})
 
 
 def robot_cuts_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
@@ -123,14 +126,15 @@ def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
 
 
 def _left_open(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | None:
-    """The person whose last words, just before begin_ns, no sentence ends with."""
-    before = next((user for user in reversed(scene.user_turns) if user.end_ns <= begin_ns), None)
-    open_ended = before and before.timed and begin_ns - before.end_ns <= pause_ns and _lacks_words(before.text)
-    return before if open_ended else None
+    """The person whose last words, just before begin_ns, leave a sentence open or ask for time to think."""
+    before = next((user for user in reversed(scene.user_turns) if user.start_ns < begin_ns), None)
+    just = before and before.timed and -_TAIL_NS <= begin_ns - before.end_ns <= pause_ns
+    return before if before and just and _wants_more_time(before.text) else None
 
 
-def _lacks_words(text: str) -> bool:
-    return (tokens(text) or [""])[-1] in _NEVER_LAST
+def _wants_more_time(text: str) -> bool:
+    words = tokens(text)
+    return bool(words) and (words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None)
 
 
 def _is_unfinished(text: str) -> bool:

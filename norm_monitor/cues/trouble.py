@@ -14,7 +14,7 @@ from norm_monitor.wording import asks
 PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
 AMENDS = ("admits_floor", "admits_heard", "admits_manners", "admits_wish", "admits_feeling")
 # Turns of the robot's so near to each other are one thing that it does.
-_ONE_GO_NS = 3 * NS_PER_S
+_ONE_GO_NS = 2 * NS_PER_S
 
 
 def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
@@ -64,6 +64,8 @@ def amends(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         within_ns = s_to_ns(table.cues[cue_id].value("within_s"))
         if done is None or not 0 < robot.start_ns - done.end_ns <= within_ns:
             continue
+        if not kind and meaning.match(done.text, "greeting"):
+            continue  # what it is sorry for, it did not do
         yield table.found(
             cue_id,
             anchor=f"{robot.turn_id} about {done.turn_id}",
