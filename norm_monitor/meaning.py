@@ -16,6 +16,8 @@ SHIPPED = Path(__file__).with_name("concepts.yaml")
 
 # How far a probe is held back from fitting its few examples to the letter.
 RIDGE = 0.02
+# From which cosine on a sentence is as good as an example itself.
+VERBATIM = 0.86
 REMEMBERED = 2_048
 
 
@@ -85,13 +87,11 @@ class Meanings:
             for liked, examples in ((True, concept.like), (False, concept.unlike))
             for example in examples
         ]
-        vectors = encoder.encode([_plain(example) for example, _, _ in rows])
-        self._probes = np.column_stack(
-            [
-                _probe(vectors, np.array([_kind_of(row[1:], name, concept) for row in rows]))
-                for name, concept in self._concepts.items()
-            ]
+        self._vectors = encoder.encode([_plain(example) for example, _, _ in rows])
+        self._kinds = np.array(
+            [[_kind_of(row[1:], name, concept) for row in rows] for name, concept in self._concepts.items()]
         )
+        self._probes = np.column_stack([_probe(self._vectors, kinds) for kinds in self._kinds])
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
 
     @classmethod
@@ -122,7 +122,11 @@ class Meanings:
     def _measured(self, sentence: str) -> dict[str, float]:
         if not sentence.strip():
             return dict.fromkeys(self._concepts, -1.0)
-        scores = np.append(self._encoder.encode([_plain(sentence)])[0], 1.0) @ self._probes
+        vector = self._encoder.encode([_plain(sentence)])[0]
+        scores = np.append(vector, 1.0) @ self._probes
+        nearest = int(np.argmax(likeness := self._vectors @ vector))
+        if likeness[nearest] >= VERBATIM:  # a probe does not know each of its examples by heart
+            scores = np.where(self._kinds[:, nearest] == _IS, np.maximum(scores, likeness[nearest]), scores)
         return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
 
 

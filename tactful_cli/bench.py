@@ -140,14 +140,27 @@ def leaderboard(
 
 
 @app.command()
-def monitor(
+def monitor(  # noqa: PLR0917
     split: Annotated[str, typer.Option(help="Scripted encounters to watch: development or held_out.")] = "development",
     limit: Limit = 0,
-    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns.")] = 0,
+    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns, and draws clean talk.")] = 0,
+    source: Annotated[
+        bench_monitor.Source,
+        typer.Option("--from", help="script: its words and times; audio: what ears and camera make of them."),
+    ] = bench_monitor.Source.SCRIPT,
+    kept: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where what was heard is kept; an interrupted run goes on from it.")
+    ] = Path("runs/heard"),
+    clean_s: Annotated[
+        float, typer.Option(min=0, max=36_000, help="Count false alarms in so many seconds of clean talk instead.")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Watch scripted encounters with the norm monitor and measure its flags, beside baselines that watch less."""
-    bench_monitor.evaluate(split, limit, seed, as_json)
+    if clean_s:
+        bench_monitor.count_false_alarms(clean_s, seed, as_json)
+    else:
+        bench_monitor.evaluate(split, limit, seed, source, kept, as_json)
 
 
 def _form(name: str) -> str:
