@@ -91,7 +91,9 @@ class Meanings:
         self._kinds = np.array(
             [[_kind_of(row[1:], name, concept) for row in rows] for name, concept in self._concepts.items()]
         )
-        self._probes = np.column_stack([_probe(self._vectors, kinds) for kinds in self._kinds])
+        based = np.append(self._vectors, np.ones((len(rows), 1)), axis=1).astype(np.float32)
+        products = based.T @ based
+        self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
 
     @classmethod
@@ -142,14 +144,16 @@ def _kind_of(example: tuple[str, bool], name: str, concept: Concept) -> int:
     return _MAY_BE if of in concept.kin and liked else _IS_ANOTHER
 
 
-def _probe(vectors: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Weights and offset that tell the examples apart by least squares."""
-    told = np.append(vectors, np.ones((len(vectors), 1)), axis=1)
-    shares = np.zeros(len(kinds))
-    for kind, share in _SHARES.items():
-        shares[kinds == kind] = share / max((kinds == kind).sum(), 1)
-    weighted = (told * shares[:, None]).T
-    solved: np.ndarray = np.linalg.solve(weighted @ told + RIDGE * np.eye(told.shape[1]), weighted @ np.sign(kinds))
+def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Weights and offset that tell the examples apart by least squares; products is vectors' own, made once for all."""
+    each = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
+    # Most are examples of something else: theirs is what remains of the whole.
+    few = vectors[kinds != _IS_ANOTHER]
+    apart = np.array([each.get(int(kind), 0.0) for kind in kinds[kinds != _IS_ANOTHER]], vectors.dtype)
+    system = each[_IS_ANOTHER] * products + (few * (apart - each[_IS_ANOTHER])[:, None]).T @ few
+    shares = np.array([each.get(int(kind), 0.0) for kind in kinds], vectors.dtype)
+    aim = vectors.T @ (shares * np.sign(kinds).astype(vectors.dtype))
+    solved: np.ndarray = np.linalg.solve(system + RIDGE * np.eye(len(system), dtype=vectors.dtype), aim)
     return solved
 
 
