@@ -54,8 +54,8 @@ def sentences(text: str) -> list[str]:
 
 
 def clauses(sentence: str) -> list[str]:
-    """What stands between commas, where there are any."""
-    parts = [part.strip() for part in re.split(r"[,，;；:：]", sentence) if tokens(part)]
+    """What stands between commas or is joined by "and", where there are several."""
+    parts = [part.strip() for part in re.split(r"[,，;；:：]|\band\b", sentence) if tokens(part)]
     return parts if len(parts) > 1 else []
 
 

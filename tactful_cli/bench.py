@@ -229,7 +229,17 @@ def leaderboard(
 def monitor(  # noqa: PLR0917
     split: Annotated[str, typer.Option(help="Scripted encounters to watch: development or held_out.")] = "development",
     limit: Limit = 0,
-    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns.")] = 0,
+    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns, and draws clean talk.")] = 0,
+    source: Annotated[
+        bench_monitor.Source,
+        typer.Option("--from", help="script: its words and times; audio: what ears and camera make of them."),
+    ] = bench_monitor.Source.SCRIPT,
+    kept: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where what was heard is kept; an interrupted run goes on from it.")
+    ] = Path("runs/heard"),
+    clean_s: Annotated[
+        float, typer.Option(min=0, max=36_000, help="Count false alarms in so many seconds of clean talk instead.")
+    ] = 0,
     model: Annotated[str, typer.Option(help="Ask this model too, and show what it adds to the cues.")] = "",
     judge_every_s: Annotated[
         float, typer.Option(min=0, help="The judge's slow beat; 0: cues alone trigger it.")
@@ -252,8 +262,10 @@ def monitor(  # noqa: PLR0917
         bench_labels.evaluate(bag or [], labels or [], topic, language, as_json)
     elif triggering:
         bench_monitor.show_triggering(split, limit, seed, as_json)
+    elif clean_s:
+        bench_monitor.count_false_alarms(clean_s, seed, as_json)
     else:
-        bench_monitor.evaluate(split, limit, seed, model, judge_every_s, as_json)
+        bench_monitor.evaluate(split, limit, seed, source, kept, model, judge_every_s, as_json)
 
 
 def _form(name: str) -> str:

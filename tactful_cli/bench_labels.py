@@ -12,11 +12,11 @@ from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.window_feed import WindowConfig
-from norm_monitor.senses.windows import Entry
 from sim_replays.intervals import Agreement, agreement
 from sim_replays.labels_file import read_intervals
 from sim_replays.monitoring import TIMING_CUES, online, only, prior, silent
 from sim_replays.recorded import Recording, recorded, session_of
+from sim_replays.watching import MONITORED
 from tactful_cli.bench_monitor import show_rows
 from tactful_cli.console import err, out, print_json
 from tactful_cli.flags import senses_of
@@ -62,7 +62,7 @@ def _recorded(bag: Path, file: Path, topic: str, language: str, meaning: Meaning
         config = WindowConfig(sources=senses.sources or ("utterances",), lateness_s=0)
         monitor = Monitor(config, Table.shipped(), meaning, clock, judge_every_s=0)
         with err.status(f"watching {bag.name}"):
-            watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, Entry))
+            watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
             return recorded(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
 
 

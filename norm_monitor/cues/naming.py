@@ -40,7 +40,7 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         known = {name for fact in scene.told_by_anyone(robot) for name in names_told(fact.turn.text)}
         if not given and not any(_same(called, name) for name in known):
             answer = scene.next_user_turn(robot)
-            if answer is None or not meaning.match(answer.text, "correction"):
+            if answer is None or not meaning.match(answer.text, "misunderstood"):
                 yield table.found(
                     "calls_by_name",
                     anchor=robot.turn_id,
