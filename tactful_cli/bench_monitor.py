@@ -1,11 +1,12 @@
 """`tactful bench monitor`: the norm monitor on scripted encounters, by the measures of an online detector."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.progress import track
 from rich.table import Table as Shown
 
+from norm_core.engines.engine import Engine
 from norm_core.engines.opening import open_engine
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.flag import Polarity
@@ -16,7 +17,6 @@ from norm_monitor.cues.table import Table
 from norm_monitor.judge import Judge
 from norm_monitor.meaning import Concepts, Meanings
 from sim_replays.monitoring import TIMING_CUES, TOLERANCES_S, Online, Session, online, only, prior, silent, watched
-from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters
 from sim_replays.triggering import CUES_ALONE_S, EVERY_WINDOW_S, SLOW_BEAT_S, Asking, judged, triggering
 from tactful_cli.console import err, out, print_json
@@ -26,14 +26,22 @@ _HEADLINE = "2"  # the tolerance in seconds whose interval is shown
 
 def evaluate(split: str, limit: int, seed: int, model: str, judge_every_s: float, as_json: bool) -> None:  # noqa: PLR0917
     """Prints one row a detector and polarity."""
+    clock = WallClock()
+    engine = _opened(model, clock) if model else None  # first: a model that is not here is known at once
     chosen = encounters(split)[: limit or None]
     meaning, table = _meaning(), Table.shipped()
     sessions = [watched(one, meaning, table, seed) for one in track(chosen, "watching", console=err)]
     detectors = _detectors(sessions)
     asked: dict[str, Any] = {}
-    if model:
-        found, asked = _asked(model, chosen, meaning, table, seed, judge_every_s)
+    if engine:
+        asking = Asking(Judge(engine), clock)
+        try:
+            shown = track(chosen, f"asking {model}", console=err)
+            found = judged(shown, meaning, table, asking, seed, judge_every_s)
+        finally:
+            engine.close()
         detectors = {"monitor": sessions, f"monitor and {model}": found, **detectors}
+        asked = _told_of(asking, model)
     rows = {
         f"{name}, {polarity.value}s": online(found, polarity)
         for name, found in detectors.items()
@@ -94,18 +102,14 @@ def _meaning() -> Meanings:
     return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
 
 
-def _asked(  # noqa: PLR0917
-    model: str, chosen: Sequence[Encounter], meaning: Meanings, table: Table, seed: int, judge_every_s: float
-) -> tuple[list[Session], dict[str, Any]]:
-    """The encounters watched with the model asked too, and how the asking went."""
-    catalogue, clock = Catalogue(), WallClock()
-    engine = open_engine(catalogue.manifest(model), clock, beside=catalogue.path(model).parent)
-    try:
-        asking = Asking(Judge(engine), clock)
-        found = judged(track(chosen, f"asking {model}", console=err), meaning, table, asking, seed, judge_every_s)
-    finally:
-        engine.close()
-    return found, {
+def _opened(model: str, clock: WallClock) -> Engine:
+    catalogue = Catalogue()
+    return open_engine(catalogue.manifest(model), clock, beside=catalogue.path(model).parent)
+
+
+def _told_of(asking: Asking, model: str) -> dict[str, Any]:
+    """How the asking went."""
+    return {
         "model": model,
         "windows": len(asking.spent_s),
         "outcomes": dict(asking.outcomes),
