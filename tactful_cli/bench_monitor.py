@@ -8,6 +8,7 @@ from typing import Any
 from rich.progress import track
 from rich.table import Table as Shown
 
+from norm_core.engines.engine import Engine
 from norm_core.engines.opening import open_engine
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.error import TactfulError
@@ -56,13 +57,21 @@ def evaluate(  # noqa: PLR0917
     """Prints one row a detector and polarity, the events told apart by whether the table can have a row, attributes."""
     if model and source is Source.AUDIO:
         raise TactfulError("a model is asked about the scripts' words: leave out --from audio, or --model")
+    clock = WallClock()
+    engine = _opened(model, clock) if model else None  # first: a model that is not here is known at once
     chosen = encounters(split)[: limit or None]
     meaning, table = _meaning(), Table.shipped()
     sessions = _sessions(chosen, meaning, table, seed, source, kept)
     detectors = _detectors(sessions)
     asked: dict[str, Any] = {}
-    if model:
-        found, asked = _asked(model, chosen, meaning, table, seed, judge_every_s)
+    if engine:
+        asking = Asking(Judge(engine), clock)
+        try:
+            shown = track(chosen, f"asking {model}", console=err)
+            found = judged(shown, meaning, table, asking, seed, judge_every_s)
+        finally:
+            engine.close()
+        asked = _told_of(asking, model)
         detectors = {"monitor": sessions, f"monitor and {model}": found, **detectors}
     rows = {
         f"{name}, {polarity.value}s": online(found, polarity)
@@ -142,18 +151,14 @@ def _meaning() -> Meanings:
     return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
 
 
-def _asked(  # noqa: PLR0917
-    model: str, chosen: Sequence[Encounter], meaning: Meanings, table: Table, seed: int, judge_every_s: float
-) -> tuple[list[Session], dict[str, Any]]:
-    """The encounters watched with the model asked too, and how the asking went."""
-    catalogue, clock = Catalogue(), WallClock()
-    engine = open_engine(catalogue.manifest(model), clock, beside=catalogue.path(model).parent)
-    try:
-        asking = Asking(Judge(engine), clock)
-        found = judged(track(chosen, f"asking {model}", console=err), meaning, table, asking, seed, judge_every_s)
-    finally:
-        engine.close()
-    return found, {
+def _opened(model: str, clock: WallClock) -> Engine:
+    catalogue = Catalogue()
+    return open_engine(catalogue.manifest(model), clock, beside=catalogue.path(model).parent)
+
+
+def _told_of(asking: Asking, model: str) -> dict[str, Any]:
+    """How the asking went."""
+    return {
         "model": model,
         "windows": len(asking.spent_s),
         "outcomes": dict(asking.outcomes),
