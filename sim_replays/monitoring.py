@@ -86,10 +86,17 @@ def watched(  # noqa: PLR0917
     judge_every_s: float = 0.0,
 ) -> Session:
     """The monitor fed with an encounter's records as the senses would give them; no sound and no picture is made."""
+    given, truth = given_by_script(encounter, seed)
+    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
+
+
+def given_by_script(
+    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS
+) -> tuple[list[tuple[int, Entry]], Truth]:
+    """Each record with when the senses would give it, marks of silence among them; and the truth."""
     senses, truth = records(encounter, seed)
     entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
-    given = _with_silence(entries, truth)
-    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
+    return _with_silence(entries, truth, marks_every_ns), truth
 
 
 def watched_from_sound(
@@ -244,12 +251,12 @@ def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: 
     )
 
 
-def _with_silence(entries: list[Entry], truth: Truth) -> list[tuple[int, Entry]]:
-    """The entries by when they are given, an utterance once it is over, and marks of silence twice a second."""
+def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
+    """The entries by when they are given, an utterance once it is over, and marks of silence at a steady rate."""
     speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
     given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
     marks: list[tuple[int, Entry]] = []
-    for now_ns in range(truth.start_ns, truth.end_ns + _AFTER_NS, _MARK_NS):
+    for now_ns in range(truth.start_ns, truth.end_ns + _AFTER_NS, marks_every_ns):
         quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
         marks.append((now_ns, silence(quiet_ns, AUDIO)))
     return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))

@@ -56,7 +56,7 @@ HAS: dict[str, Parts] = {
     "admits_feeling": [robot(0, 2, "It will not get better."), user(2.5, 4, "Well."),
                        robot(5, 7, "That was the wrong thing to say.")],
     "apologised_for": [robot(0, 2, "It is on the sign over there."), user(2.5, 4, "Well."),
-                       robot(5, 7, "I apologise.")],
+                       robot(5, 7, "Oh, sorry.")],
     "rude": [robot(0, 2, "You are stupid.")],
     "introduces_itself": [robot(0, 3, "I'm Pepper, the reception robot.")],
     "discloses": [robot(0, 3, "The patient in room seven has cancer.")],
