@@ -102,6 +102,9 @@ def run(  # noqa: PLR0917
     fitted: Annotated[
         Path | None, typer.Option(metavar="ARTEFACT", help="What `bench fit` wrote; such a run is shown apart.")
     ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help=f"A step to leave out, to see what it adds: {', '.join(go.STEPS_LESS)}.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a suite's bag, play it to the selector, and score what was answered. Interrupted, it goes on."""
@@ -110,6 +113,7 @@ def run(  # noqa: PLR0917
         when_unsure=when_unsure,
         precedents_index=str(precedents.resolve()) if precedents else "",
         fitted=str(fitted.resolve()) if fitted else "",
+        without=without or (),
     )
     asking = _asking(suite, data, setting, limit, style, pictures, sampling, seed)
     bench_run.run(out, asking, files, how=transport, rate=rate, as_json=as_json)

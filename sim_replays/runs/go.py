@@ -1,7 +1,7 @@
 """One run: the bag built where it is not, the questions that are left asked, and the whole scored."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,20 +26,42 @@ from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
 
+# What a run can do without, so that it shows what that step adds.
+STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
+    "veto": {"veto_others": False},
+    "avoidance": {"avoid_others": False},
+    "viewpoint": {"ask_viewpoint": False},
+    "precedents": {"precedents": 0},
+    "permutation": {"orders": 1},
+    "norms": {"ask_norms": False},
+}
+
 # Hears how many questions there are, and how many are answered.
 Progress = Callable[[int, int], None]
 
 
 def selector_files(
-    model: str, *, when_unsure: str = "best_effort", precedents_index: str = "", fitted: str = ""
+    model: str,
+    *,
+    when_unsure: str = "best_effort",
+    precedents_index: str = "",
+    fitted: str = "",
+    without: Sequence[str] = (),
 ) -> SelectorFiles:
-    """The selector's settings for a run. A model that fails is not helped out by likeness: that would be a guess."""
+    """The selector's settings for a run, less the steps that it is to do without.
+
+    A model that fails is not helped out by likeness: that would be a guess.
+    """
+    if unknown := [step for step in without if step not in STEPS_LESS]:
+        raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
+    left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
     return SelectorFiles(
         model="" if model == ENCODER else model,
         when_unsure=WhenUnsure(when_unsure),
         precedents_index=precedents_index,
         fitted=fitted,
         fall_back=model == ENCODER,
+        **left_out,
     )
 
 
@@ -100,9 +122,10 @@ def described(asking: Asking, files: SelectorFiles, how: str) -> dict[str, Any]:
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
     fitted = _fitted(asking, files)
+    less = "".join(f" without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values))
     mark = f" {run_folder.FITTED} on {fitted.setting}" if fitted else ""
     return {
-        "name": f"{asking.suite} {asking.setting} {asking.style} {files.model or ENCODER}{mark}",
+        "name": f"{asking.suite} {asking.setting} {asking.style} {files.model or ENCODER}{less}{mark}",
         "asking": asking.model_dump(mode="json"),
         "selector": files.model_dump(mode="json"),
         "selector_sha256": files.sha256(),
@@ -114,6 +137,10 @@ def described(asking: Asking, files: SelectorFiles, how: str) -> dict[str, Any]:
         "versions": {"tactful": __version__, "python": platform.python_version(), "numpy": np.__version__},
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _is_without(files: SelectorFiles, values: Mapping[str, Any]) -> bool:
+    return all(getattr(files, name) == value for name, value in values.items())
 
 
 def _fitted(asking: Asking, files: SelectorFiles) -> Fitted | None:
