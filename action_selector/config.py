@@ -19,6 +19,9 @@ class SelectorConfig(Config):
         default=0.6, gt=0, le=1, description="probability that the candidates which could be right hold together"
     )
     veto_others: bool = Field(default=True, description="whether what another is already doing falls")
+    avoid_others: bool = Field(
+        default=True, description="whether likeness also keeps away from what others do, beside the veto"
+    )
     match_least: float = Field(
         default=0.35, ge=-1, le=1, description="cosine from which a candidate is another's action"
     )

@@ -107,7 +107,7 @@ class Selector:
             request=request,
             observation=observation,
             candidates=candidates,
-            evidence=_evidence(scene, observation, rules, precedents),
+            evidence=_evidence(scene, observation if config.avoid_others else None, rules, precedents),
             prefix=self._prefix(request, observation, rules, precedents),
             limit=for_model,
         )
@@ -186,7 +186,7 @@ class Selector:
 
 def _evidence(
     scene: str,
-    observation: Observation,
+    observation: Observation | None,
     rules: tuple[house_rules.HouseRule, ...],
     precedents: list[Precedent],
 ) -> Evidence:
@@ -195,7 +195,9 @@ def _evidence(
     return Evidence(
         scene=scene,
         others_do=tuple(
-            said_of(other) for other in observation.others if said_of(other) and other.duplicable is not Duplicable.YES
+            said_of(other)
+            for other in (observation.others if observation else ())
+            if said_of(other) and other.duplicable is not Duplicable.YES
         ),
         advised=tuple(advised),
         advised_against=tuple(rule.dont for rule in rules if rule.dont),

@@ -131,6 +131,9 @@ def run(  # noqa: PLR0917
     fitted: Annotated[
         Path | None, typer.Option(metavar="ARTEFACT", help="What `bench fit` wrote; such a run is shown apart.")
     ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help=f"A step to leave out, to see what it adds: {', '.join(go.STEPS_LESS)}.")
+    ] = None,
     blind: Annotated[
         bool, typer.Option("--with-blind", help="Ask the same with nothing shown or told as well, in OUT/blind.")
     ] = False,
@@ -143,7 +146,9 @@ def run(  # noqa: PLR0917
     )  # fmt: skip
     index = "" if _drawn(precedents) or not precedents else str(Path(precedents).resolve())
     weights = str(fitted.resolve()) if fitted else ""
-    files = files_for(model, asking, when_unsure=when_unsure, precedents_index=index, fitted=weights)
+    files = files_for(
+        model, asking, when_unsure=when_unsure, precedents_index=index, fitted=weights, without=without or ()
+    )
     bench_run.run(out, asking, files, how=transport, rate=rate, blind=blind, as_json=as_json)
 
 

@@ -1,7 +1,7 @@
 """One run: the bag built where it is not, the questions that are left asked, and the whole scored."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,32 +31,62 @@ from sim_replays.suites.target import SuiteError
 ENCODER = "encoder"
 WHOLE_S = 3600.0
 
+# What a run can do without, so that it shows what that step adds.
+STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
+    "veto": {"veto_others": False},
+    "avoidance": {"avoid_others": False},
+    "viewpoint": {"ask_viewpoint": False},
+    "precedents": {"precedents": 0},
+    "permutation": {"orders": 1},
+    "norms": {"ask_norms": False},
+}
+
 # Hears how many questions there are, and how many are answered.
 Progress = Callable[[int, int], None]
 
 
 def selector_files(
-    model: str, *, when_unsure: str = "best_effort", precedents_index: str = "", fitted: str = ""
+    model: str,
+    *,
+    when_unsure: str = "best_effort",
+    precedents_index: str = "",
+    fitted: str = "",
+    without: Sequence[str] = (),
 ) -> SelectorFiles:
-    """The selector's settings for a run. A model that fails is not helped out by likeness: that would be a guess."""
+    """The selector's settings for a run, less the steps that it is to do without.
+
+    A model that fails is not helped out by likeness: that would be a guess.
+    """
+    if unknown := [step for step in without if step not in STEPS_LESS]:
+        raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
+    left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
     return SelectorFiles(
         model="" if model == ENCODER else model,
         when_unsure=WhenUnsure(when_unsure),
         precedents_index=precedents_index,
         fitted=fitted,
         fall_back=model == ENCODER,
+        **left_out,
     )
 
 
 def files_for(
-    model: str, asking: Asking, *, when_unsure: str = "best_effort", precedents_index: str = "", fitted: str = ""
+    model: str,
+    asking: Asking,
+    *,
+    when_unsure: str = "best_effort",
+    precedents_index: str = "",
+    fitted: str = "",
+    without: Sequence[str] = (),
 ) -> Files:
     """The settings of whoever answers the suite's questions: the judge about talk, the selector about actions."""
     if asking.suite in PAPER_SHOTS:
-        if fitted:
-            raise SuiteError(f"nothing is fitted for {asking.suite}: leave out --fitted")
+        if fitted or without:
+            raise SuiteError(f"the judge answers {asking.suite}: --fitted and --without are of the selector")
         return judge_files(model, asking)
-    files = selector_files(model, when_unsure=when_unsure, precedents_index=precedents_index, fitted=fitted)
+    files = selector_files(
+        model, when_unsure=when_unsure, precedents_index=precedents_index, fitted=fitted, without=without
+    )
     return with_precedents(files, asking)
 
 
@@ -128,10 +158,11 @@ def described(asking: Asking, files: Files, how: str) -> dict[str, Any]:
     given = ("sampling", "frames", "precedents")
     said = [asking.style] if isinstance(files, SelectorFiles) else []
     said += [getattr(asking, name) for name in given if getattr(asking, name) != Asking.model_fields[name].default]
-    mark = [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
     model = ENCODER if files.model in {"", MODEL} else files.model
+    marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
+    marks += [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
     return {
-        "name": " ".join((asking.suite, asking.setting, *said, model, *mark)),
+        "name": " ".join((asking.suite, asking.setting, *said, model, *marks)),
         "asking": asking.model_dump(mode="json"),
         "answering": files.model_dump(mode="json"),
         "answering_sha256": files.sha256(),
@@ -143,6 +174,10 @@ def described(asking: Asking, files: Files, how: str) -> dict[str, Any]:
         "versions": {"tactful": __version__, "python": platform.python_version(), "numpy": np.__version__},
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _is_without(files: Files, values: Mapping[str, Any]) -> bool:
+    return all(getattr(files, name, None) == value for name, value in values.items())
 
 
 def _fitted(asking: Asking, files: Files) -> Fitted | None:

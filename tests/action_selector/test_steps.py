@@ -43,6 +43,19 @@ def test_one_candidate_falls_to_each_other(sentences: SentenceEncoder) -> None:
     assert sorted(vetoes) == sorted([Veto.SINGLETON, Veto.NONE, Veto.NONE])
 
 
+def test_each_step_against_others_can_be_left_out(sentences: SentenceEncoder) -> None:
+    cook = other("stirring the soup", "cook")
+    asked = request("Stir the pot of soup.", "Hum a tune.", situation="Soup is on the stove.", others=(cook,))
+
+    def decided(**less: bool) -> tuple[Veto, bool]:
+        first, second = decide(sentences, asked, BEST_EFFORT.model_copy(update=less)).candidates
+        return first.veto, first.probability > second.probability
+
+    assert decided() == (Veto.SINGLETON, False)
+    assert decided(veto_others=False) == (Veto.NONE, False)
+    assert decided(veto_others=False, avoid_others=False) == (Veto.NONE, True)
+
+
 def test_what_anyone_may_do_beside_them_stands(sentences: SentenceEncoder) -> None:
     asked = request("Applaud the singer.", "Leave.", others=(other("applauding", "guest", duplicable=Duplicable.YES),))
     assert all(one.veto is Veto.NONE for one in decide(sentences, asked).candidates)

@@ -147,6 +147,15 @@ def test_the_first_difference_is_named(gap: Path, tmp_path: Path) -> None:
     assert row.only_second_right - row.only_first_right == round(row.difference * row.count / 100)
 
 
+def test_a_run_without_a_step_says_so(gap: Path, tmp_path: Path) -> None:
+    files = selector_files("encoder", without=["veto", "permutation"])
+    assert (files.veto_others, files.avoid_others, files.orders) == (False, True, 1)
+    found, _ = run(tmp_path / "run", asking(gap), files, FirstOption(), how="test", progress=lambda done, total: None)
+    assert found.name == "egogapbench others-given default encoder without veto without permutation"
+    with pytest.raises(SuiteError, match=r"no step 'vetoes'.*veto, avoidance"):
+        selector_files("encoder", without=["vetoes"])
+
+
 def test_mcnemar_by_hand() -> None:
     assert mcnemar(0, 0) == 1.0
     assert mcnemar(0, 5) == pytest.approx(2 / 32)
