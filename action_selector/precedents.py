@@ -1,7 +1,6 @@
 """Scenes in which the right action is known, found again by likeness and never from the scene's own source."""
 
 import json
-import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -41,42 +40,24 @@ class _Entry(BaseModel):
 
 
 class PrecedentIndex:
-    """Precedents with the vectors of their scenes.
+    """Precedents with the vectors of their scenes."""
 
-    With at_random_by, a seed, any are given in place of the nearest: the control that tells what likeness is worth.
-    """
-
-    def __init__(
-        self,
-        precedents: Sequence[Precedent],
-        vectors: NDArray[np.float32],
-        weights_sha256: str = "",
-        *,
-        at_random_by: int | None = None,
-    ) -> None:
+    def __init__(self, precedents: Sequence[Precedent], vectors: NDArray[np.float32], weights_sha256: str = "") -> None:
         if len(precedents) != len(vectors):
             raise PrecedentError(
                 f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"
             )
         self.precedents, self.weights_sha256 = tuple(precedents), weights_sha256
-        self._nearest, self._at_random_by = Nearest(vectors), at_random_by
+        self._nearest = Nearest(vectors)
         self._sources = np.array([precedent.source for precedent in precedents])
 
     @classmethod
-    def of(
-        cls,
-        precedents: Iterable[Precedent],
-        sentences: Sentences,
-        weights_sha256: str = "",
-        *,
-        at_random_by: int | None = None,
-    ) -> "PrecedentIndex":
+    def of(cls, precedents: Iterable[Precedent], sentences: Sentences, weights_sha256: str = "") -> "PrecedentIndex":
         """Encodes each scene by itself."""
         kept = tuple(precedents)
         if not kept:
             raise PrecedentError("there are no precedents to index")
-        vectors = sentences.encode([meaning(one.scene) for one in kept])
-        return cls(kept, vectors, weights_sha256, at_random_by=at_random_by)
+        return cls(kept, sentences.encode([meaning(one.scene) for one in kept]), weights_sha256)
 
     @classmethod
     def load(cls, folder: Path) -> "PrecedentIndex":
@@ -85,7 +66,7 @@ class PrecedentIndex:
             about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
             precedents = read_precedents(folder / "precedents.jsonl")
-            return cls(precedents, vectors, str(about["weights_sha256"]), at_random_by=about.get("at_random_by"))
+            return cls(precedents, vectors, str(about["weights_sha256"]))
         except (OSError, ValueError, KeyError) as error:
             raise PrecedentError(f"{folder}: is no index that `tactful norms index` wrote: {error}") from error
 
@@ -95,8 +76,6 @@ class PrecedentIndex:
         write_precedents(folder / "precedents.jsonl", self.precedents)
         np.save(folder / "vectors.npy", self._nearest.vectors, allow_pickle=False)
         about = {"entries": len(self.precedents), "weights_sha256": self.weights_sha256}
-        if self._at_random_by is not None:
-            about["at_random_by"] = self._at_random_by
         (folder / "index.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
     def query(
@@ -107,11 +86,6 @@ class PrecedentIndex:
         if not words:
             return []
         allowed = self._sources != not_of if not_of else None
-        if self._at_random_by is not None:
-            found = self._nearest.to(sentences.encode([words])[0], len(self.precedents), allowed)
-            # By the scene as well, so that each question gets its own, and the same ones again.
-            drawn = random.Random(f"{self._at_random_by}:{words}").sample(found, min(count, len(found)))
-            return [(self.precedents[place], cosine) for place, cosine in drawn]
         found = self._nearest.to(sentences.encode([words])[0], count, allowed)
         return [(self.precedents[place], cosine) for place, cosine in found]
 
