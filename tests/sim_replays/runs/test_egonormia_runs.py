@@ -115,7 +115,6 @@ def test_precedents_are_of_the_half_that_is_not_asked(shared_data: Path, data: P
         index = PrecedentIndex.load(Path(files.precedents_index))  # type: ignore[union-attr]
         assert len(index.precedents) == 5
         assert not {one.source for one in index.precedents} & asked
-        assert files == files_for("encoder", asking(robots, "pipeline", precedents=name))
     none = files_for("encoder", asking(robots, "pipeline", precedents="none"))
     assert (none.precedents, none.precedents_index) == (0, "")  # type: ignore[union-attr]
 
