@@ -112,6 +112,7 @@ def test_ctrl_c_keeps_what_was_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.ros
+@pytest.mark.timeout(300)  # two starts of the monitor's node, which on a busy machine take a minute each
 def test_a_node_killed_in_mid_run_is_gone_on_with(
     tmp_path: Path, domain_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
