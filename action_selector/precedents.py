@@ -1,7 +1,6 @@
 """Scenes in which the right action is known, found again by likeness and never from the scene's own source."""
 
 import json
-import random
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -44,10 +43,7 @@ class _Entry(BaseModel):
 
 
 class PrecedentIndex:
-    """Precedents with the vectors of their scenes.
-
-    With at_random_by, a seed, any are given in place of the nearest: the control that tells what likeness is worth.
-    """
+    """Precedents with the vectors of their scenes."""
 
     def __init__(
         self,
@@ -57,14 +53,13 @@ class PrecedentIndex:
         *,
         exact_up_to: int = EXACT_UP_TO,
         cells: Cells | None = None,
-        at_random_by: int | None = None,
     ) -> None:
         if len(precedents) != len(vectors):
             raise PrecedentError(
                 f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"
             )
         self.precedents, self.weights_sha256 = tuple(precedents), weights_sha256
-        self._nearest, self._at_random_by = Nearest(vectors, exact_up_to, cells=cells), at_random_by
+        self._nearest = Nearest(vectors, exact_up_to, cells=cells)
         self._sources = np.array([precedent.source for precedent in precedents])
 
     @classmethod
@@ -73,9 +68,7 @@ class PrecedentIndex:
         precedents: Iterable[Precedent],
         sentences: Sentences,
         weights_sha256: str = "",
-        *,
         exact_up_to: int = EXACT_UP_TO,
-        at_random_by: int | None = None,
     ) -> "PrecedentIndex":
         """Encodes each scene; of more than exact_up_to, only those in the likeliest cells are compared."""
         kept = tuple(islice(precedents, MOST_ENTRIES + 1))
@@ -85,8 +78,7 @@ class PrecedentIndex:
             raise PrecedentError(f"an index holds {MOST_ENTRIES} precedents: split them, as by place")
         scenes = [meaning(one.scene) for one in kept]
         parts = [sentences.encode(scenes[start : start + _AT_ONCE]) for start in range(0, len(scenes), _AT_ONCE)]
-        vectors = np.concatenate(parts)
-        return cls(kept, vectors, weights_sha256, exact_up_to=exact_up_to, at_random_by=at_random_by)
+        return cls(kept, np.concatenate(parts), weights_sha256, exact_up_to=exact_up_to)
 
     @classmethod
     def load(cls, folder: Path, exact_up_to: int = EXACT_UP_TO) -> "PrecedentIndex":
@@ -96,14 +88,7 @@ class PrecedentIndex:
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
             precedents = read_precedents(folder / "precedents.jsonl")
             cells = _read_cells(folder / "cells.npz", vectors) if len(vectors) > exact_up_to else None
-            return cls(
-                precedents,
-                vectors,
-                str(about["weights_sha256"]),
-                exact_up_to=exact_up_to,
-                cells=cells,
-                at_random_by=about.get("at_random_by"),
-            )
+            return cls(precedents, vectors, str(about["weights_sha256"]), exact_up_to=exact_up_to, cells=cells)
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise PrecedentError(f"{folder}: is no index that `tactful norms index` wrote: {error}") from error
 
@@ -116,8 +101,6 @@ class PrecedentIndex:
         if cells := self._nearest.cells:
             np.savez(folder / "cells.npz", centres=cells.centres, order=cells.order, starts=cells.starts)
         about = {"entries": len(self.precedents), "weights_sha256": self.weights_sha256}
-        if self._at_random_by is not None:
-            about["at_random_by"] = self._at_random_by
         (folder / "index.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
     def query(
@@ -128,11 +111,6 @@ class PrecedentIndex:
         if not words:
             return []
         allowed = self._sources != not_of if not_of else None
-        if self._at_random_by is not None:
-            found = self._nearest.to(sentences.encode([words])[0], len(self.precedents), allowed)
-            # By the scene as well, so that each question gets its own, and the same ones again.
-            drawn = random.Random(f"{self._at_random_by}:{words}").sample(found, min(count, len(found)))
-            return [(self.precedents[place], cosine) for place, cosine in drawn]
         found = self._nearest.to(sentences.encode([words])[0], count, allowed)
         return [(self.precedents[place], cosine) for place, cosine in found]
 

@@ -38,18 +38,15 @@ class Recent:
                     self._begin_ns = record.start_ns
 
     def window(self, end_ns: int, now_ns: int) -> Window | None:
-        """What was seen and heard until end_ns; None where nothing was, so that it is not taken for quiet."""
+        """What was seen and heard until end_ns; None where nothing was, so that it is not taken for a quiet scene."""
         start_ns = min(end_ns, now_ns) - self._window_ns
         if not (self._frames or self._presences):
             return None
         # The newest frame is kept however old, so that the answer can say how old.
         start_ns = min([start_ns, *(frame.stamp_ns for frame in list(self._frames)[-1:])])
-        return self._between(start_ns, end_ns)
+        return gather(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)
 
     def within_episode(self, end_ns: int) -> Window:
         """What was seen and heard until end_ns, of this episode alone; it may be empty."""
         start_ns = max(end_ns - self._window_ns, min(self._begin_ns, end_ns))
-        return self._between(start_ns, end_ns)
-
-    def _between(self, start_ns: int, end_ns: int) -> Window:
-        return gather(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)
+        return gather(start_ns, end_ns + 1, self._frames, self._utterances)

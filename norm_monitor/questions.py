@@ -17,7 +17,7 @@ from norm_core.engines.reply import Card, Generation, Scores, provenance
 from norm_core.episode import Answer, Query
 from norm_core.jsonl import sha256_of
 from norm_core.outcome import Outcome
-from norm_core.prompts import judge, norm_clips, segments
+from norm_core.prompts import clip_norms, judge, segments
 from norm_core.provenance import Provenance
 from norm_core.recent import Recent
 from norm_core.time import Clock, ReplayClock
@@ -86,13 +86,13 @@ class Questioner:
         locale = CULTURES[query.style] if query.task in NORM_TASKS else "en"
         prefix = self._prefix(query, window, locale)
         if query.task == "norm":
-            prompt = norm_clips.specific_norm(prefix, query.question, locale)
+            prompt = clip_norms.specific_norm(prefix, query.question, locale)
             return self._written(query, window, limit, prompt, Stated)
         answer = self._scored(query, window, limit, prefix, locale)
         if query.task != "evidence" or answer.outcome is not Outcome.ANSWERED:
             return answer
         kept = answer.chosen == (0,)
-        written = self._written(query, window, limit, norm_clips.evidence(prefix, query.question, kept, locale), Shown)
+        written = self._written(query, window, limit, clip_norms.evidence(prefix, query.question, kept, locale), Shown)
         if written.outcome is not Outcome.ANSWERED:
             return written
         return replace(written, chosen=answer.chosen, probabilities=answer.probabilities)
@@ -115,7 +115,7 @@ class Questioner:
         most = self._model.card.max_images
         images = self._config.query_images if most is None else min(most, self._config.query_images)
         about_norms = query.task in NORM_TASKS
-        prompt = norm_clips.prefix(window, images, locale) if about_norms else judge.prefix(window, images, locale)
+        prompt = clip_norms.prefix(window, images, locale) if about_norms else judge.prefix(window, images, locale)
         if not about_norms and query.task != "error3":  # which is the judge's own question, word for word
             prompt = replace(prompt, version=f"{segments.VERSION}-{locale}")
         if window.frames or window.utterances:
@@ -188,7 +188,7 @@ def _questions(query: Query, locale: str) -> list[Question]:
         case "multi":
             return [segments.several(query.question)]
         case "adherence" | "evidence":
-            return [norm_clips.is_kept(query.question, locale)]
+            return [clip_norms.is_kept(query.question, locale)]
         case _:
             return [segments.choice(query.task, query.options)]
 

@@ -41,8 +41,9 @@ class NodeProcess:
         parameters: Mapping[str, Mapping[str, Any]] | None = None,
         domain_id: int | None = None,
         options: Sequence[str] = ("--autostart",),
+        start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
-        self._nodes = tuple(nodes)
+        self._nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
         command = [sys.executable, "-m", "norm_nodes.host", *nodes, *options, "--end-with-parent"]
         if parameters:
@@ -71,7 +72,7 @@ class NodeProcess:
 
     def await_start(self) -> None:
         """Returns once the nodes are active."""
-        if not self._told.wait(START_TIMEOUT_S) or not self._started:
+        if not self._told.wait(self._start_timeout_s) or not self._started:
             self._end(signal.SIGKILL)
             raise NodeProcessError(f"{', '.join(self._nodes)} did not start: {self.said()}")
 

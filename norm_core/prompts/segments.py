@@ -1,6 +1,7 @@
 """What a coder is asked about a segment of human-robot talk, in HSRI's terms, after the judge's own prefix."""
 
 from norm_core.engines.prompt import Question, Text
+from norm_core.flag import Attribute
 from norm_core.prompts import judge
 
 VERSION = "segments-1"
@@ -39,7 +40,7 @@ def attributes(kind: str) -> list[Question]:
     """Yes or no of each attribute, in the order of Attribute: the judge's own, told of which kind the stretch is."""
     return [
         Question(parts=(Text(text=_KNOWN[kind]), *question.parts), options=question.options)
-        for question in judge.questions()[1:]
+        for question in judge.questions()[1 : 1 + len(Attribute)]
     ]
 
 

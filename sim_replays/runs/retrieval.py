@@ -1,12 +1,15 @@
 """Precedents for a run of EgoNormia: right answers to the half of the items that is not asked about."""
 
 import os
+import random
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from action_selector.open_selector import SelectorFiles
-from action_selector.precedents import NEAREST, PrecedentIndex
+from action_selector.orders import meaning
+from action_selector.precedents import NEAREST, Precedent, PrecedentIndex
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.jsonl import sha256_of
 from norm_core.kept import kept_folder
@@ -40,9 +43,7 @@ def _index(asking: Asking, *, at_random: bool) -> Path:
     if folder.is_dir():
         return folder
     known, _ = egonormia.halves(*egonormia.read(data, asking.seed), asking.seed)
-    index = PrecedentIndex.of(
-        egonormia.precedents(*known), encoder, encoder.weights_sha256, at_random_by=asking.seed if at_random else None
-    )
+    index = index_of(egonormia.precedents(*known), encoder, at_random_by=asking.seed if at_random else None)
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
@@ -53,3 +54,13 @@ def _index(asking: Asking, *, at_random: bool) -> Path:
         if not folder.is_dir():
             raise
     return folder
+
+
+def index_of(found: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
+    """Keyed by their own scenes; or at random, each by another's, so that what is nearest has nothing to do with it."""
+    scenes = [meaning(one.scene) for one in found]
+    if at_random_by is not None:
+        order = random.Random(at_random_by).sample(range(len(scenes)), len(scenes))
+        turned = dict(zip(order, [*order[1:], order[0]], strict=True))
+        scenes = [scenes[turned[place]] for place in range(len(scenes))]
+    return PrecedentIndex(found, encoder.encode(scenes), encoder.weights_sha256)

@@ -25,6 +25,7 @@ from sim_replays.runs.bag import episodes
 
 END_TIMEOUT_S = 5.0
 LOOK_S = 0.2
+MODEL_LOADED_WITHIN_S = 600.0
 
 
 class TransportError(TactfulError, RuntimeError):
@@ -84,7 +85,10 @@ class Dds:
             domain_id = self._domain_id
             if domain_id is None:
                 domain_id = stack.enter_context(claimed_domain())
-            node = stack.enter_context(NodeProcess([self._node], {self._node: self._parameters}, domain_id))
+            parameters = {self._node: self._parameters}
+            node = stack.enter_context(
+                NodeProcess([self._node], parameters, domain_id, start_timeout_s=MODEL_LOADED_WITHIN_S)
+            )
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
             command = [sys.executable, "-m", "norm_nodes.lockstep", str(bag), str(folder / "wanted.json")]

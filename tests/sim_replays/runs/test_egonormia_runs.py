@@ -17,6 +17,7 @@ from sim_replays.runs.asked import material
 from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import build, episodes
 from sim_replays.runs.go import files_for, run
+from sim_replays.runs.retrieval import index_of
 from sim_replays.runs.transport import Direct
 from sim_replays.suites import egonormia
 from sim_replays.suites.target import SuiteError
@@ -114,24 +115,19 @@ def test_precedents_are_of_the_half_that_is_not_asked(shared_data: Path, data: P
         index = PrecedentIndex.load(Path(files.precedents_index))  # type: ignore[union-attr]
         assert len(index.precedents) == 5
         assert not {one.source for one in index.precedents} & asked
-        assert files == files_for("encoder", asking(robots, "pipeline", precedents=name))
     none = files_for("encoder", asking(robots, "pipeline", precedents="none"))
     assert (none.precedents, none.precedents_index) == (0, "")  # type: ignore[union-attr]
 
 
-def test_random_precedents_are_drawn_by_the_scene_and_never_of_its_source(shared_data: Path) -> None:
+def test_random_precedents_have_nothing_to_do_with_the_scene(shared_data: Path) -> None:
     encoder = SentenceEncoder()
     found = egonormia.precedents(*egonormia.read(shared_data / "egonormia/ood_robot.json"))
-    nearest, drawn = PrecedentIndex.of(found, encoder), PrecedentIndex.of(found, encoder, at_random_by=0)
-    scenes = [one.scene for one in found]
-    picks = []
+    nearest, drawn = (index_of(found, encoder, at_random_by=seed) for seed in (None, 0))
     for one in found:
+        assert nearest.query(one.scene, encoder, count=1)[0][0] == one
         given = drawn.query(one.scene, encoder, not_of=one.source)
         assert len(given) == 5 and one.source not in {precedent.source for precedent, _ in given}
-        assert given == drawn.query(one.scene, encoder, not_of=one.source)
-        picks.append([scenes.index(precedent.scene) for precedent, _ in given])
-        assert nearest.query(one.scene, encoder, count=1)[0][0] == one
-    assert len({tuple(sorted(pick)) for pick in picks}) > 3
+        assert drawn.query(one.scene, encoder, count=1)[0][0] != one
 
 
 def test_a_run_with_precedents_answers_all_and_says_what_it_left_out(

@@ -1,10 +1,10 @@
-"""What is asked of a clip in VideoNorms' terms: whether a norm is kept, and what shows it."""
+"""A norm given in words and a clip, as VideoNorms asks: is it kept, what shows it, and which norm is it."""
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
 from norm_core.prompts.transcript import pictures, transcript
 from norm_core.window import Window
 
-VERSION = "norm-clips-1"
+VERSION = "clip-norms-1"
 
 _TASK = {
     "en": "Below are moments of a scene and what was said in it. Between fence lines stands a record of speech.",
@@ -31,7 +31,7 @@ _SPECIFIC = {
 
 
 def prefix(window: Window, most_images: int, locale: str = "en") -> Prompt:
-    """What all questions about a scene share."""
+    """What all questions about a clip share."""
     shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
     return Prompt(
         version=f"{VERSION}-{locale}",
@@ -40,7 +40,7 @@ def prefix(window: Window, most_images: int, locale: str = "en") -> Prompt:
 
 
 def is_kept(norm: str, locale: str = "en") -> Question:
-    """Adherence, then violation, of a norm given in words."""
+    """Adherence, then violation."""
     text, options = _KEPT[locale]
     return Question(parts=(Text(text=text.format(norm)),), options=options)
 
@@ -52,5 +52,5 @@ def evidence(prefix: Prompt, norm: str, kept: bool, locale: str = "en") -> Promp
 
 
 def specific_norm(prefix: Prompt, category: str, locale: str = "en") -> Prompt:
-    """Asks for the norm of a category that the scene is about, in words."""
+    """Asks for the norm of a category that the clip is about, in words."""
     return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=_SPECIFIC[locale].format(category))))
