@@ -23,8 +23,8 @@ BEGIN, END = "begin", "end"
 Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
 
 
-class PlayingError(TactfulError, RuntimeError):
-    """The nodes, or what plays to them, did not do their part."""
+class TransportError(TactfulError, RuntimeError):
+    """The nodes, or what plays the bag to them, did not do their part; what was answered before is kept."""
 
     exit_code = 1
 
@@ -62,7 +62,7 @@ def played(
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:
-    """What a driver of nodes prints, line by line; PlayingError with the last words of all where it fails."""
+    """What a driver of nodes prints, line by line; TransportError with the last words of all where it fails."""
     environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
     # Its log goes to a file, as a pipe that nobody reads would fill and stop it.
     with (
@@ -78,8 +78,8 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                ended = [f"a node said: {node.said()}" for node in nodes]
-                raise PlayingError("\n".join([*said, *ended]))
+                ended = [f"{', '.join(node.nodes)} said: {node.said()}" for node in nodes]
+                raise TransportError("\n".join([*said, *ended]))
         finally:
             if driver.poll() is None:
                 driver.send_signal(signal.SIGTERM)

@@ -11,10 +11,13 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from action_selector.open_selector import SelectorFiles
+from norm_core.record import record
 from sim_replays.runs import go
 from sim_replays.runs.asked import Asking, material
 from sim_replays.runs.bag import build, is_built
-from sim_replays.runs.transport import Dds, Direct, Transport
+from sim_replays.runs.ray_shards import RayShards
+from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
+from sim_replays.runs.transport import Transport
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench_shown import show_report
@@ -24,17 +27,30 @@ _TOLD_EVERY_S = 10.0
 
 
 class How(StrEnum):
-    DDS = "dds"
-    DIRECT = "direct"
+    DDS = DDS
+    DIRECT = DIRECT
 
 
-def run(out: Path, asking: Asking, files: SelectorFiles, *, how: How, rate: float, as_json: bool) -> None:
+@record
+class Spread:
+    """Over how many processes a run is spread, and on which Ray cluster; on this machine where it names none."""
+
+    shards: int = 1
+    ray: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.shards}{f' on Ray at {self.ray}' if self.ray else ''}"
+
+
+def run(
+    out: Path, asking: Asking, files: SelectorFiles, spread: Spread, *, how: How, rate: float, as_json: bool
+) -> None:
     """Runs what is left to be run, and shows the score of the whole."""
     began_s = time.monotonic()
     with _progress() as progress:
-        transport = _transport(how, files, rate)
+        played = _transport(how, files, rate, spread)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
-        found, scored = go.run(out, asking, files, transport, how=named, progress=progress)
+        found, scored = go.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
     show_report(suite_called(found.key.suite), scored, as_json)
     err.print(f"{len(found.told)} answers in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
 
@@ -48,12 +64,14 @@ def make(bag: Path, asking: Asking) -> str:
     return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
-def _transport(how: How, files: SelectorFiles, rate: float) -> Transport:
-    if how is How.DIRECT:
-        return Direct(files)
-    if find_spec("rclpy") is None or find_spec("norm_nodes") is None:
+def _transport(how: How, files: SelectorFiles, rate: float, spread: Spread) -> Transport:
+    if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError("rclpy and norm_nodes are not installed here: run it by ./tactful, or with --transport direct")
-    return Dds(files, rate)
+    if spread.ray:
+        return RayShards(files, spread.ray, spread.shards, how.value)
+    if spread.shards > 1:
+        return Shards(files, spread.shards, how.value, rate)
+    return transport(files, how.value, rate)
 
 
 @contextmanager

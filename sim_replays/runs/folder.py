@@ -17,9 +17,11 @@ from sim_replays.suites.predictions import Read
 from sim_replays.suites.report import Report, report, to_plain
 from sim_replays.suites.target import Prediction
 
-CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+CONFIG, RAW, ANSWERS, SCORE, PROGRESS, BAG = (
+    "config.json", "raw.jsonl", "answers.jsonl", "score.json", "progress.json", "bag",
+)  # fmt: skip
 # What may differ between a run and its continuation.
-_FREE = ("began", "versions")
+_FREE = ("began", "versions", "shards")
 
 
 class RunError(TactfulError, OSError):
@@ -103,8 +105,11 @@ def open_run(folder: Path) -> Run:
 def predictions(run: Run) -> Read:
     """The raw answers, their places mapped back to the dataset's own order."""
     found = {}
-    for query_id, told in run.told.items():
-        answer, order = told.answer, run.key.orders[query_id]
+    # In the bag's order, as several shards answer in none.
+    for query_id, order in run.key.orders.items():
+        if query_id not in run.told:
+            continue
+        answer = run.told[query_id].answer
         one = Prediction(
             id=run.key.items[query_id],
             task=answer.task,
