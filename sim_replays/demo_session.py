@@ -105,9 +105,9 @@ def _moved(shipped: Path, by_ns: int) -> Iterator[Entry]:
             if isinstance(message, RobotSpeech):
                 message = replace(message, stamp_ns=message.stamp_ns + by_ns)
             elif stored.topic == AUDIO:
-                message = _sound(message.audio.data.tobytes(), _stamp_ns(message) + by_ns)
+                message = sound(message.audio.data.tobytes(), _stamp_ns(message) + by_ns)
             else:
-                message = _picture(message.data.tobytes(), _stamp_ns(message) + by_ns)
+                message = picture(message.data.tobytes(), _stamp_ns(message) + by_ns)
             yield at_ns, stored.topic, message
 
 
@@ -115,12 +115,13 @@ def _quiet(heard_ns: int, seen_ns: int, end_ns: int) -> Iterator[Entry]:
     """Silence and an empty room from the last of an encounter up to the next one."""
     for at_ns in range(heard_ns, end_ns, _CHUNK_NS):
         samples = min(_CHUNK_NS, end_ns - at_ns) * RATE_HZ // NS_PER_S
-        yield at_ns + _CHUNK_NS, AUDIO, _sound(bytes(2 * samples), at_ns)
+        yield at_ns + _CHUNK_NS, AUDIO, sound(bytes(2 * samples), at_ns)
     for at_ns in range(seen_ns + _FRAME_NS, end_ns, _FRAME_NS):
-        yield at_ns, CAMERA, _picture(empty_room(), at_ns)
+        yield at_ns, CAMERA, picture(empty_room(), at_ns)
 
 
-def _sound(samples: bytes, stamp_ns: int) -> Any:
+def sound(samples: bytes, stamp_ns: int) -> Any:
+    """A message of stamped samples."""
     dimension = make(
         "std_msgs/msg/MultiArrayDimension",
         {"label": stamp_label(stamp_ns), "size": len(samples), "stride": len(samples)},
@@ -129,7 +130,8 @@ def _sound(samples: bytes, stamp_ns: int) -> Any:
     return make(AUDIO_TYPE, {"layout": layout, "data": samples})
 
 
-def _picture(jpeg: bytes, stamp_ns: int) -> Any:
+def picture(jpeg: bytes, stamp_ns: int) -> Any:
+    """A message of one JPEG."""
     sec, nanosec = split_stamp(stamp_ns)
     stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
     header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": "camera"})

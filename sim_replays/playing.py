@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from norm_core.error import TactfulError
@@ -17,14 +18,15 @@ from sim_replays.domain import claimed_domain
 from sim_replays.processes import NodeProcess
 
 END_TIMEOUT_S = 5.0
+LOOK_S = 0.2
 BEGIN, END = "begin", "end"
 
 # Nodes of one process, and the parameters of each.
 Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
 
 
-class PlayingError(TactfulError, RuntimeError):
-    """The nodes, or what plays to them, did not do their part."""
+class TransportError(TactfulError, RuntimeError):
+    """The nodes, or what plays the bag to them, did not do their part; what was answered before is kept."""
 
     exit_code = 1
 
@@ -62,7 +64,7 @@ def played(
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:
-    """What a driver of nodes prints, line by line; PlayingError with the last words of all where it fails."""
+    """What a driver of nodes prints, line by line; TransportError with the last words of all where it fails."""
     environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
     # Its log goes to a file, as a pipe that nobody reads would fill and stop it.
     with (
@@ -72,14 +74,17 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
         ) as driver,
     ):
         assert driver.stdout
+        # The middleware notices only after many seconds that a node was killed.
+        for node in nodes:
+            Thread(target=_end_with, args=(driver, node), daemon=True).start()
         try:
             for line in driver.stdout:
                 yield json.loads(line)
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                ended = [f"a node said: {node.said()}" for node in nodes]
-                raise PlayingError("\n".join([*said, *ended]))
+                ended = [f"{', '.join(node.nodes)} said: {node.said()}" for node in nodes]
+                raise TransportError("\n".join([*said, *ended]))
         finally:
             if driver.poll() is None:
                 driver.send_signal(signal.SIGTERM)
@@ -87,3 +92,10 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
                     driver.wait(END_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     driver.kill()
+
+
+def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
+    while driver.poll() is None:
+        if node.ended.wait(LOOK_S):
+            driver.terminate()
+            return

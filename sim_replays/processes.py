@@ -15,7 +15,7 @@ import yaml
 
 from norm_core.error import TactfulError
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0  # several start side by side on a busy machine
 END_TIMEOUT_S = 5.0
 
 
@@ -41,11 +41,13 @@ class NodeProcess:
         parameters: Mapping[str, Mapping[str, Any]] | None = None,
         domain_id: int | None = None,
         options: Sequence[str] = ("--autostart",),
+        *,
         start_timeout_s: float = START_TIMEOUT_S,
+        program: Sequence[str] = ("-m", "norm_nodes.host"),
     ) -> None:
-        self._nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
+        self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
-        command = [sys.executable, "-m", "norm_nodes.host", *nodes, *options, "--end-with-parent"]
+        command = [sys.executable, *program, *nodes, *options, "--end-with-parent"]
         if parameters:
             path = Path(self._folder.name, "parameters.yaml")
             tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}
@@ -74,7 +76,7 @@ class NodeProcess:
         """Returns once the nodes are active."""
         if not self._told.wait(self._start_timeout_s) or not self._started:
             self._end(signal.SIGKILL)
-            raise NodeProcessError(f"{', '.join(self._nodes)} did not start: {self.said()}")
+            raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.said()}")
 
     def __enter__(self) -> Self:
         self.begin()
@@ -86,7 +88,7 @@ class NodeProcess:
     ) -> None:
         self._end(signal.SIGTERM)
         if kind is None and self._process.returncode != 0:
-            raise NodeProcessError(f"{', '.join(self._nodes)} ended with {self._process.returncode}: {self.said()}")
+            raise NodeProcessError(f"{', '.join(self.nodes)} ended with {self._process.returncode}: {self.said()}")
 
     @property
     def pid(self) -> int:
@@ -100,7 +102,7 @@ class NodeProcess:
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise NodeProcessError(f"{', '.join(self._nodes)} did not end in {timeout_s:g} s") from error
+            raise NodeProcessError(f"{', '.join(self.nodes)} did not end in {timeout_s:g} s") from error
 
     def said(self) -> str:
         """What the process wrote, for a message to a person."""

@@ -16,7 +16,7 @@ from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
 from tactful_cli import bench_calibrate, bench_compare, bench_labels, bench_monitor, bench_run
-from tactful_cli.bench_run import How
+from tactful_cli.bench_run import How, Spread
 from tactful_cli.bench_shown import show_report
 
 app = typer.Typer(
@@ -124,6 +124,10 @@ def run(  # noqa: PLR0917
         How, typer.Option(help="dds: the selector's node in its own process; direct: in this one.")
     ] = How.DDS,
     rate: Annotated[float, typer.Option(min=0, help="Times the bag's pace, over DDS; 0 waits for every answer.")] = 0.0,
+    shards: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the episodes.")] = 1,
+    ray: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Ray cluster that they run on; local begins one here.")
+    ] = "",
     when_unsure: Annotated[
         str, typer.Option(help="best_effort, ask_human or do_nothing; the latter two abstain.")
     ] = "best_effort",
@@ -149,7 +153,8 @@ def run(  # noqa: PLR0917
     files = files_for(
         model, asking, when_unsure=when_unsure, precedents_index=index, fitted=weights, without=without or ()
     )
-    bench_run.run(out, asking, files, how=transport, rate=rate, blind=blind, as_json=as_json)
+    spread = Spread(shards=shards, ray=ray)
+    bench_run.run(out, asking, files, spread, how=transport, rate=rate, blind=blind, as_json=as_json)
 
 
 @app.command()

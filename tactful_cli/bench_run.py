@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from action_selector.open_selector import open_engine_called
 from norm_core.engines.sentences import MODEL as ENCODER_MODEL
+from norm_core.record import record
 from norm_core.time import WallClock
 from sim_replays.runs import go
 from sim_replays.runs.answering import Files
@@ -20,7 +21,9 @@ from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import build, is_built
 from sim_replays.runs.folder import BLIND, finish, open_run, predictions
 from sim_replays.runs.grading import graded, pairs, read_grades
-from sim_replays.runs.transport import Dds, Direct, Transport
+from sim_replays.runs.ray_shards import RayShards
+from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
+from sim_replays.runs.transport import Transport
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.report import with_notes
 from sim_replays.suites.target import SuiteError
@@ -31,21 +34,34 @@ _TOLD_EVERY_S = 10.0
 
 
 class How(StrEnum):
-    DDS = "dds"
-    DIRECT = "direct"
+    DDS = DDS
+    DIRECT = DIRECT
 
 
-def run(out: Path, asking: Asking, files: Files, *, how: How, rate: float, blind: bool, as_json: bool) -> None:
+@record
+class Spread:
+    """Over how many processes a run is spread, and on which Ray cluster; on this machine where it names none."""
+
+    shards: int = 1
+    ray: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.shards}{f' on Ray at {self.ray}' if self.ray else ''}"
+
+
+def run(
+    out: Path, asking: Asking, files: Files, spread: Spread, *, how: How, rate: float, blind: bool, as_json: bool
+) -> None:
     """Runs what is left to be run, blind as well where that is asked for, and shows the score of the whole."""
     began_s = time.monotonic()
     with _progress() as progress:
-        transport = _transport(how, files, rate)
+        played = _transport(how, files, rate, spread)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
         try:
-            found, scored = go.run(out, asking, files, transport, how=named, progress=progress)
+            found, scored = go.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
             if blind and asking.setting != "blind":
                 unseeing = asking.model_copy(update={"setting": "blind", "pictures": ""})
-                go.run(out / BLIND, unseeing, files, transport, how=named, progress=progress)
+                go.run(out / BLIND, unseeing, files, played, how=named, progress=progress, shards=str(spread))
                 scored = with_notes(finish(found), *go.cautions(asking, files))
         except KeyboardInterrupt:
             err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
@@ -79,12 +95,14 @@ def make(bag: Path, asking: Asking) -> str:
     return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
-def _transport(how: How, files: Files, rate: float) -> Transport:
-    if how is How.DIRECT:
-        return Direct(files)
-    if find_spec("rclpy") is None or find_spec("norm_nodes") is None:
+def _transport(how: How, files: Files, rate: float, spread: Spread) -> Transport:
+    if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError("rclpy and norm_nodes are not installed here: run it by ./tactful, or with --transport direct")
-    return Dds(files, rate)
+    if spread.ray:
+        return RayShards(files, spread.ray, spread.shards, how.value)
+    if spread.shards > 1:
+        return Shards(files, spread.shards, how.value, rate)
+    return transport(files, how.value, rate)
 
 
 @contextmanager

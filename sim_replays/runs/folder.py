@@ -19,12 +19,14 @@ from sim_replays.suites.predictions import Read
 from sim_replays.suites.report import Report, report, to_plain, with_control, with_notes
 from sim_replays.suites.target import Prediction
 
-CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+CONFIG, RAW, ANSWERS, SCORE, PROGRESS, BAG = (
+    "config.json", "raw.jsonl", "answers.jsonl", "score.json", "progress.json", "bag",
+)  # fmt: skip
 # Stands in the name of every run with weights fitted on labels, and keeps it from being shown among the others.
 FITTED = "FITTED"
 BLIND = "blind"  # the same questions, model and settings with nothing shown or told, where that was run as well
 # What may differ between a run and its continuation.
-_FREE = ("began", "versions")
+_FREE = ("began", "versions", "shards")
 _GO_ON = "make room, then give the same command again"
 
 
@@ -110,8 +112,11 @@ def predictions(run: Run) -> Read:
     """The raw answers, their places mapped back to the dataset's own order, and the grades that they got."""
     found = {}
     grades = best_by_question(read_grades(run.folder))
-    for query_id, told in run.told.items():
-        answer, order = told.answer, run.key.orders[query_id]
+    # In the bag's order, as several shards answer in none.
+    for query_id, order in run.key.orders.items():
+        if query_id not in run.told:
+            continue
+        answer = run.told[query_id].answer
         one = Prediction(
             id=run.key.items[query_id],
             task=answer.task,

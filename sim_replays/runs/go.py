@@ -1,12 +1,14 @@
 """One run: the bag built where it is not, the questions that are left asked, and the whole scored."""
 
+import json
 import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from action_selector.abstain import WhenUnsure
 from action_selector.fitted import Fitted
@@ -40,6 +42,9 @@ STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
     "permutation": {"orders": 1},
     "norms": {"ask_norms": False},
 }
+
+PROGRESS_EVERY_S = 2.0
+_PACKAGES = ("numpy", "onnxruntime", "rosbags", "pydantic", "torch", "transformers", "ray")
 
 # Hears how many questions there are, and how many are answered.
 Progress = Callable[[int, int], None]
@@ -99,16 +104,23 @@ def judge_files(model: str, asking: Asking) -> JudgeFiles:
 
 
 def run(
-    out: Path, asking: Asking, files: Files, transport: Transport, *, how: str, progress: Progress
+    out: Path,
+    asking: Asking,
+    files: Files,
+    transport: Transport,
+    *,
+    how: str,
+    progress: Progress,
+    shards: str = "1",
 ) -> tuple[Run, Report]:
     """Asks what the folder has no answer to yet. However it ends, what was answered is kept and scored."""
     made = material(asking)
-    described_so = described(asking, files, how)
+    described_so = described(asking, files, how, made)
     if fitted := _fitted(asking, files):
         _check_unseen(fitted, made)
     bag = out / run_folder.BAG
     built = is_built(bag, asking, made)
-    run_folder.begin(out, described_so)
+    run_folder.begin(out, {**described_so, "shards": shards})
     if not built:
         build(bag, asking, made)
     key = read_key(bag)
@@ -116,12 +128,15 @@ def run(
     wanted = [query_id for query_id in key.orders if query_id not in known]
     done = len(known)
     progress(done, len(key.orders))
+    kept = Kept(out, done, len(key.orders))
     try:
         if wanted:
             for _ in run_folder.append(out, transport.play(bag, frozenset(wanted))):
                 done += 1
+                kept.tell(done)
                 progress(done, len(key.orders))
     finally:
+        kept.write(done)
         found = run_folder.open_run(out)
         scored = run_folder.finish(found)
     return found, with_notes(scored, *cautions(asking, files))
@@ -150,7 +165,28 @@ def fit(asking: Asking, out: Path) -> Fitted:
     return made
 
 
-def described(asking: Asking, files: Files, how: str) -> dict[str, Any]:
+class Kept:
+    """How far a run has got, in its folder for whoever looks in from elsewhere: rate and time left of this call."""
+
+    def __init__(self, out: Path, done: int, total: int) -> None:
+        self._out, self._before, self._total = out, done, total
+        self._began_s = self._written_s = time.monotonic()
+
+    def tell(self, done: int) -> None:
+        """Writes it, though at most once in a while."""
+        if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
+            self.write(done)
+
+    def write(self, done: int) -> None:
+        """Writes it now."""
+        self._written_s = time.monotonic()
+        rate = (done - self._before) / max(self._written_s - self._began_s, 1e-3)
+        left_s = (self._total - done) / rate if rate else None
+        plain = {"answered": done, "total": self._total, "answers_per_s": round(rate, 3), "left_s": left_s}
+        run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
+
+
+def described(asking: Asking, files: Files, how: str, made: Material) -> dict[str, Any]:
     """What a run's folder says of how it was made."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
@@ -171,7 +207,14 @@ def described(asking: Asking, files: Files, how: str) -> dict[str, Any]:
         "encoder_sha256": SentenceEncoder().weights_sha256,
         "manifest": manifest,
         "fitted": {"sha256": fitted.sha256(), "caution": _caution(fitted)} if fitted else None,
-        "versions": {"tactful": __version__, "python": platform.python_version(), "numpy": np.__version__},
+        "data_sha256": sha256_of_files(list(made.files)),
+        "seed": asking.seed,
+        "versions": {
+            "tactful": __version__,
+            "python": platform.python_version(),
+            "machine": platform.platform(),
+            **{name: version(name) for name in _PACKAGES if find_spec(name)},
+        },
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

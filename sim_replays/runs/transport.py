@@ -1,37 +1,27 @@
 """How a bag of items reaches who answers and the answers come back: in this process, or over DDS."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Thread
 from typing import Any, Protocol
 
 from norm_core.episode import Answer, Query
-from norm_core.error import TactfulError
 from norm_core.jsonl import from_json
 from norm_core.record import record
 from norm_core.time import Clock, WallClock
 from sim_replays.domain import claimed_domain
+from sim_replays.playing import TransportError, lines_of
 from sim_replays.processes import NodeProcess
 from sim_replays.runs.answering import Files, node_of, open_answering
 from sim_replays.runs.bag import episodes
 
-END_TIMEOUT_S = 5.0
-LOOK_S = 0.2
+__all__ = ["Dds", "Direct", "Told", "Transport", "TransportError", "told_of"]
+
 MODEL_LOADED_WITHIN_S = 600.0
-
-
-class TransportError(TactfulError, RuntimeError):
-    """The nodes, or what plays the bag to them, did not do their part; what was answered before is kept."""
-
-    exit_code = 1
 
 
 @record
@@ -40,6 +30,11 @@ class Told:
 
     answer: Answer
     took_s: float
+
+
+def told_of(line: dict[str, Any]) -> Told:
+    """What a driver of nodes, or a shard, printed."""
+    return Told(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])
 
 
 class Transport(Protocol):
@@ -92,40 +87,5 @@ class Dds:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
             command = [sys.executable, "-m", "norm_nodes.lockstep", str(bag), str(folder / "wanted.json")]
-            yield from _lines([*command, "--rate", str(self._rate)], domain_id, node)
-
-
-def _lines(command: list[str], domain_id: int, node: NodeProcess) -> Iterator[Told]:
-    environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
-    # Its log goes to a file, as a pipe that nobody reads would fill and stop it.
-    with (
-        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
-        subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
-        ) as driver,
-    ):
-        assert driver.stdout
-        # The middleware notices only after many seconds that a node was killed.
-        Thread(target=_end_with, args=(driver, node), daemon=True).start()
-        try:
-            for line in driver.stdout:
-                plain: dict[str, Any] = json.loads(line)
-                yield Told(answer=from_json(Answer, json.dumps(plain["answer"])), took_s=plain["took_s"])
-            if driver.wait(END_TIMEOUT_S):
-                log.seek(0)
-                said = log.read().strip().splitlines()[-5:]
-                raise TransportError("\n".join([*said, f"the node said: {node.said()}"]))
-        finally:
-            if driver.poll() is None:
-                driver.send_signal(signal.SIGTERM)
-                try:
-                    driver.wait(END_TIMEOUT_S)
-                except subprocess.TimeoutExpired:
-                    driver.kill()
-
-
-def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
-    while driver.poll() is None:
-        if node.ended.wait(LOOK_S):
-            driver.terminate()
-            return
+            for line in lines_of([*command, "--rate", str(self._rate)], domain_id, [node]):
+                yield told_of(line)

@@ -67,6 +67,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.ledger = Ledger(self._log)
         self._taken_by_topic: Counter[str] = Counter()
         self._given_by_topic: Counter[str] = Counter()
+        self._listening: list[Any] = []
         self._held: list[Callable[[], object]] = []
         self._state = NodeState.UNCONFIGURED
         parameters.declare(self, self.config_model)
@@ -128,7 +129,8 @@ class NormNode(LifecycleNode, Generic[C]):
             event_callbacks=self.loss_events(topic),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        self._held.append(lambda: self.destroy_subscription(subscription))
+        self._listening.append(subscription)
+        self._held.append(lambda: self._stop_listening(subscription))
         self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
         return subscription
 
@@ -292,8 +294,13 @@ class NormNode(LifecycleNode, Generic[C]):
             dropped=sum(queue.dropped for queue in self.ledger.queues),
             taken=self._without_bookkeeping(self._taken_by_topic),
             given=self._without_bookkeeping(self._given_by_topic),
+            heard_from={sub.topic_name: sub.get_publisher_count() for sub in self._listening},
         )
         self._told_settled.publish(String(data=to_json(settled)))
+
+    def _stop_listening(self, subscription: Any) -> None:
+        self._listening.remove(subscription)
+        self.destroy_subscription(subscription)
 
     def _without_bookkeeping(self, tally: Counter[str]) -> dict[str, int]:
         return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}

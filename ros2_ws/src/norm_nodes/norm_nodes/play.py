@@ -108,14 +108,16 @@ class Play:
     def run(self) -> None:
         """Plays all of it, and prints last how it went."""
         self._until(self._is_found, MATCHED_WITHIN_S, f"the nodes {', '.join(sorted(self._expected))}")
-        self._settle(lossless=False)
+        self._exchange()
         wanted = Counter(topic for one in self._replies.values() for topic in one.taken)
         played = set(self._publishers) & set(wanted)
-
-        def is_matched() -> bool:
-            return all(self._publishers[topic].get_subscription_count() >= wanted[topic] for topic in played)
-
-        self._until(is_matched, MATCHED_WITHIN_S, "the nodes' subscriptions")
+        deadline_s = time.monotonic() + MATCHED_WITHIN_S
+        while strange := self._strangers(played, wanted):
+            if time.monotonic() > deadline_s:
+                raise PlayError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {', '.join(strange)} to be connected")
+            self._spin_until(time.monotonic() + LONGEST_PAUSE_S)
+            self._exchange()
+        self._settle(lossless=False)
         self._before = dict(self._replies)
         first_ns, _ = self._bag.bounds_ns or (0, 0)
         self._first_ns, self._at_ns, self._began_s = first_ns, first_ns, time.monotonic()
@@ -139,6 +141,14 @@ class Play:
                 "status": [to_plain(status) for status in self._statuses.values()],
             },
         )
+
+    def _strangers(self, played: set[str], wanted: Counter[str]) -> list[str]:
+        """The topics on which a publisher and a subscriber have not found each other, as seen from either side."""
+        givers = Counter([*played, *(topic for one in self._replies.values() for topic in one.given)])
+        found = {topic for topic in played if self._publishers[topic].get_subscription_count() < wanted[topic]}
+        for one in self._replies.values():
+            found |= {topic for topic in one.taken if one.heard_from.get(topic, 0) < givers[topic]}
+        return sorted(found)
 
     def _in_time(self, topics: set[str]) -> None:
         for message in self._bag.messages(topics):

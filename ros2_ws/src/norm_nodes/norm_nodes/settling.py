@@ -24,6 +24,7 @@ class Settled:
     dropped: int
     taken: dict[str, int]
     given: dict[str, int]
+    heard_from: dict[str, int]  # publishers that each subscription has found: what others sent before is lost
 
 
 class CountedPublisher(Publisher):

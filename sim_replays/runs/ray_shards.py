@@ -1,0 +1,60 @@
+"""A run shared among the machines of a Ray cluster, which see the run's folder and the model at the same paths."""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from norm_core.config import ConfigError
+from norm_core.jsonl import from_json, to_json
+from sim_replays.playing import TransportError
+from sim_replays.runs.answering import Files, files_from
+from sim_replays.runs.shards import shares, transport
+from sim_replays.runs.transport import Told
+
+LOCAL = "local"
+# So many episodes are one task: what a machine that is lost had in hand is asked again by the next run.
+EPISODES_A_TASK = 8
+
+
+class RayShards:
+    """Actors that load the model once and answer a few episodes at a time, in this process's place."""
+
+    def __init__(self, config: Files, address: str, count: int, how: str) -> None:
+        self._config, self._address, self._count, self._how = config, address, count, how
+
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+        """The answers of all as tasks are done."""
+        try:
+            import ray  # noqa: PLC0415
+            from ray.util import ActorPool  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError("ray is not installed here: pip install 'tactful[ray]'") from error
+        began = not ray.is_initialized()
+        if began:
+            address = None if self._address == LOCAL else self._address
+            ray.init(address=address, log_to_driver=False, include_dashboard=False)
+        try:
+            tasks = shares(bag, wanted, max(self._count, -(-len(wanted) // EPISODES_A_TASK)))
+            kind, plain = type(self._config).__name__, self._config.model_dump(mode="json")
+            made = ray.remote(_Actor)
+            pool: Any = ActorPool([made.remote(kind, plain, self._how) for _ in range(min(self._count, len(tasks)))])
+
+            def submit(actor: Any, share: list[str]) -> Any:
+                return actor.play.remote(str(bag.resolve()), share)
+
+            for lines in pool.map_unordered(submit, tasks):
+                yield from (from_json(Told, line) for line in lines)
+        except ray.exceptions.RayError as error:
+            raise TransportError(f"the Ray cluster failed: {error}") from error
+        finally:
+            if began:
+                ray.shutdown()
+
+
+class _Actor:
+    def __init__(self, kind: str, config: dict[str, Any], how: str) -> None:
+        self._transport = transport(files_from(kind, config), how)
+
+    def play(self, bag: str, share: list[str]) -> list[str]:
+        """Lines, as records of this process travel only where both sides have the same Python."""
+        return [to_json(told) for told in self._transport.play(Path(bag), frozenset(share))]

@@ -1,0 +1,135 @@
+"""A run shared among processes of this machine, or among those of a Ray cluster, episode by episode.
+
+Every episode is answered by itself, so that how many share them changes no answer.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO, Any
+
+from norm_core.bags.reader import BagReader
+from norm_core.jsonl import to_plain
+from sim_replays.playing import TransportError
+from sim_replays.runs.answering import Files, files_from
+from sim_replays.runs.bag import QUERIES
+from sim_replays.runs.transport import Dds, Direct, Told, Transport, told_of
+
+END_TIMEOUT_S, LOOK_S = 10.0, 0.2
+DIRECT, DDS = "direct", "dds"
+
+
+class Shards:
+    """Plays each share in a process of its own; what one of them leaves undone the next run asks again."""
+
+    def __init__(self, config: Files, count: int, how: str = DIRECT, rate: float = 0.0) -> None:
+        self._config, self._count, self._how, self._rate = config, count, how, rate
+
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+        """The answers of all as they come; a share that failed is told of once the others are done."""
+        lines: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
+            kind, config = type(self._config).__name__, self._config.model_dump(mode="json")
+            asked = {"kind": kind, "config": config, "how": self._how, "rate": self._rate}
+            (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
+            listeners: list[Thread] = []
+            workers: list[tuple[subprocess.Popen[str], IO[str]]] = []
+            for number, share in enumerate(shares(bag, wanted, self._count)):
+                path = folder / f"wanted-{number}.json"
+                path.write_text(json.dumps(share), encoding="utf-8")
+                log = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+                command = [sys.executable, "-m", "sim_replays.runs.shards", str(bag), str(path)]
+                worker = subprocess.Popen(
+                    [*command, str(folder / "asked.json")],
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    start_new_session=True,
+                )
+                stack.callback(_end, worker)
+                workers.append((worker, log))
+                listeners.append(Thread(target=_listen, args=(worker, lines), daemon=True))
+                listeners[-1].start()
+            while any(listener.is_alive() for listener in listeners) or not lines.empty():
+                try:
+                    yield told_of(lines.get(timeout=LOOK_S))
+                except Empty:
+                    continue
+            failed = [_last_words(*one) for one in workers if one[0].wait(END_TIMEOUT_S)]
+            if failed:
+                raise TransportError(f"{len(failed)} of {len(workers)} shards failed: {'; '.join(failed)}")
+
+
+def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[str]]:
+    """The wanted queries by share: whole episodes, dealt out in turn; no share is empty."""
+    episodes: dict[str, list[str]] = {}
+    with BagReader(bag) as reader:
+        for message in reader.messages([QUERIES]):
+            query = reader.decode(message)
+            if query.query_id in wanted:
+                episodes.setdefault(query.episode_id, []).append(query.query_id)
+    dealt: list[list[str]] = [[] for _ in range(min(count, len(episodes)))]
+    for number, queries in enumerate(episodes.values()):
+        dealt[number % len(dealt)] += queries
+    return dealt
+
+
+def transport(config: Files, how: str, rate: float = 0.0) -> Transport:
+    """What plays one share."""
+    return Dds(config, rate) if how == DDS else Direct(config)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Plays one share: the bag, the file of its queries, the file of how they are asked; prints its answers."""
+    bag, wanted, asked = map(Path, arguments)
+    how = json.loads(asked.read_text(encoding="utf-8"))
+    config = files_from(how["kind"], how["config"])
+    queries = frozenset(json.loads(wanted.read_text(encoding="utf-8")))
+    try:
+        for told in transport(config, how["how"], how["rate"]).play(bag, queries):
+            print(json.dumps({"took_s": told.took_s, "answer": to_plain(told.answer)}), flush=True)
+    except TransportError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:  # whoever asked is gone, and has what was answered before
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+def _listen(worker: subprocess.Popen[str], lines: SimpleQueue[dict[str, Any]]) -> None:
+    assert worker.stdout
+    for line in worker.stdout:
+        if line.endswith("\n"):  # else it was killed in mid-line
+            lines.put(json.loads(line))
+
+
+def _last_words(worker: subprocess.Popen[str], log: IO[str]) -> str:
+    log.seek(0)
+    words = " ".join(log.read().strip().splitlines()[-3:])
+    return words or f"it ended with {worker.returncode} and said nothing"
+
+
+def _end(worker: subprocess.Popen[str]) -> None:
+    if worker.poll() is None:
+        worker.send_signal(signal.SIGTERM)
+        try:
+            worker.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
+    if worker.stdout:
+        worker.stdout.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""A run shared among processes gives what one process gives, and goes on where it was broken off."""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from sim_replays.runs.asked import Asking
+from sim_replays.runs.bag import read_key
+from sim_replays.runs.compare import first_difference
+from sim_replays.runs.folder import ANSWERS, RAW, SCORE, Run, open_run
+from sim_replays.runs.go import run, selector_files
+from sim_replays.runs.shards import Shards, shares
+from sim_replays.runs.transport import Direct, Told, Transport, TransportError
+
+FILES = selector_files("encoder")
+ITEMS = 9
+
+
+class Broken:
+    """Ends after so many answers, as where somebody presses ctrl-C."""
+
+    def __init__(self, inner: Transport, after: int) -> None:
+        self._inner, self._after = inner, after
+
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+        for number, told in enumerate(self._inner.play(bag, wanted)):
+            if number == self._after:
+                raise KeyboardInterrupt
+            yield told
+
+
+def ran(out: Path, data: Path, transport: Transport, shards: str) -> Run:
+    asking = Asking(suite="egogapbench", data=str(data), setting="others-given", limit=ITEMS)
+    told: list[int] = []
+    found = run(out, asking, FILES, transport, how="direct", progress=lambda done, _: told.append(done), shards=shards)
+    assert told[-1] == ITEMS
+    return found[0]
+
+
+@pytest.fixture
+def alone(shared_data: Path, tmp_path: Path) -> Run:
+    return ran(tmp_path / "alone", shared_data / "egogapbench", Direct(FILES), "1")
+
+
+def test_three_shards_give_what_one_gives(alone: Run, shared_data: Path, tmp_path: Path) -> None:
+    three = ran(tmp_path / "three", shared_data / "egogapbench", Shards(FILES, 3), "3")
+    assert first_difference(alone, three) is None
+    for name in (ANSWERS, SCORE):
+        assert (three.folder / name).read_bytes() == (alone.folder / name).read_bytes()
+
+
+def test_interrupted_shards_go_on_in_another_number(alone: Run, shared_data: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "broken", shared_data / "egogapbench"
+    with pytest.raises(KeyboardInterrupt):
+        ran(out, data, Broken(Shards(FILES, 2), after=4), "2")
+    assert len(open_run(out).told) == 4
+    kept = (out / RAW).read_text(encoding="utf-8")
+    again = ran(out, data, Direct(FILES), "1")
+    assert (out / RAW).read_text(encoding="utf-8").startswith(kept)
+    assert first_difference(alone, again) is None
+
+
+def test_every_question_is_in_one_share_and_episodes_stay_whole(alone: Run) -> None:
+    bag = alone.folder / "bag"
+    queries = list(read_key(bag).orders)
+    dealt = shares(bag, queries, 4)
+    assert sorted(one for share in dealt for one in share) == sorted(queries)
+    assert [len(share) for share in dealt] == [3, 2, 2, 2]
+    assert shares(bag, queries[:2], 4) == [[queries[0]], [queries[1]]]
+
+
+def test_a_shard_that_cannot_begin_says_why(alone: Run) -> None:
+    unknown = FILES.model_copy(update={"model": "no_such_model"})
+    with pytest.raises(TransportError, match="no_such_model"):
+        list(Shards(unknown, 2).play(alone.folder / "bag", list(read_key(alone.folder / "bag").orders)))
