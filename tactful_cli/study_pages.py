@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from norm_core.bags.listing import is_bag
 from norm_core.error import TactfulError
 from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
@@ -70,8 +71,8 @@ def review(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Serve the report on this machine; verdicts are appended to the log until interrupted."""
-    if bag and not (bag / "metadata.yaml").is_file():
-        raise TactfulError(f"{bag}: is no rosbag2 folder to cut clips from")
+    if bag and not is_bag(bag):
+        raise TactfulError(f"{bag}: is no rosbag2 bag to cut clips from")
     tokens = {new_token(): name for name in reviewer or ["R1"]}
     if len(set(tokens.values())) < len(tokens):
         raise TactfulError("each reviewer may be named once")

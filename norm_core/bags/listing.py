@@ -54,6 +54,13 @@ def is_stored(path: Path) -> bool:
     return path.name.removesuffix(_PACKED).endswith(STORED_AS)
 
 
+def is_bag(path: Path) -> bool:
+    """Whether a folder or a file looks like a bag, whole or not."""
+    if path.is_file():
+        return is_stored(path)
+    return path.is_dir() and ((path / METADATA).is_file() or any(is_stored(file) for file in path.iterdir()))
+
+
 def is_packed(path: Path) -> bool:
     """Whether the whole file is compressed."""
     return path.suffix == _PACKED

@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from norm_core.bags.listing import is_bag, list_files
 from norm_core.bags.reader import BagReader
 from norm_core.decision import Decision
 from norm_core.flag import SocialFlag
@@ -45,11 +46,11 @@ def open_recording(path: Path) -> Recording:
     """The session in a log or in a bag."""
     if is_log(path):
         return from_log(path)
-    if (path / "metadata.yaml").exists():
+    if is_bag(path):
         return from_bag(path)
     if not path.exists():
         raise LogError(f"{path}: there is no such log or bag")
-    raise LogError(f"{path}: is neither a study log (events-*.jsonl) nor a rosbag2 folder (metadata.yaml)")
+    raise LogError(f"{path}: is neither a study log (events-*.jsonl) nor a rosbag2 bag (.mcap or .db3)")
 
 
 def open_all(paths: Iterable[Path]) -> list[Recording]:
@@ -109,9 +110,9 @@ def from_bag(path: Path) -> Recording:
 
 
 def bag_reference(path: Path, offset_ns: int) -> BagRef:
-    """The name, hash and offset of a bag; the hash goes over its MCAP files in the order of their names."""
+    """The name, hash and offset of a bag; the hash goes over its files in the order of their names."""
     digest = hashlib.sha256()
-    for file in sorted(path.glob("*.mcap")):
+    for file in sorted(list_files(path).files):
         with file.open("rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)

@@ -12,6 +12,7 @@ from mcap.writer import CompressionType
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
@@ -206,3 +207,11 @@ def test_reading_holds_a_small_part_of_a_bag_at_a_time(tmp_path: Path, storage: 
         tracemalloc.stop()
     assert read_bytes > 240 * size
     assert peak_bytes < 10_000_000
+
+
+def test_what_looks_like_a_bag_is_told_from_what_does_not(tmp_path: Path) -> None:
+    bag = write_before_iron(tmp_path / "bag")
+    assert is_bag(bag)
+    assert is_bag(bag / "bag_0.db3")
+    assert not is_bag(tmp_path)
+    assert not is_bag(tmp_path / "none")
