@@ -1,20 +1,44 @@
 """The measures of an online detector, by hand, and on an encounter of the development split."""
 
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
 import pytest
-from hypothesis import given
+from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from norm_core.engines.sentences import SentenceEncoder
 from norm_core.flag import Attribute, Polarity
+from norm_core.jsonl import to_json
 from norm_core.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Concepts, Meanings
-from sim_replays.monitoring import Alarm, Session, matched, online, prior, silent, watched
+from norm_monitor.meaning import Meanings
+from sim_replays.false_alarms import false_alarms, poisson_interval
+from sim_replays.heard import Given, Sensed, sensed
+from sim_replays.monitoring import (
+    MEASURED,
+    Alarm,
+    Session,
+    given_by_script,
+    matched,
+    online,
+    prior,
+    resting_on,
+    silent,
+    watched,
+    watched_from_sound,
+)
+from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.truth import TrueEvent, Truth
 
 ATTRIBUTE = Attribute.EMOTIONS
+
+
+@pytest.fixture(scope="module")
+def meaning() -> Meanings:
+    return Meanings.shipped()
 
 
 def session(events_s: list[float], alarms_s: list[float], polarity: Polarity = Polarity.ERROR) -> Session:
@@ -56,7 +80,7 @@ def test_polarity_and_attribute_must_agree() -> None:
     assert matched(session([10], [10], Polarity.COMPETENCE), 5.0) == []
 
 
-@given(st.lists(st.integers(0, 60), max_size=8), st.lists(st.integers(0, 60), max_size=8))
+@drawn(st.lists(st.integers(0, 60), max_size=8), st.lists(st.integers(0, 60), max_size=8))
 def test_wider_tolerances_never_find_less(events: list[int], alarms: list[int]) -> None:
     one = session([float(at) for at in events], [float(at) for at in alarms])
     found = [len(matched(one, tolerance_s)) for tolerance_s in (0.5, 1.0, 2.0, 5.0)]
@@ -65,8 +89,53 @@ def test_wider_tolerances_never_find_less(events: list[int], alarms: list[int]) 
     assert len({alarm for _, alarm in matched(one, 5.0)}) == found[-1]
 
 
-def test_silence_scores_0_and_the_monitor_more() -> None:
-    meaning, table = Meanings(SentenceEncoder(), Concepts.shipped()), Table.shipped()
+def test_events_are_told_apart_by_what_they_rest_on() -> None:
+    """An alarm that finds an event of the other kind is neither a hit nor a false alarm; one that finds none is."""
+    both = session([10, 50], [10, 50, 90])
+    understood = replace(both.truth.events[1], basis=Basis.UNDERSTANDING)
+    both = Session(truth=replace(both.truth, events=(both.truth.events[0], understood)), alarms=both.alarms)
+    for bases in (MEASURED, {Basis.UNDERSTANDING}):
+        found = online(resting_on([both], bases), at_s=1.0)
+        assert (found.events, found.alarms, found.recall, found.precision) == (1, 2, 100.0, 50.0)
+
+
+def test_a_rate_s_interval_is_the_exact_one() -> None:
+    """As tables of Poisson limits have it."""
+    assert poisson_interval(0) == (0.0, pytest.approx(3.689, abs=1e-3))
+    assert poisson_interval(4) == (pytest.approx(1.090, abs=1e-3), pytest.approx(10.242, abs=1e-3))
+
+
+def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:
+    found = false_alarms(clean_talk(100, 3), meaning, Table.shipped(), 3)
+    assert found.hours == pytest.approx(0.05, rel=0.3)
+    assert found.count == sum(found.by_cue.values()) <= 1
+
+
+def test_distances_reach_the_monitor(meaning: Meanings) -> None:
+    found = watched(read(find("factory_shift")), meaning, Table.shipped())
+    near = [alarm for alarm in found.alarms if Attribute.SOCIAL_NORMS_AND_ROUTINES in alarm.attributes]
+    truth = next(event for event in found.truth.events if event.basis is Basis.SIGHT)
+    assert any(abs(alarm.onset_ns - truth.onset_ns) < 2 * NS_PER_S for alarm in near)
+
+
+class Deaf:
+    """No recogniser is asked for what is kept."""
+
+    def recognise(self, *_: object) -> NoReturn:
+        raise AssertionError("asked again for what is kept")
+
+
+def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: Meanings, tmp_path: Path) -> None:
+    encounter = read(find("kiosk_directions"))
+    given, truth = given_by_script(encounter)
+    whole = Sensed(truth=truth, sources=("utterances",), given=tuple(Given(at_ns=at, entry=e) for at, e in given))
+    (tmp_path / "kiosk_directions_0.json").write_text(to_json(whole), encoding="utf-8")
+    kept = sensed(encounter, tmp_path, Deaf())  # type: ignore[arg-type]
+    assert watched_from_sound(kept, meaning, Table.shipped()) == watched(encounter, meaning, Table.shipped())
+
+
+def test_silence_scores_0_and_the_monitor_more(meaning: Meanings) -> None:
+    table = Table.shipped()
     encounter = read(find("kiosk_directions"))
     found = watched(encounter, meaning, table)
     assert found == watched(encounter, meaning, table)
