@@ -44,9 +44,10 @@ class SentenceModel:
         self._tokenizer: Any = UseTokenizer(str(resources / "sp.model"))
         try:
             with np.load(resources / "weights.npz", allow_pickle=False) as held:
-                self._table = np.empty((_PARTS * len(held["q1"]), held["q1"].shape[1]), np.uint8)
+                first = held["q1"]
+                self._table = np.empty((_PARTS * len(first), first.shape[1]), np.uint8)
                 for part in range(_PARTS):
-                    self._table[part::_PARTS] = held[f"q{part + 1}"]
+                    self._table[part::_PARTS] = held[f"q{part + 1}"] if part else first
                 self._scale, self._low = held["scale"], held["lo"]
                 weights = _weights({name: held[name] for name in held.files if not name.startswith("q")})
         except (OSError, KeyError, ValueError, BadZipFile) as error:
