@@ -73,12 +73,13 @@ def score(  # noqa: PLR0917
     """Score predictions without a model. Whatever was not answered counts as wrong, and is counted by outcome."""
     chosen = suite_called(suite)
     targets = chosen.read(data, style)
+    read = read_predictions(predictions, targets)
     if only:
         wanted = ids_in(only)
         targets = [target for target in targets if is_named(target.id, wanted)]
         if not targets:
             raise SuiteError(f"{only}: names no id of {data}")
-    show_report(chosen, report(chosen, targets, read_predictions(predictions, targets)), as_json)
+    show_report(chosen, report(chosen, targets, read), as_json)
 
 
 @app.command()
