@@ -8,13 +8,14 @@ import typer
 from norm_core.config import check
 from sim_replays.runs import go
 from sim_replays.runs.asked import SETTINGS
-from sim_replays.runs.asking import Asking, Frames, Precedents, ids_in
+from sim_replays.runs.asking import Asking, Frames, Precedents, ids_in, is_named
 from sim_replays.runs.folder import RunError
 from sim_replays.runs.go import ENCODER, files_for
 from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
+from sim_replays.suites.target import SuiteError
 from tactful_cli import bench_calibrate, bench_compare, bench_labels, bench_monitor, bench_run
 from tactful_cli.bench_run import How, Spread
 from tactful_cli.bench_shown import show_report
@@ -73,10 +74,13 @@ def score(  # noqa: PLR0917
     """Score predictions without a model. Whatever was not answered counts as wrong, and is counted by outcome."""
     chosen = suite_called(suite)
     targets = chosen.read(data, style)
+    read = read_predictions(predictions, targets)
     if only:
         wanted = ids_in(only)
-        targets = [target for target in targets if target.id in wanted]
-    show_report(chosen, report(chosen, targets, read_predictions(predictions, targets)), as_json)
+        targets = [target for target in targets if is_named(target.id, wanted)]
+        if not targets:
+            raise SuiteError(f"{only}: names no id of {data}")
+    show_report(chosen, report(chosen, targets, read), as_json)
 
 
 @app.command()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from norm_core.decision import OtherAgent
 from sim_replays.runs import asked_clips
-from sim_replays.runs.asking import Asked, Asking, Material, chosen_setting, ids_in
+from sim_replays.runs.asking import Asked, Asking, Material, chosen_setting, ids_in, is_named
 from sim_replays.runs.clip import Shot, one_a_second
 from sim_replays.suites import egogapbench, egonormia
 from sim_replays.suites.egogapbench import EGOGAPBENCH
@@ -28,7 +28,7 @@ def material(asking: Asking) -> Material:
         ids = {one.item or one.id for one in asked}
         if unknown := sorted(wanted - ids - {name.partition("#")[0] for name in ids}):
             raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {named(unknown)}")
-        asked = tuple(one for one in asked if {one.item or one.id, (one.item or one.id).partition("#")[0]} & wanted)
+        asked = tuple(one for one in asked if is_named(one.item or one.id, wanted))
     if asking.limit:
         first = list(dict.fromkeys(one.item or one.id for one in asked))[: asking.limit]
         asked = tuple(one for one in asked if (one.item or one.id) in first)

@@ -88,6 +88,11 @@ def ids_in(path: Path) -> set[str]:
     return found
 
 
+def is_named(item: str, wanted: set[str]) -> bool:
+    """Whether the item's id is among those; of HSRI's, SEGMENT#SEED, the segment's name is enough."""
+    return item in wanted or item.partition("#")[0] in wanted
+
+
 def chosen_setting(kind: type[S], name: str) -> S:
     """The setting of that name, or an error that names them all."""
     known = [str(one) for one in kind]  # type: ignore[attr-defined]
