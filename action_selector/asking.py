@@ -7,13 +7,14 @@ from action_selector.observe import Observation
 from action_selector.orders import meaning
 from action_selector.precedents import Precedent
 from action_selector.request import Request
-from norm_core.decision import OtherAgent
+from norm_core.decision import Norm, OtherAgent
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.prompts.texts import prompt_file
 
 STYLES = ("default", "egoplan", "exclusion")
 _SPOKEN_LAST = 8
 _YES_NO = ("Yes", "No")
+NORMS = tuple(Norm)
 
 
 def pictures(request: Request, most: int | None) -> tuple[Image, ...]:
@@ -57,8 +58,13 @@ def scene(
     return Prompt(version=words.version, parts=tuple(parts))
 
 
-def observing(request: Request, most_images: int | None, task: str = "observe_scene") -> Prompt:
-    """Asks a model to write what is seen, or what could be done; task names the file of words."""
+def observing(
+    request: Request, most_images: int | None, task: str = "observe_scene", people: Sequence[OtherAgent] = ()
+) -> Prompt:
+    """Asks a model to write what is seen, or what could be done; task names the file of words.
+
+    people are those whom the robot's sensors track, of whom a model sees what they do.
+    """
     words = prompt_file(task)
     parts: list[Part] = [*pictures(request, most_images)]
     if request.situation.strip():
@@ -66,6 +72,9 @@ def observing(request: Request, most_images: int | None, task: str = "observe_sc
             Text(text=prompt_file("select_action").texts["situation"]),
             Quoted(text=request.situation, label="situation"),
         ]
+    if people:
+        lines = "\n".join(map(_described, people))
+        parts += [Text(text=words.texts["people"]), Quoted(text=lines, label="people")]
     return Prompt(version=words.version, parts=(*parts, Text(text=words.texts["ask"])))
 
 
@@ -84,6 +93,14 @@ def yes_or_no(action: str, ask: str) -> list[Question]:
     """One question in both orders of its answers; ask is `possible` or `sensible`."""
     parts = (Text(text=_words("candidate")), Quoted(text=_readable(action), label="action"), Text(text=_words(ask)))
     return [Question(parts=parts, options=_YES_NO), Question(parts=parts, options=_YES_NO[::-1])]
+
+
+def norm_served(action: str) -> list[Question]:
+    """Which kind of norm an action serves most, in both orders of NORMS."""
+    words = prompt_file("select_action").texts
+    parts = (Text(text=words["candidate"]), Quoted(text=_readable(action), label="action"), Text(text=words["serves"]))
+    kinds = tuple(words[f"norm_{norm}"] for norm in NORMS)
+    return [Question(parts=parts, options=kinds), Question(parts=parts, options=kinds[::-1])]
 
 
 def _readable(action: str) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from action_selector import asking
 from action_selector.likeness import Sentences, likeness
+from norm_core.decision import Norm
 from norm_core.engines.call import Limit
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Card, Scores
@@ -53,13 +55,7 @@ class Judged:
 
 
 def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> tuple[float, ...]:
-    """Near the scene and to what is advised, far from what others do; every term weighs the same.
-
-    None of the above has no meaning to compare: it gets all where it stands alone, and nothing beside others.
-    """
-    real = [action.strip() != "" for action in actions]
-    if not any(real):
-        return tuple(1.0 / len(actions) for _ in actions)
+    """Near the scene and to what is advised, far from what others do; every term weighs the same."""
     towards = [texts for texts in ((evidence.scene,) if evidence.scene else (), evidence.advised) if texts]
     away = [texts for texts in (evidence.others_do, evidence.advised_against) if texts]
     worth = np.zeros(len(actions))
@@ -67,6 +63,17 @@ def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence
         worth += likeness(sentences, actions, texts).max(axis=1)
     for texts in away:
         worth -= likeness(sentences, actions, texts).max(axis=1)
+    return shares(actions, worth)
+
+
+def shares(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:
+    """What each is worth as probabilities; none of the above gets all where it stands alone, and nothing beside others.
+
+    It has no meaning that could be worth something.
+    """
+    real = [action.strip() != "" for action in actions]
+    if not any(real):
+        return tuple(1.0 / len(actions) for _ in actions)
     powers = np.where(real, np.exp((worth - worth[real].max()) / _SCALE), 0.0)
     return tuple(float(power) for power in powers / powers.sum())
 
@@ -107,6 +114,25 @@ def yes_by_engine(
         if first.probabilities and second.probabilities:
             yes[place] = (first.probabilities[0] + second.probabilities[1]) / 2
     return yes, next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
+
+
+def norms_by_engine(
+    engine: Asks, prefix: Prompt, actions: Mapping[int, str], limit: Limit
+) -> dict[int, tuple[Norm, ...]]:
+    """The kinds of norms each action serves: the likeliest, and those at least half as likely, both orders averaged.
+
+    Those that got no answer are left out.
+    """
+    places = list(actions)
+    questions = [question for place in places for question in asking.norm_served(actions[place])]
+    replies = engine.ask_many(prefix, questions, limit) if questions else []
+    found: dict[int, tuple[Norm, ...]] = {}
+    for number, place in enumerate(places):
+        first, second = replies[2 * number].probabilities, replies[2 * number + 1].probabilities
+        if first and second:
+            mean = [(one + other) / 2 for one, other in zip(first, second[::-1], strict=True)]
+            found[place] = tuple(norm for norm, p in zip(asking.NORMS, mean, strict=True) if p >= max(mean) / 2)
+    return found
 
 
 def likeliest(probabilities: Mapping[int, float], texts: Mapping[int, str]) -> int:

@@ -19,6 +19,9 @@ class SelectorConfig(Config):
         default=0.6, gt=0, le=1, description="probability that the candidates which could be right hold together"
     )
     veto_others: bool = Field(default=True, description="whether what another is already doing falls")
+    avoid_others: bool = Field(
+        default=True, description="whether likeness also keeps away from what others do, beside the veto"
+    )
     match_least: float = Field(
         default=0.35, ge=-1, le=1, description="cosine from which a candidate is another's action"
     )
@@ -26,6 +29,7 @@ class SelectorConfig(Config):
         default=0.5, ge=-1, le=1, description="cosine from which a house rule speaks of a situation or candidate"
     )
     ask_viewpoint: bool = Field(default=True, description="whether a model is asked what can be done from here")
+    ask_norms: bool = Field(default=True, description="whether a model is asked which norms a candidate serves")
     possible_least: float = Field(
         default=0.2, ge=0, le=1, description="a model's probability below which a candidate cannot be done from here"
     )

@@ -8,6 +8,7 @@ from action_selector.abstain import WhenUnsure, calibrated_set
 from action_selector.candidates import Candidate
 from action_selector.choose import Evidence, Judged
 from action_selector.config import SelectorConfig
+from action_selector.fitted import Fitted
 from action_selector.likeness import Sentences
 from action_selector.model import Model
 from action_selector.observe import Observation
@@ -34,10 +35,12 @@ class Case:
 
 
 class Judge:
-    """Chooses by a model where there is one, and by likeness where there is none or it fails."""
+    """Chooses by a model where there is one, and by likeness, or fitted weights, where there is none or it fails."""
 
-    def __init__(self, sentences: Sentences, config: SelectorConfig, engine: Model | None) -> None:
-        self._sentences, self._config, self._engine = sentences, config, engine
+    def __init__(
+        self, sentences: Sentences, config: SelectorConfig, engine: Model | None, fitted: Fitted | None = None
+    ) -> None:
+        self._sentences, self._config, self._engine, self._fitted = sentences, config, engine, fitted
 
     def chosen(self, case: Case, fallen: Mapping[int, Fallen]) -> Verdict:
         """Which candidate of those that have not fallen, and which could be right besides."""
@@ -48,7 +51,7 @@ class Judge:
         standing = [one for one in case.candidates if one.index not in fallen]
         if not standing:
             return verdict
-        judged = self._judged(case, [one.action for one in standing])
+        judged = self._judged(case, standing)
         verdict = replace(verdict, scores=judged.scores, note=judged.reason)
         if judged.outcome is not Outcome.ANSWERED:
             return replace(verdict, outcome=judged.outcome, explanation=judged.reason)
@@ -74,6 +77,21 @@ class Judge:
         best = choose.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(verdict, justification=best, reason=reasons[best])
 
+    def labelled(self, case: Case, verdict: Verdict) -> Verdict:
+        """With the norms that a model says the standing candidates serve, where the catalogue states none.
+
+        Asked last, as they are labels: time that runs out here costs no choice, and likeness has guessed already.
+        """
+        if self._engine is None or case.prefix is None or not self._config.ask_norms:
+            return verdict
+        asked = {
+            one.index: one.action
+            for one in case.candidates
+            if not (one.is_none or one.norms or one.index in verdict.fallen)
+        }
+        told = choose.norms_by_engine(self._engine, case.prefix, asked, case.limit)
+        return replace(verdict, norms={**verdict.norms, **told})
+
     def _off_vantage(self, case: Case, fallen: Mapping[int, Fallen]) -> dict[int, Fallen]:
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
             return {}
@@ -81,15 +99,25 @@ class Judge:
         possible, _ = choose.yes_by_engine(self._engine, case.prefix, asked, "possible", case.limit)
         return veto.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
 
-    def _judged(self, case: Case, actions: Sequence[str]) -> Judged:
+    def _judged(self, case: Case, standing: Sequence[Candidate]) -> Judged:
         """By the model, else by likeness, whose reason then says why it was not the model."""
-        by_likeness = Judged(probabilities=choose.by_likeness(self._sentences, actions, case.evidence))
+        actions = [one.action for one in standing]
+        by_likeness = Judged(probabilities=self._by_likeness(case, standing))
         if self._engine is None or case.prefix is None:
             return by_likeness
         by_model = choose.by_engine(self._engine, case.prefix, asking.choice(actions), case.limit, self._config.orders)
         if by_model.outcome is Outcome.ANSWERED or case.evidence.is_empty or not self._config.fall_back:
             return by_model
         return replace(by_likeness, reason=f"By likeness alone, as the model was {by_model.outcome}. ")
+
+    def _by_likeness(self, case: Case, standing: Sequence[Candidate]) -> tuple[float, ...]:
+        """By the fitted weights where there are some, which see those that fell as well, as they were fitted so."""
+        actions = [one.action for one in standing]
+        if self._fitted is None:
+            return choose.by_likeness(self._sentences, actions, case.evidence)
+        offered = [one.action for one in case.candidates]
+        worth = self._fitted.worth(self._sentences, offered, case.evidence, case.request.source)
+        return choose.shares(actions, worth[[one.index for one in standing]])
 
     def _settled(self, verdict: Verdict, stated: Mapping[int, tuple[Norm, ...]]) -> Verdict:
         """The likeliest, or the one that the order of norms prefers of those that could be right, or none."""

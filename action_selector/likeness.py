@@ -1,6 +1,6 @@
 """How like one another texts are in meaning, and who is matched to whom, one to one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +26,11 @@ def likeness(sentences: Sentences, rows: Sequence[str], columns: Sequence[str]) 
     alike[[not text for text in row_texts], :] = 0.0
     alike[:, [not text for text in column_texts]] = 0.0
     return np.asarray(np.clip(alike, -1.0, 1.0), np.float64)
+
+
+def learn(sentences: Sentences, texts: Iterable[str]) -> None:
+    """Encodes at once what will be compared: together takes half as long as one after the other."""
+    sentences.encode(list(dict.fromkeys(map(meaning, texts))))
 
 
 def match(gains: Matrix, least: float) -> dict[int, int]:

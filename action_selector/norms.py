@@ -67,6 +67,11 @@ EXAMPLES: dict[Norm, tuple[str, ...]] = {
 }
 
 
+def texts() -> list[str]:
+    """The deeds that every action is held against."""
+    return [text for examples in EXAMPLES.values() for text in examples]
+
+
 @record
 class Resolution:
     """Which of the tied candidates the order of norms prefers, -1 where it prefers none, and what gave way."""

@@ -1,6 +1,6 @@
 """Who else is there, what each is doing, and where the robot stands: given, from people's messages, or from a model."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,7 +10,16 @@ from norm_core.engines.call import Limit
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Generation
 from norm_core.outcome import Outcome
+from norm_core.presence import Engagement, Gaze, Person
 from norm_core.record import record
+from norm_core.window import Window
+
+_WITH_THE_ROBOT = {
+    Engagement.ENGAGING: "turning to the robot",
+    Engagement.ENGAGED: "busy with the robot",
+    Engagement.DISENGAGING: "turning away from the robot",
+}
+_LOOKING = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking elsewhere"}
 
 
 class Writes(Protocol):
@@ -58,21 +67,30 @@ def given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) ->
     return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), told_by=told_by)
 
 
-def from_people(people: Iterable[Mapping[str, str]]) -> tuple[OtherAgent, ...]:
-    """Others from REP-155 people: dicts of person_id, and where known role, engagement and doing.
+def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Person, ...]:
+    """Whom the robot's own recognisers track, by the newest word of them; nobody where that is too old.
 
-    People trackers tell who is there and seldom what they do; where they do not, no candidate can be theirs.
+    A camera that sees no face does not say that nobody is there, so only persons count.
+    """
+    told = [one for one in window.presences if one.persons] if window else []
+    newest = max(told, key=lambda one: one.stamp_ns, default=None)
+    return newest.persons if newest and now_ns - newest.stamp_ns <= max_age_ns else ()
+
+
+def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
+    """Others as REP-155 tells of them: how they stand to the robot, and seldom what they do.
+
+    What they do with the robot itself the robot cannot do in their place, so it vetoes nothing.
     """
     return tuple(
         OtherAgent(
-            agent_id=person["person_id"],
-            role=person.get("role", ""),
-            appearance=person.get("appearance", ""),
-            doing=person.get("doing", ""),
-            duplicable=Duplicable(person.get("duplicable", Duplicable.UNKNOWN)),
+            agent_id=person.person_id,
+            appearance=_standing(person),
+            doing=_WITH_THE_ROBOT.get(person.engagement, ""),
+            duplicable=Duplicable.YES if person.engagement in _WITH_THE_ROBOT else Duplicable.UNKNOWN,
         )
         for person in people
-        if person.get("person_id")
+        if person.person_id
     )
 
 
@@ -95,3 +113,9 @@ def from_engine(engine: Writes, prompt: Prompt, limit: Limit, max_tokens: int = 
 def said_of(other: OtherAgent) -> str:
     """What an other does, as one phrase: the role, then the doing."""
     return ", ".join(filter(None, (other.role.strip(), other.doing.strip()))) if other.doing.strip() else ""
+
+
+def _standing(person: Person) -> str:
+    """Where somebody is and looks, as far as that is known."""
+    where = f"the person {person.distance_m:.1f} m away" if person.distance_m is not None else "a person"
+    return ", ".join(filter(None, (where, _LOOKING.get(person.gaze, ""))))

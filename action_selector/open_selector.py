@@ -6,6 +6,7 @@ from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
 from action_selector.config import SelectorConfig
+from action_selector.fitted import Fitted
 from action_selector.house_rules import HouseRules
 from action_selector.likeness import Sentences
 from action_selector.model import Model
@@ -24,13 +25,15 @@ class SelectorFiles(SelectorConfig):
     skills: str = Field(default="", description="YAML catalogue of the robot's skills; empty for none")
     house_rules: str = Field(default="", description="YAML file of house rules; empty for none")
     precedents_index: str = Field(default="", description="folder that `tactful norms index` wrote; empty for none")
+    fitted: str = Field(default="", description="weights that `tactful bench fit` wrote; empty for none")
 
 
 def open_selector(
     files: SelectorFiles, sentences: Sentences, weights_sha256: str = "", engine: Model | None = None
 ) -> Selector:
-    """Reads every file, or raises a ConfigError or PrecedentError that names the first that cannot be used."""
+    """Reads every file, or raises a TactfulError that names the first that cannot be used."""
     catalogue, rules, index = (_path(path) for path in (files.skills, files.house_rules, files.precedents_index))
+    fitted = _path(files.fitted)
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
@@ -42,6 +45,7 @@ def open_selector(
         catalogue=SkillCatalogue.read(catalogue) if catalogue else None,
         rules=HouseRules.read(rules) if rules else None,
         precedents=precedents,
+        fitted=Fitted.read(fitted, weights_sha256) if fitted else None,
     )
 
 

@@ -36,6 +36,9 @@ _ORDERS = tuple(
         r"\b(?:ignora|ignore|olvida)\b.{0,40}\b(?:reglas?|instrucciones)\b|\b(?:elige|escoge)\b.{0,20}\bopción\b",
         r"\b(?:ignora|dimentica)\b.{0,40}\b(?:regole|istruzioni)\b|\bscegli\b.{0,20}\bopzione\b",
         r"(?:忽略|无视|忘记).{0,20}(?:规则|指令|指示|提示)|(?:选择?|回答|输出)\s*(?:选项|答案)?\s*[A-Za-z0-9]",
+        r"(?:否决|排除|淘汰).{0,4}(?:其他|其它|其余|所有|全部)|(?:正确|唯一|最佳)的?(?:选项|答案)"
+        r"|(?:系统|管理员|开发者)(?:提示|命令|消息|指令|模式)|新指令|越狱|(?:不要|别)管.{0,6}(?:规则|指令)",
+        r"\bthe answer\s*(?:is|=|:)",
         r"(?:ルール|指示|命令).{0,10}無視|選択肢?\s*[A-Z].{0,6}選",
         r"игнориру\w*.{0,40}(?:правила|инструкци\w*)|выбер\w*.{0,20}(?:вариант|ответ)",
     )
@@ -47,6 +50,10 @@ _BARE_LABEL = re.compile(
 )
 
 
+# A quotation in which the prompt's own fences are forged: from one fence line to the next, or to the end.
+_FORGED = re.compile(r"^[ \t]*={3,}[^\n]*(?:\n(?![ \t]*={3,})[^\n]*)*(?:\n[ \t]*={3,}[^\n]*)?", re.MULTILINE)
+# Scripts without spaces take about two characters a word.
+_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,2}|[^\s\u3040-\u30ff\u3400-\u9fff]+")
 # Fewer words than this ahead of an order are part of it, as "please" or "dear robot".
 _FEWEST_WORDS = 3
 
@@ -58,7 +65,7 @@ def meaning(text: str) -> str:
     An order is cut from where it begins to the end of its clause. What stands before stays, or an order put
     behind what another does would make them vanish.
     """
-    return " ".join(filter(None, map(_without_order, _clauses(disarmed(text)))))
+    return " ".join(filter(None, map(_without_order, _clauses(_FORGED.sub("\n", disarmed(text))))))
 
 
 def is_order(clause: str) -> bool:
@@ -71,7 +78,7 @@ def _without_order(clause: str) -> str:
     if begin is None:
         return clause
     before = clause[:begin].rstrip(" ,:;-—–")
-    return before if len(before.split()) >= _FEWEST_WORDS else ""
+    return before if len(_WORDS.findall(before)) >= _FEWEST_WORDS else ""
 
 
 def _begin(clause: str) -> int | None:

@@ -2,19 +2,22 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from action_selector.likeness import Sentences
-from action_selector.nearest import Nearest
+from action_selector.nearest import EXACT_UP_TO, MOST_ENTRIES, Cells, Nearest
 from action_selector.orders import meaning
 from norm_core.error import TactfulError
 from norm_core.record import record
 
 NEAREST = 5
+_AT_ONCE = 2_048  # scenes encoded together, so that an encoder need not hold all of them
 
 
 class PrecedentError(TactfulError):
@@ -42,32 +45,51 @@ class _Entry(BaseModel):
 class PrecedentIndex:
     """Precedents with the vectors of their scenes."""
 
-    def __init__(self, precedents: Sequence[Precedent], vectors: NDArray[np.float32], weights_sha256: str = "") -> None:
+    def __init__(
+        self,
+        precedents: Sequence[Precedent],
+        vectors: NDArray[np.float32],
+        weights_sha256: str = "",
+        *,
+        exact_up_to: int = EXACT_UP_TO,
+        cells: Cells | None = None,
+    ) -> None:
         if len(precedents) != len(vectors):
             raise PrecedentError(
                 f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"
             )
         self.precedents, self.weights_sha256 = tuple(precedents), weights_sha256
-        self._nearest = Nearest(vectors)
+        self._nearest = Nearest(vectors, exact_up_to, cells=cells)
         self._sources = np.array([precedent.source for precedent in precedents])
 
     @classmethod
-    def of(cls, precedents: Iterable[Precedent], sentences: Sentences, weights_sha256: str = "") -> "PrecedentIndex":
-        """Encodes each scene by itself."""
-        kept = tuple(precedents)
+    def of(
+        cls,
+        precedents: Iterable[Precedent],
+        sentences: Sentences,
+        weights_sha256: str = "",
+        exact_up_to: int = EXACT_UP_TO,
+    ) -> "PrecedentIndex":
+        """Encodes each scene; of more than exact_up_to, only those in the likeliest cells are compared."""
+        kept = tuple(islice(precedents, MOST_ENTRIES + 1))
         if not kept:
             raise PrecedentError("there are no precedents to index")
-        return cls(kept, sentences.encode([meaning(one.scene) for one in kept]), weights_sha256)
+        if len(kept) > MOST_ENTRIES:
+            raise PrecedentError(f"an index holds {MOST_ENTRIES} precedents: split them, as by place")
+        scenes = [meaning(one.scene) for one in kept]
+        parts = [sentences.encode(scenes[start : start + _AT_ONCE]) for start in range(0, len(scenes), _AT_ONCE)]
+        return cls(kept, np.concatenate(parts), weights_sha256, exact_up_to=exact_up_to)
 
     @classmethod
-    def load(cls, folder: Path) -> "PrecedentIndex":
-        """The index that save wrote."""
+    def load(cls, folder: Path, exact_up_to: int = EXACT_UP_TO) -> "PrecedentIndex":
+        """The index that save wrote, with the cells that it wrote."""
         try:
             about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
             precedents = read_precedents(folder / "precedents.jsonl")
-            return cls(precedents, vectors, str(about["weights_sha256"]))
-        except (OSError, ValueError, KeyError) as error:
+            cells = _read_cells(folder / "cells.npz", vectors) if len(vectors) > exact_up_to else None
+            return cls(precedents, vectors, str(about["weights_sha256"]), exact_up_to=exact_up_to, cells=cells)
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise PrecedentError(f"{folder}: is no index that `tactful norms index` wrote: {error}") from error
 
     def save(self, folder: Path) -> None:
@@ -75,6 +97,9 @@ class PrecedentIndex:
         folder.mkdir(parents=True, exist_ok=True)
         write_precedents(folder / "precedents.jsonl", self.precedents)
         np.save(folder / "vectors.npy", self._nearest.vectors, allow_pickle=False)
+        (folder / "cells.npz").unlink(missing_ok=True)
+        if cells := self._nearest.cells:
+            np.savez(folder / "cells.npz", centres=cells.centres, order=cells.order, starts=cells.starts)
         about = {"entries": len(self.precedents), "weights_sha256": self.weights_sha256}
         (folder / "index.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
@@ -88,6 +113,17 @@ class PrecedentIndex:
         allowed = self._sources != not_of if not_of else None
         found = self._nearest.to(sentences.encode([words])[0], count, allowed)
         return [(self.precedents[place], cosine) for place, cosine in found]
+
+
+def _read_cells(path: Path, vectors: NDArray[np.float32]) -> Cells | None:
+    """The cells that were written beside so many vectors; none where none were, and then they are made anew."""
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as held:
+        cells = Cells(centres=held["centres"], order=held["order"], starts=held["starts"])
+    if not cells.hold(vectors):
+        raise PrecedentError(f"{path}: is of other precedents: make the index anew with `tactful norms index`")
+    return cells
 
 
 def read_precedents(path: Path) -> list[Precedent]:

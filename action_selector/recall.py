@@ -1,48 +1,17 @@
 """What was lately seen and heard, for whoever is asked what to do next: the same in a node and in a replay."""
 
-from collections import deque
-
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
 from action_selector.selector import Selector
 from norm_core.decision import Decision
 from norm_core.engines.call import Limit
-from norm_core.episode import Answer, Episode, EpisodeEdge, Query
-from norm_core.frame import Frame
-from norm_core.speech import Utterance
-from norm_core.time import Clock, ReplayClock, s_to_ns
-from norm_core.window import Window, gather
-
-KEPT_FRAMES, KEPT_UTTERANCES = 256, 256
+from norm_core.episode import Answer, Query
+from norm_core.recent import Recent
+from norm_core.time import Clock, ReplayClock
 
 
-class Recall:
-    """Frames and utterances of the last seconds; an episode begins with nothing, so that none knows of another."""
-
-    def __init__(self, window_s: float) -> None:
-        self._window_ns = s_to_ns(window_s)
-        self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
-        self._utterances: deque[Utterance] = deque(maxlen=KEPT_UTTERANCES)
-
-    def take(self, record: Frame | Utterance | Episode) -> None:
-        match record:
-            case Frame():
-                self._frames.append(record)
-            case Utterance():
-                self._utterances.append(record)
-            case Episode():
-                if record.state is EpisodeEdge.BEGIN:
-                    self._frames.clear()
-                    self._utterances.clear()
-
-    def window(self, end_ns: int, now_ns: int) -> Window | None:
-        """What was seen and heard until end_ns; None where nothing was, so that it is not taken for a quiet scene."""
-        start_ns = min(end_ns, now_ns) - self._window_ns
-        if not self._frames:
-            return None
-        # The newest frame is kept however old, so that the answer can say how old.
-        start_ns = min(start_ns, self._frames[-1].stamp_ns)
-        return gather(start_ns, end_ns + 1, self._frames, self._utterances)
+class Recall(Recent):
+    """What was lately seen and heard, as the requests of those who ask."""
 
     def asked(self, query: Query, clock: Clock) -> tuple[Request, Limit]:
         """The request that a query makes now, and how long it may take.

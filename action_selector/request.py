@@ -5,7 +5,7 @@ from norm_core.engines.prompt import Image
 from norm_core.record import record
 from norm_core.window import Window
 
-MOST_CANDIDATES = 64
+MOST_CANDIDATES = 64  # and others, and justifications
 LONGEST_CHARACTERS = 20_000
 
 
@@ -39,12 +39,22 @@ def check(request: Request, *, now_ns: int, deadline_ns: int | None, max_frame_a
     """Raises where the request cannot be answered; frames are needed where somebody has yet to look at the scene."""
     if deadline_ns is not None and deadline_ns <= now_ns:
         raise UnusableError("the deadline had already passed when the question came: ask with a later one")
-    if len(request.candidates) > MOST_CANDIDATES:
-        raise UnusableError(f"{len(request.candidates)} candidates were given: offer at most {MOST_CANDIDATES}")
+    others = request.others or ()
+    counted = {"candidates": request.candidates, "justifications": request.justifications, "others": others}
+    for name, given in counted.items():
+        if len(given) > MOST_CANDIDATES:
+            raise UnusableError(f"{len(given)} {name} were given: offer at most {MOST_CANDIDATES}")
     for name, options in (("candidates", request.candidates), ("justifications", request.justifications)):
         if sum(not option.strip() for option in options) > 1:
             raise UnusableError(f"{name}: two of them are empty, and one empty one means none of the above")
-    longest = max((len(text) for text in (*request.candidates, request.situation)), default=0)
+    viewpoint = request.viewpoint or Viewpoint()
+    texts = (
+        *request.candidates,
+        *request.justifications,
+        *(text for other in others for text in (other.role, other.appearance, other.doing)),
+        *(request.situation, request.question, viewpoint.description, viewpoint.place, viewpoint.role),
+    )
+    longest = max(map(len, texts))
     if longest > LONGEST_CHARACTERS:
         raise UnusableError(f"a text of {longest} characters was given: at most {LONGEST_CHARACTERS} are read")
     if (needs_frames and not request.images) or (request.window is not None and request.window.frames):

@@ -2,20 +2,21 @@
 
 from dataclasses import replace
 
-from action_selector import asking, house_rules, veto
+from action_selector import asking, house_rules, norms, veto
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import Evidence
 from action_selector.config import SelectorConfig
+from action_selector.fitted import Fitted
 from action_selector.judge import Case, Judge
-from action_selector.likeness import Sentences
+from action_selector.likeness import Sentences, learn
 from action_selector.model import Model
-from action_selector.observe import Observation, from_engine, given, said_of
+from action_selector.observe import Observation, from_engine, from_people, given, people_in, said_of
 from action_selector.precedents import Precedent, PrecedentIndex
 from action_selector.request import Request, UnusableError, check
 from action_selector.stages import Stages, Told
 from action_selector.verdict import Verdict
 from norm_core import __version__
-from norm_core.decision import Decision, Duplicable
+from norm_core.decision import Decision, Duplicable, OtherAgent
 from norm_core.engines.call import Limit
 from norm_core.engines.fault import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
@@ -35,12 +36,20 @@ class Selector:
         catalogue: SkillCatalogue | None = None,
         rules: house_rules.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
+        fitted: Fitted | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
         self._config_sha256 = self.config.sha256()
         self._sentences, self._engine = sentences, engine
-        self._judge = Judge(sentences, self.config, engine)
+        self._judge = Judge(sentences, self.config, engine, fitted)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
+
+    def prepare(self) -> None:
+        """Loads the encoder, and encodes ahead what every question is compared with: rules, skills and norms."""
+        rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
+        skills = (skill.action for skill in self._catalogue.skills) if self._catalogue else ()
+        never = (rule.never for rule in self._rules.hard)
+        learn(self._sentences, ("", *norms.texts(), *skills, *rules, *never))
 
     def select(self, request: Request, limit: Limit, told: Told | None = None) -> Decision:
         """A decision, whatever is asked; told hears the name of each step as it begins."""
@@ -69,23 +78,27 @@ class Selector:
     def _decide(self, request: Request, limit: Limit, stages: Stages) -> Verdict:
         config = self.config
         stages.enter("observe")
+        now_ns, max_age_ns = limit.clock.now_ns(), s_to_ns(config.max_frame_age_s)
+        people = from_people(people_in(request.window, now_ns, max_age_ns))
         check(
             request,
-            now_ns=limit.clock.now_ns(),
+            now_ns=now_ns,
             deadline_ns=limit.deadline_ns,
-            max_frame_age_ns=s_to_ns(config.max_frame_age_s),
-            needs_frames=request.others is None,
+            max_frame_age_ns=max_age_ns,
+            needs_frames=request.others is None and not people,
         )
         if request.style not in asking.STYLES:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(asking.STYLES)}")
         for_model = self._limit_of_model(limit)
-        observation = self._observe(request, for_model)
+        observation = self._observe(request, people, for_model)
         candidates = self._candidates(request, observation, for_model)
+        scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
+        doings = (said_of(other) for other in observation.others)
+        learn(self._sentences, (*(one.action for one in candidates), *doings, scene, *request.justifications))
         stages.enter("veto")
         fallen = self._fallen(candidates, observation)
         limit.check()
         stages.enter("retrieve")
-        scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         rules = house_rules.applying(self._rules.rules, scene, self._sentences, config.rule_least)
         precedents = self._retrieved(request, scene, len(rules))
         limit.check()
@@ -94,7 +107,7 @@ class Selector:
             request=request,
             observation=observation,
             candidates=candidates,
-            evidence=_evidence(scene, observation, rules, precedents),
+            evidence=_evidence(scene, observation if config.avoid_others else None, rules, precedents),
             prefix=self._prefix(request, observation, rules, precedents),
             limit=for_model,
         )
@@ -102,6 +115,7 @@ class Selector:
         if verdict.chosen is not None:
             stages.enter("justify")
             verdict = self._judge.justified(case, verdict)
+        verdict = self._judge.labelled(case, verdict)
         stages.enter("explain")
         why = rules[0].why if rules else ""
         return verdict.explained(observation, why)
@@ -113,12 +127,18 @@ class Selector:
             for_model.deadline_ns = limit.deadline_ns - round(self.config.reserve_ms * NS_PER_MS)
         return for_model
 
-    def _observe(self, request: Request, limit: Limit) -> Observation:
+    def _observe(self, request: Request, people: tuple[OtherAgent, ...], limit: Limit) -> Observation:
+        """What the asker says; else what a model sees; else whom the robot tracks, though not what they do."""
         told = given(request.others, request.viewpoint)
-        engine = self._engine
-        if request.others is not None or engine is None or not engine.card.generates or engine.card.max_images == 0:
+        if request.others is not None:
             return told
-        seen = from_engine(engine, asking.observing(request, engine.card.max_images), limit)
+        tracked = replace(told, others=people, told_by="people") if people else told
+        engine = self._engine
+        if engine is None or not engine.card.generates or not asking.pictures(request, engine.card.max_images):
+            return tracked
+        seen = from_engine(engine, asking.observing(request, engine.card.max_images, people=people), limit)
+        if seen.outcome is not Outcome.ANSWERED and people:
+            return replace(tracked, outcome=seen.outcome, reason=seen.reason)
         return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
 
     def _candidates(self, request: Request, observation: Observation, limit: Limit) -> tuple[Candidate, ...]:
@@ -166,7 +186,7 @@ class Selector:
 
 def _evidence(
     scene: str,
-    observation: Observation,
+    observation: Observation | None,
     rules: tuple[house_rules.HouseRule, ...],
     precedents: list[Precedent],
 ) -> Evidence:
@@ -175,7 +195,9 @@ def _evidence(
     return Evidence(
         scene=scene,
         others_do=tuple(
-            said_of(other) for other in observation.others if said_of(other) and other.duplicable is not Duplicable.YES
+            said_of(other)
+            for other in (observation.others if observation else ())
+            if said_of(other) and other.duplicable is not Duplicable.YES
         ),
         advised=tuple(advised),
         advised_against=tuple(rule.dont for rule in rules if rule.dont),

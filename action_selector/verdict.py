@@ -51,10 +51,12 @@ class Verdict:
             line = explain.nothing_stands(self.fallen, self.texts)
         else:
             line = self.note + explain.chosen(self.texts[self.chosen], self.reason or why, self.fallen, self.texts)
-        if observation.told_by == "nobody":
-            line = f"Without knowing who is there: {line}"
+        unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
         if observation.outcome is not Outcome.ANSWERED:
-            line = f"Without knowing who is there ({explain.one_line(observation.reason, 80)}): {line}"
+            reason = explain.one_line(observation.reason, 80)
+            line = f"Without knowing {unknown[observation.told_by]} ({reason}): {line}"
+        elif observation.told_by in {"nobody", "people"}:
+            line = f"Without knowing {unknown[observation.told_by]}: {line}"
         return replace(self, explanation=line)
 
     def decision(

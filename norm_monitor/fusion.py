@@ -152,12 +152,17 @@ class Fusion:
         return ""
 
     def _are_one(self, event: SocialFlag, finding: Finding) -> bool:
-        """Whether a finding is another view of an event: of one polarity and attribute, begun at one time."""
+        """Whether a finding is another view of an event: of one polarity, and begun with it or while it went on.
+
+        What people note is one behaviour of the robot's with all that it bears on, so attributes need not agree.
+        """
         return (
             event.polarity is finding.polarity
             and event.cue_id != finding.cue_id
-            and bool(set(event.attributes) & set(finding.attributes))
-            and abs(event.onset_ns - finding.onset_ns) <= s_to_ns(self._config.merge_within_s)
+            and (
+                abs(event.onset_ns - finding.onset_ns) <= s_to_ns(self._config.merge_within_s)
+                or event.onset_ns <= finding.onset_ns <= event.offset_ns
+            )
         )
 
     def _forget(self, before_ns: int) -> None:

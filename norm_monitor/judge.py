@@ -1,5 +1,6 @@
 """The judge: a model is asked about a window what a coder would mark, and answers in probabilities."""
 
+from dataclasses import replace
 from typing import Protocol
 
 from pydantic import BaseModel, Field
@@ -11,12 +12,15 @@ from norm_core.engines.reply import Card, Generation, Scores, provenance
 from norm_core.flag import Attribute, Evidence, Polarity, Severity
 from norm_core.outcome import Outcome
 from norm_core.prompts import judge as prompts
+from norm_core.prompts.norms import Kept, SpeechAct
 from norm_core.provenance import Provenance
 from norm_core.record import record
+from norm_core.speech import Utterance
 from norm_core.time import s_to_ns
 from norm_core.window import Window, digest
 from norm_monitor.cues.finding import Finding
-from norm_monitor.wording import locale_of
+from norm_monitor.turns import turns_of
+from norm_monitor.wording import is_chinese
 
 CUE_ID = "judge"
 _POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE, None)
@@ -39,7 +43,7 @@ class JudgeConfig(Config):
     least_probability: float = Field(default=0.6, ge=0, le=1, description="of error or competence, to flag it")
     least_attribute: float = Field(default=0.5, ge=0, le=1, description="of an attribute, to name it")
     images: int = Field(default=4, ge=0, le=32, description="pictures shown of a window")
-    note_tokens: int = Field(default=120, ge=0, le=1000, description="length of its note; 0 to ask for none")
+    note_tokens: int = Field(default=200, ge=0, le=1000, description="length of its note; 0 to ask for none")
 
 
 class Note(BaseModel):
@@ -47,6 +51,18 @@ class Note(BaseModel):
 
     rationale: str
     correction: str = ""
+    verbal: str = ""
+    nonverbal: str = ""
+
+
+@record
+class Norm:
+    """The speech act that shows most clearly, and whether the robot keeps to its norm."""
+
+    act: SpeechAct
+    act_probability: float
+    kept: Kept
+    kept_probability: float
 
 
 @record
@@ -56,26 +72,30 @@ class Judgement:
     outcome: Outcome
     reason: str = ""
     finding: Finding | None = None
+    norm: Norm | None = None  # where one is at stake, be there a finding or not
     provenance: Provenance = Provenance()
 
 
 class Judge:
-    """Asks about one window at a time: polarity and all attributes after one shared prefix, then for a note."""
+    """Asks about one window at a time: polarity, attributes and norm after one shared prefix, then for a note."""
 
     def __init__(self, engine: Asked, config: JudgeConfig | None = None) -> None:
         self._engine, self._config = engine, config or JudgeConfig()
 
     def judge(self, window: Window, limit: Limit | None = None) -> Judgement:
-        locale = locale_of(" ".join(utterance.text for utterance in window.utterances))
+        said = _said(window)
+        locale = "zh" if 2 * sum(is_chinese(one.text) for one in said) > len(said) else "en"
         most = self._engine.card.max_images
-        prefix = prompts.prefix(window, self._config.images if most is None else min(most, self._config.images), locale)
-        polarity, *about = self._engine.ask_many(prefix, prompts.questions(locale), limit)
+        shown = replace(window, utterances=said)
+        prefix = prompts.prefix(shown, self._config.images if most is None else min(most, self._config.images), locale)
+        polarity, *others = answers = self._engine.ask_many(prefix, prompts.questions(locale), limit)
         made_by = provenance(self._engine.card, polarity, window_digest=digest(window))
-        failed = next((answer for answer in (polarity, *about) if answer.outcome is not Outcome.ANSWERED), None)
+        failed = next((answer for answer in answers if answer.outcome is not Outcome.ANSWERED), None)
         if failed:
             return Judgement(outcome=failed.outcome, reason=failed.reason, provenance=made_by)
-        found = self._finding(window, prefix, polarity, about, locale, limit)
-        return Judgement(outcome=Outcome.ANSWERED, finding=found, provenance=made_by)
+        about, norm = others[: len(Attribute)], _norm(*others[len(Attribute) :])
+        found = self._finding(shown, prefix, polarity, about, norm, locale, limit)
+        return Judgement(outcome=Outcome.ANSWERED, finding=found, norm=norm, provenance=made_by)
 
     def _finding(  # noqa: PLR0917
         self,
@@ -83,6 +103,7 @@ class Judge:
         prefix: Prompt,
         polarity: Scores,
         about: list[Scores],
+        norm: Norm | None,
         locale: str,
         limit: Limit | None,
     ) -> Finding | None:
@@ -104,20 +125,36 @@ class Judge:
             probability=polarity.probabilities[index],
             onset_ns=onset_ns,
             offset_ns=offset_ns,
-            evidence=(
-                Evidence(
-                    measure=f"probability of {kind.value}",
-                    value=round(polarity.probabilities[index], 3),
-                    threshold=self._config.least_probability,
-                    start_ns=window.start_ns,
-                    end_ns=window.end_ns,
-                    quote=" / ".join(utterance.text for utterance in window.utterances[-3:]),
-                ),
-            ),
+            evidence=self._evidence(window, kind, polarity.probabilities[index], norm, note, bool(prefix.images)),
             rationale=note.rationale or f"The model judges this stretch to show a social {kind.value}.",
             correction=(note.correction or "Review this stretch: the model gave no correction.")
             if kind is Polarity.ERROR
             else "",
+        )
+
+    def _evidence(  # noqa: PLR0917
+        self, window: Window, kind: Polarity, probability: float, norm: Norm | None, note: Note, sighted: bool
+    ) -> tuple[Evidence, ...]:
+        spoken = " / ".join(utterance.text for utterance in window.utterances[-3:])
+        facts: list[tuple[str, float, float | None, str]] = [
+            (f"probability of {kind.value}", probability, self._config.least_probability, spoken)
+        ]
+        if norm:
+            facts.append((f"probability of {norm.kept.value} in {norm.act.value}", norm.kept_probability, None, ""))
+        if note.verbal:
+            facts.append(("probability, by what is heard", probability, None, note.verbal))
+        if note.nonverbal and sighted:  # what was not shown cannot have been seen
+            facts.append(("probability, by what is seen", probability, None, note.nonverbal))
+        return tuple(
+            Evidence(
+                measure=measure,
+                value=round(value, 3),
+                threshold=threshold,
+                start_ns=window.start_ns,
+                end_ns=window.end_ns,
+                quote=quote,
+            )
+            for measure, value, threshold, quote in facts
         )
 
     def _note(self, prompt: Prompt, limit: Limit | None) -> Note:
@@ -126,6 +163,35 @@ class Judge:
             return Note(rationale="")
         written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, limit=limit)
         return written.value or Note(rationale="")
+
+
+def _said(window: Window) -> tuple[Utterance, ...]:
+    """Who said what, the robot by its own account where that is all there is."""
+    return tuple(
+        Utterance(
+            stamp_ns=turn.start_ns,
+            utterance_id=turn.turn_id,
+            speaker=turn.speaker,
+            speaker_id=turn.speaker_id,
+            text=turn.text,
+            start_ns=turn.start_ns,
+            end_ns=turn.end_ns,
+        )
+        for turn in turns_of(window.utterances, window.robot_speech, window.end_ns)
+    )
+
+
+def _norm(act: Scores, kept: Scores) -> Norm | None:
+    """None where the model sees no such act, or no norm at stake."""
+    assert act.best is not None and kept.best is not None
+    if act.best >= len(SpeechAct) or kept.best >= len(Kept):
+        return None
+    return Norm(
+        act=list(SpeechAct)[act.best],
+        act_probability=act.probabilities[act.best],
+        kept=list(Kept)[kept.best],
+        kept_probability=kept.probabilities[kept.best],
+    )
 
 
 def _span(window: Window) -> tuple[int, int]:

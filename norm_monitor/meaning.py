@@ -1,11 +1,11 @@
-"""What a sentence means, by its nearness to examples of a concept and to examples of what only looks like it."""
+"""What a sentence means, by probes told from examples of a concept and of what is not it, over sentence vectors."""
 
 from collections import OrderedDict
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from norm_core.config import Config, load
 from norm_core.engines.sentences import SentenceEncoder
@@ -14,25 +14,38 @@ from norm_monitor.wording import clauses, is_chinese, sentences
 
 SHIPPED = Path(__file__).with_name("concepts.yaml")
 
-# A sentence can mean two things, as a farewell and thanks, where one comes nearly as near as the other.
-RIVALRY = 0.15
-# The concept of what means nothing in particular.
-ORDINARY = "ordinary"
+# How far a probe is held back from fitting its few examples to the letter.
+RIDGE = 0.02
+# From which cosine on a sentence is as good as an example itself.
+VERBATIM = 0.86
 REMEMBERED = 2_048
 
 
 class Concept(Config):
     """Examples in any language of what it is, and of what is near and yet not it."""
 
-    nearness: float = Field(default=0.6, gt=0, lt=1)
+    nearness: float = Field(
+        default=0.2, gt=-1, lt=1, description="of the probe, which gives about 1 and -1 to examples"
+    )
     clauses: bool = False  # a ritual may stand between commas, among other things
-    like: tuple[str, ...] = Field(min_length=1)
+    kin: tuple[str, ...] = ()  # concepts that a sentence may well mean besides; theirs are no counterexamples
+    of: tuple[str, ...] = ()  # concepts that are kinds of this one; their examples are its own
+    like: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
 
 
 class Concepts(Config):
     version: str = Field(min_length=1)
     concepts: dict[str, Concept]
+
+    @model_validator(mode="after")
+    def _knows_what_it_names(self) -> "Concepts":
+        for name, concept in self.concepts.items():
+            if unknown := {*concept.kin, *concept.of} - set(self.concepts):
+                raise ValueError(f"{name} names {', '.join(sorted(unknown))}, which is no concept here")
+            if not concept.like and not concept.of:
+                raise ValueError(f"{name} has no example")
+        return self
 
     @classmethod
     def shipped(cls) -> "Concepts":
@@ -64,23 +77,23 @@ class Meaning(Protocol):
 
 
 class Meanings:
-    """Meanings by a sentence encoder. A sentence means what it is nearest to, and never what it only resembles."""
+    """Meanings by a sentence encoder and one linear probe a concept, each against all that the others exemplify."""
 
     def __init__(self, encoder: SentenceEncoder, concepts: Concepts) -> None:
         self._encoder, self._concepts = encoder, concepts.concepts
-        names = list(self._concepts)
         rows = [
             (example, name, liked)
-            for name in names
-            for liked, examples in ((True, self._concepts[name].like), (False, self._concepts[name].unlike))
+            for name, concept in self._concepts.items()
+            for liked, examples in ((True, concept.like), (False, concept.unlike))
             for example in examples
         ]
-        self._examples = encoder.encode([_plain(example) for example, _, _ in rows])
-        self._rows = {
-            (name, liked): np.array([i for i, row in enumerate(rows) if row[1:] == (name, liked)], int)
-            for name in names
-            for liked in (True, False)
-        }
+        self._vectors = encoder.encode([_plain(example) for example, _, _ in rows])
+        self._kinds = np.array(
+            [[_kind_of(row[1:], name, concept) for row in rows] for name, concept in self._concepts.items()]
+        )
+        based = np.append(self._vectors, np.ones((len(rows), 1)), axis=1).astype(np.float32)
+        products = based.T @ based
+        self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
 
     @classmethod
@@ -101,7 +114,7 @@ class Meanings:
         return float(vectors[0] @ vectors[1])
 
     def _nearness(self, sentence: str) -> dict[str, float]:
-        """To each concept's nearest example; none where an example of what it is not, or a rival, comes nearer."""
+        """By every concept's probe."""
         if sentence not in self._known:
             self._known[sentence] = self._measured(sentence)
             if len(self._known) > REMEMBERED:
@@ -111,16 +124,37 @@ class Meanings:
     def _measured(self, sentence: str) -> dict[str, float]:
         if not sentence.strip():
             return dict.fromkeys(self._concepts, -1.0)
-        likeness = self._examples @ self._encoder.encode([_plain(sentence)])[0]
-        near = {key: float(likeness[rows].max()) if len(rows) else -1.0 for key, rows in self._rows.items()}
-        highest = max(near[name, True] for name in self._concepts)
-        plain = near.get((ORDINARY, True), -1.0)
-        return {
-            name: near[name, True]
-            if near[name, True] > max(near[name, False], plain) and near[name, True] >= highest - RIVALRY
-            else min(near[name, True], 0.0)
-            for name in self._concepts
-        }
+        vector = self._encoder.encode([_plain(sentence)])[0]
+        scores = np.append(vector, 1.0) @ self._probes
+        nearest = int(np.argmax(likeness := self._vectors @ vector))
+        if likeness[nearest] >= VERBATIM:  # a probe does not know each of its examples by heart
+            scores = np.where(self._kinds[:, nearest] == _IS, np.maximum(scores, likeness[nearest]), scores)
+        return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
+
+
+_IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
+# What the examples, the concept's own counterexamples and all that exemplifies others count for in its probe.
+_SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
+
+
+def _kind_of(example: tuple[str, bool], name: str, concept: Concept) -> int:
+    of, liked = example
+    if of == name or of in concept.of:
+        return _IS if liked else _IS_NOT
+    return _MAY_BE if of in concept.kin and liked else _IS_ANOTHER
+
+
+def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Weights and offset that tell the examples apart by least squares; products is vectors' own, made once for all."""
+    each = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
+    # Most are examples of something else: theirs is what remains of the whole.
+    few = vectors[kinds != _IS_ANOTHER]
+    apart = np.array([each.get(int(kind), 0.0) for kind in kinds[kinds != _IS_ANOTHER]], vectors.dtype)
+    system = each[_IS_ANOTHER] * products + (few * (apart - each[_IS_ANOTHER])[:, None]).T @ few
+    shares = np.array([each.get(int(kind), 0.0) for kind in kinds], vectors.dtype)
+    aim = vectors.T @ (shares * np.sign(kinds).astype(vectors.dtype))
+    solved: np.ndarray = np.linalg.solve(system + RIDGE * np.eye(len(system), dtype=vectors.dtype), aim)
+    return solved
 
 
 def _plain(sentence: str) -> str:

@@ -15,10 +15,12 @@ from norm_monitor.cues.table import Table
 from norm_monitor.fusion import Fusion, FusionConfig
 from norm_monitor.judge import Judgement
 from norm_monitor.meaning import Meaning
+from norm_monitor.memory import MemoryConfig
 from norm_monitor.scene import History
 from norm_monitor.senses.window_feed import Watermarks, WindowConfig
 from norm_monitor.senses.windows import Entry
 from norm_monitor.triggers import Triggers
+from norm_monitor.unheard import may_have_been_said
 
 
 class Monitor:
@@ -32,11 +34,13 @@ class Monitor:
         clock: Clock,
         *,
         fusion: FusionConfig | None = None,
+        memory: MemoryConfig | None = None,
         judge_every_s: float = 30.0,
     ) -> None:
         self._cutter, self._watermarks = config.cutter(), Watermarks(config)
         self._table, self._table_sha256, self._meaning, self._clock = table, table.sha256(), meaning, clock
-        self._history = History()
+        self._history = History(memory)
+        self._newest_ns = -(2**63)
         self._fusion = Fusion(fusion or FusionConfig(), {name: cue.cooldown_s for name, cue in table.cues.items()})
         self._triggers = Triggers(judge_every_s)
         self._presence: tuple[object, ...] = ()
@@ -44,7 +48,8 @@ class Monitor:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        return (*self._cutter.counters, *self._fusion.counters)
+        parts = (self._cutter, self._fusion, self._triggers, self._history.memory)
+        return tuple(counter for part in parts for counter in part.counters)
 
     def take(self, record: Entry) -> list[SocialFlag]:
         """The flags that a record lets be decided; records come in the order of arrival."""
@@ -52,7 +57,9 @@ class Monitor:
         mark = self._watermarks.of(record)
         if mark and self._cutter.goes_back(*mark):
             flags += [flag for window in self._cutter.move_on(*mark) for flag in self._look(window)[0]]
-            self._history = History()
+            self._history.begin_anew()
+            self._newest_ns = mark[1]
+        self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
         if (at_ns := self._worth_a_look(record)) is not None:
@@ -63,9 +70,13 @@ class Monitor:
         """The flags of whatever is still open, as at the end of a bag."""
         return [flag for window in self._cutter.flush() for flag in self._look(window)[0]]
 
+    def forget(self) -> int:
+        """Forgets all that people and the robot said until now; how many things said of themselves that were."""
+        return self._history.forget(self._newest_ns)
+
     def windows_to_judge(self) -> list[Window]:
-        """The windows since the last call that the judge should see."""
-        return self._triggers.take()
+        """The windows since the last call that the judge should see, and that hold nothing forgotten since."""
+        return [window for window in self._triggers.take() if window.start_ns > self._history.forgotten_ns]
 
     def take_judgement(self, judgement: Judgement) -> SocialFlag | None:
         """The flag that the judge's answer about a window makes or changes."""
@@ -87,11 +98,16 @@ class Monitor:
     def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:
         """What to publish of a window, and when some cue wants to look again."""
         self.missing = window.missing
-        found = list(look(self._history.scene(window), self._table, self._meaning))
-        findings = [finding for finding in found if isinstance(finding, Finding)]
+        scene = self._history.scene(window)
+        found = list(look(scene, self._table, self._meaning))
+        findings = [one for one in found if isinstance(one, Finding) and not may_have_been_said(one, scene)]
         self._triggers.see(window, findings)
-        flags = [self._fusion.take(f, self._provenance_of(window), self._clock.now_ns()) for f in findings]
-        return [flag for flag in flags if flag], {again.at_ns for again in found if isinstance(again, LookAgain)}
+        again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
+        if not findings:
+            return [], again_ns
+        made_by = self._provenance_of(window)  # once a window: its digest takes longer than most cues
+        flags = [self._fusion.take(finding, made_by, self._clock.now_ns()) for finding in findings]
+        return [flag for flag in flags if flag], again_ns
 
     def _worth_a_look(self, entry: Entry) -> int | None:
         """When to look because of this entry, if at all."""

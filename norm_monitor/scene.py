@@ -7,6 +7,7 @@ from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.time import NS_PER_S
 from norm_core.window import Window
+from norm_monitor.memory import USER, Fact, Memory, MemoryConfig, person_of
 from norm_monitor.turns import Turn, turns_of
 
 K = TypeVar("K")
@@ -19,9 +20,12 @@ MOST_ENTRIES = 2_000
 class Scene:
     """Turns and presences up to the window's end. Only what happens within the window need be looked at anew."""
 
-    def __init__(self, window: Window, until_ns: int, turns: tuple[Turn, ...], presences: tuple[Presence, ...]) -> None:
+    def __init__(
+        self, window: Window, until_ns: int, turns: tuple[Turn, ...], presences: tuple[Presence, ...], memory: Memory
+    ) -> None:
         """What lies after until_ns is not known, so that nothing may be said to be missing there."""
         self.window, self.end_ns, self.turns, self.presences = window, until_ns, turns, presences
+        self._memory = memory
 
     @property
     def start_ns(self) -> int:
@@ -41,6 +45,18 @@ class Scene:
         """The turns that reach into the window."""
         return tuple(turn for turn in self.turns if turn.end_ns >= self.start_ns)
 
+    def told_to(self, robot: Turn) -> tuple[Fact, ...]:
+        """What is remembered that the person to whom the robot speaks had said of themselves before."""
+        user = self.user_turn_before(robot)
+        person_id = person_of(user or robot, self.presences)
+        if user is None and person_id == USER:
+            person_id = self._memory.heard_last
+        return self._memory.facts(robot.start_ns, person_id)
+
+    def told_by_anyone(self, robot: Turn) -> tuple[Fact, ...]:
+        """What is remembered of everyone before the robot's turn."""
+        return self._memory.facts(robot.start_ns)
+
     def next_robot_turn(self, turn: Turn) -> Turn | None:
         """The robot's first turn that begins after this one does."""
         return next((r for r in self.robot_turns if r.start_ns > turn.start_ns), None)
@@ -59,15 +75,19 @@ class Scene:
 class History:
     """What the windows of the last minutes held, once each, bounded in time and number."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryConfig | None = None) -> None:
+        self.memory = Memory(memory or MemoryConfig())
+        self.forgotten_ns = -(2**63)
         self._utterances: dict[str, Utterance] = {}
         self._robot_speech: dict[tuple[str, str], RobotSpeech] = {}
         self._presences: dict[tuple[int, str], Presence] = {}
 
     def scene(self, window: Window) -> Scene:
         """Takes in what the window holds, and gives the scene at its end."""
-        self._utterances.update((u.utterance_id, u) for u in window.utterances)
-        self._robot_speech.update(((s.speech_id, s.state), s) for s in window.robot_speech)
+        self._utterances.update((u.utterance_id, u) for u in window.utterances if u.stamp_ns > self.forgotten_ns)
+        self._robot_speech.update(
+            ((s.speech_id, s.state), s) for s in window.robot_speech if s.stamp_ns > self.forgotten_ns
+        )
         self._presences.update(((p.stamp_ns, p.source_topic), p) for p in window.presences)
         self._forget(window.end_ns - HISTORY_NS)
         until_ns = _known_until_ns(window)
@@ -79,7 +99,23 @@ class History:
         presences = sorted(
             (p for p in self._presences.values() if p.stamp_ns < window.end_ns), key=lambda p: p.stamp_ns
         )
-        return Scene(window, until_ns, turns, tuple(presences))
+        self.memory.take(turns, presences, window.start_ns, window.end_ns)
+        return Scene(window, until_ns, turns, tuple(presences), self.memory)
+
+    def begin_anew(self) -> None:
+        """Forgets everything, as where stamps begin anew."""
+        self.memory.begin_anew()
+        self.forgotten_ns = -(2**63)
+        self._utterances.clear()
+        self._robot_speech.clear()
+        self._presences.clear()
+
+    def forget(self, until_ns: int) -> int:
+        """Forgets all that was said until then, by people and by the robot; how many facts of people that were."""
+        self.forgotten_ns = until_ns
+        self._utterances.clear()
+        self._robot_speech.clear()
+        return self.memory.forget(until_ns)
 
     def _forget(self, before_ns: int) -> None:
         _drop_old(self._utterances, before_ns)

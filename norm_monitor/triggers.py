@@ -1,13 +1,16 @@
 """Which windows are worth a model's time: those in which a cue sees something new, and one on every slow beat."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 
+from norm_core.status import Counter
 from norm_core.time import s_to_ns
 from norm_core.window import Window
 from norm_monitor.cues.finding import Finding
 
 _REMEMBERED = 1_000
+# How many windows wait for whoever takes them; where nobody does, the oldest go.
+MOST_DUE = 64
 
 
 class Triggers:
@@ -18,7 +21,12 @@ class Triggers:
         self._every_ns = s_to_ns(every_s)
         self._last_ns: int | None = None
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._due: list[Window] = []
+        self._due: deque[Window] = deque()
+        self._let_go = 0
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        return (Counter(name="windows_not_judged", count=self._let_go),) if self._let_go else ()
 
     def see(self, window: Window, findings: Iterable[Finding]) -> None:
         """Notes the window where it is worth judging."""
@@ -30,8 +38,12 @@ class Triggers:
         if new or (beat and window.utterances):
             self._last_ns = window.end_ns
             self._due.append(window)
+            if len(self._due) > MOST_DUE:
+                self._due.popleft()
+                self._let_go += 1
 
     def take(self) -> list[Window]:
         """What is due, once."""
-        due, self._due = self._due, []
+        due = list(self._due)
+        self._due.clear()
         return due

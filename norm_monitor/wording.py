@@ -5,6 +5,7 @@ import unicodedata
 from functools import lru_cache
 
 _CJK = r"㐀-䶿一-鿿豈-﫿"
+_CHINESE = re.compile(f"[{_CJK}]")
 _TOKEN = re.compile(rf"[{_CJK}]|[^\W_]+(?:['’][^\W_]+)*")
 _SENTENCE = re.compile(r"[^.?!…。？！\n]*[.?!…。？！\n]+|[^.?!…。？！\n]+$")
 _BACKCHANNELS = {
@@ -39,6 +40,7 @@ def _tokens(text: str) -> tuple[str, ...]:
     )
 
 
+@lru_cache(maxsize=8192)
 def word_count(text: str) -> int:
     """How many words; two Chinese characters count as one."""
     found = tokens(text)
@@ -52,14 +54,14 @@ def sentences(text: str) -> list[str]:
 
 
 def clauses(sentence: str) -> list[str]:
-    """What stands between commas, where there are any."""
-    parts = [part.strip() for part in re.split(r"[,，;；:：]", sentence) if tokens(part)]
+    """What stands between commas or is joined by "and", where there are several."""
+    parts = [part.strip() for part in re.split(r"[,，;；:：]|\band\b", sentence) if tokens(part)]
     return parts if len(parts) > 1 else []
 
 
 def is_chinese(text: str) -> bool:
     """True where Chinese characters are in the text."""
-    return re.search(f"[{_CJK}]", text) is not None
+    return _CHINESE.search(text) is not None
 
 
 def locale_of(text: str) -> str:

@@ -1,22 +1,26 @@
 """How well the monitor finds marked events as they happen: matched in time one to one, with false alarms per hour."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
 from norm_core.flag import Attribute, Polarity, SocialFlag
+from norm_core.presence import Person, Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.monitor import Monitor
+from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.window_feed import UTTERANCES, WindowConfig
 from norm_monitor.senses.windows import Entry
-from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.generate import records
-from sim_replays.scenarios.records import AUDIO
+from sim_replays.heard import Sensed
+from sim_replays.scenarios.encounter import Basis, Encounter
+from sim_replays.scenarios.generate import PERSONS, records
+from sim_replays.scenarios.records import AUDIO, Senses
 from sim_replays.scenarios.truth import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
@@ -25,8 +29,14 @@ TIMING_CUES = frozenset({
     "response_delay", "timely_answer", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user",
     "yields_to_user", "monologue",
 })  # fmt: skip
+# What the table has rows for: a coder's judgement that rests on understanding alone matches none of them.
+MEASURED = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
+_AT_S = 2.0
 _DRAWS, _MARK_NS = 1000, NS_PER_S // 2
 _AFTER_NS = 60 * NS_PER_S
+
+# Given the monitor after each record: what else is to be done then, and the flags that come of it.
+Attend = Callable[[Monitor], Iterable[SocialFlag]]
 
 
 @record
@@ -61,24 +71,61 @@ class Online:
     latency_s: dict[str, float]
     macro_f1_by_attribute: float
     by_attribute: dict[str, float]
+    by_attribute_interval: dict[str, tuple[float, float]]
     by_basis: dict[str, float]
     events: int
     alarms: int
 
 
-def watched(encounter: Encounter, meaning: Meaning, table: Table, seed: int = 0) -> Session:
+def watched(  # noqa: PLR0917
+    encounter: Encounter,
+    meaning: Meaning,
+    table: Table,
+    seed: int = 0,
+    attend: Attend = lambda monitor: (),
+    judge_every_s: float = 0.0,
+) -> Session:
     """The monitor fed with an encounter's records as the senses would give them; no sound and no picture is made."""
+    given, truth = given_by_script(encounter, seed)
+    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
+
+
+def given_by_script(
+    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS
+) -> tuple[list[tuple[int, Entry]], Truth]:
+    """Each record with when the senses would give it, marks of silence among them; and the truth."""
     senses, truth = records(encounter, seed)
+    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
+    return _with_silence(entries, truth, marks_every_ns), truth
+
+
+def watched_from_sound(
+    sensed: Sensed, meaning: Meaning, table: Table, attend: Attend = lambda monitor: (), judge_every_s: float = 0.0
+) -> Session:
+    """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
+    given = [(one.at_ns, one.entry) for one in sensed.given]
+    return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, judge_every_s)
+
+
+def _flagged(  # noqa: PLR0917
+    given: Iterable[tuple[int, Entry]],
+    truth: Truth,
+    sources: tuple[str, ...],
+    meaning: Meaning,
+    table: Table,
+    attend: Attend,
+    judge_every_s: float,
+) -> Session:
     clock = ReplayClock()
-    monitor = Monitor(WindowConfig(sources=(UTTERANCES,), lateness_s=0), table, meaning, clock)
-    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences]
+    config = WindowConfig(sources=sources, lateness_s=0)
+    monitor = Monitor(config, table, meaning, clock, judge_every_s=judge_every_s)
     first: dict[str, tuple[SocialFlag, int]] = {}
-    for given_ns, entry in _with_silence(entries, truth):
+    for given_ns, entry in given:
         clock.advance_to(max(given_ns, clock.now_ns()))
-        for flag in monitor.take(entry):
+        for flag in (*monitor.take(entry), *attend(monitor)):
             known = first.get(flag.event_id)
             first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    for flag in monitor.flush():
+    for flag in (*monitor.flush(), *attend(monitor)):
         known = first.get(flag.event_id)
         first[flag.event_id] = flag, known[1] if known else clock.now_ns()
     alarms = tuple(
@@ -97,6 +144,28 @@ def watched(encounter: Encounter, meaning: Meaning, table: Table, seed: int = 0)
 def only(sessions: Iterable[Session], keep: Callable[[Alarm], bool]) -> list[Session]:
     """The sessions with some of their alarms, as those of one polarity or kind of cue."""
     return [Session(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
+
+
+def resting_on(sessions: Iterable[Session], bases: Collection[Basis]) -> list[Session]:
+    """The sessions with the events that rest on these, and without the alarms that find one of the others."""
+    return [_resting_on(one, bases) for one in sessions]
+
+
+def _resting_on(session: Session, bases: Collection[Basis]) -> Session:
+    events = session.truth.events
+    chosen = Session(
+        truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
+    )
+    taken = {alarm for _, alarm in matched(chosen, _AT_S)}
+    left = [place for place in range(len(session.alarms)) if place not in taken]
+    others = Session(
+        truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
+        alarms=tuple(session.alarms[place] for place in left),
+    )
+    elsewhere = {left[alarm] for _, alarm in matched(others, _AT_S)}
+    return Session(
+        truth=chosen.truth, alarms=tuple(a for place, a in enumerate(session.alarms) if place not in elsewhere)
+    )
 
 
 def silent(sessions: Iterable[Session]) -> list[Session]:
@@ -151,7 +220,7 @@ def matched(session: Session, tolerance_s: float, attribute: Attribute | None = 
     return sorted((event, alarm) for alarm, event in taken.items())
 
 
-def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: float = 2.0) -> Online:
+def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: float = _AT_S) -> Online:
     """All measures; precision, recall, latency and attributes at one tolerance."""
     chosen = [_of_polarity(one, polarity) for one in sessions]
     counts = {tolerance_s: np.array([_counts(one, tolerance_s) for one in chosen]) for tolerance_s in TOLERANCES_S}
@@ -162,8 +231,9 @@ def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: 
         for one in chosen
         for event, alarm in matched(one, at_s)
     ]
-    attributes = {attribute.value: _attribute_f1(chosen, attribute, at_s) for attribute in Attribute}
-    known = [value for value in attributes.values() if not np.isnan(value)]
+    told = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
+    told = {name: rows for name, rows in told.items() if rows.size and rows[:, 1:].sum()}
+    attributes = {name: _f1(rows.sum(axis=0)) for name, rows in told.items()}
     return Online(
         f1={f"{tolerance_s:g}": _f1(rows.sum(axis=0)) for tolerance_s, rows in counts.items()},
         f1_interval={f"{tolerance_s:g}": _interval(rows) for tolerance_s, rows in counts.items()},
@@ -172,23 +242,32 @@ def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: 
         false_alarms_per_hour=(alarms - hits) / hours if hours else 0.0,
         alarms_per_ten_minutes=alarms / hours / 6 if hours else 0.0,
         latency_s={f"p{q}": float(np.percentile(latencies, q)) for q in (50, 90, 99)} if latencies else {},
-        macro_f1_by_attribute=float(np.mean(known)) if known else 0.0,
-        by_attribute={name: value for name, value in attributes.items() if not np.isnan(value)},
+        macro_f1_by_attribute=float(np.mean(list(attributes.values()))) if attributes else 0.0,
+        by_attribute=attributes,
+        by_attribute_interval={name: _interval(rows) for name, rows in told.items()},
         by_basis=_recall_by_basis(chosen, at_s),
         events=events,
         alarms=alarms,
     )
 
 
-def _with_silence(entries: list[Entry], truth: Truth) -> list[tuple[int, Entry]]:
-    """The entries by when they are given, an utterance once it is over, and marks of silence twice a second."""
+def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
+    """The entries by when they are given, an utterance once it is over, and marks of silence at a steady rate."""
     speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
     given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
     marks: list[tuple[int, Entry]] = []
-    for now_ns in range(truth.start_ns, truth.end_ns + _AFTER_NS, _MARK_NS):
+    for now_ns in range(truth.start_ns, truth.end_ns + _AFTER_NS, marks_every_ns):
         quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
         marks.append((now_ns, silence(quiet_ns, AUDIO)))
     return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
+
+
+def _tracked(senses: Senses) -> Iterator[Presence]:
+    """Who stands how far off, as the robot's own recognisers would tell it."""
+    tracker = PresenceTracker()
+    for stamp_ns, told in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
+        persons = tuple(Person(person_id=one.person_id, distance_m=one.distance_m) for one in told)
+        yield replace(tracker.step(stamp_ns, PERSONS, [False] * len(persons)), persons=persons)
 
 
 def _robot_turns(truth: Truth) -> np.ndarray:
@@ -213,8 +292,10 @@ def _are_one(session: Session, event: int, alarm: int, within_ns: int) -> bool:
     )
 
 
-def _counts(session: Session, tolerance_s: float) -> tuple[int, int, int]:
-    return len(matched(session, tolerance_s)), len(session.truth.events), len(session.alarms)
+def _counts(session: Session, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:
+    events = [event for event in session.truth.events if attribute is None or attribute in event.attributes]
+    alarms = [alarm for alarm in session.alarms if attribute is None or attribute in alarm.attributes]
+    return len(matched(session, tolerance_s, attribute)), len(events), len(alarms)
 
 
 def _f1(totals: np.ndarray) -> float:
@@ -228,13 +309,6 @@ def _interval(rows: np.ndarray) -> tuple[float, float]:
     drawn = np.random.default_rng(0).integers(0, len(rows), (_DRAWS, len(rows)))
     low, high = np.percentile([_f1(rows[places].sum(axis=0)) for places in drawn], [2.5, 97.5])
     return float(low), float(high)
-
-
-def _attribute_f1(sessions: Sequence[Session], attribute: Attribute, at_s: float) -> float:
-    hits = sum(len(matched(one, at_s, attribute)) for one in sessions)
-    events = sum(attribute in event.attributes for one in sessions for event in one.truth.events)
-    alarms = sum(attribute in alarm.attributes for one in sessions for alarm in one.alarms)
-    return 200 * hits / (events + alarms) if events + alarms else float("nan")
 
 
 def _recall_by_basis(sessions: Sequence[Session], at_s: float) -> dict[str, float]:

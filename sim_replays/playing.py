@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from norm_core.error import TactfulError
@@ -16,7 +17,7 @@ from norm_core.record import record
 from sim_replays.domain import claimed_domain
 from sim_replays.processes import NodeProcess
 
-END_TIMEOUT_S = 5.0
+END_TIMEOUT_S, LOOK_S = 5.0, 0.2
 BEGIN, END = "begin", "end"
 
 # Nodes of one process, and the parameters of each.
@@ -72,13 +73,16 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
         ) as driver,
     ):
         assert driver.stdout
+        # The middleware notices only after many seconds that a node was killed.
+        for node in nodes:
+            Thread(target=_end_with, args=(driver, node), daemon=True).start()
         try:
             for line in driver.stdout:
                 yield json.loads(line)
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                ended = [f"{', '.join(node.nodes)} said: {node.said()}" for node in nodes]
+                ended = [f"the node said ({', '.join(node.nodes)}): {node.said()}" for node in nodes]
                 raise TransportError("\n".join([*said, *ended]))
         finally:
             if driver.poll() is None:
@@ -87,3 +91,10 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
                     driver.wait(END_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     driver.kill()
+
+
+def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
+    while driver.poll() is None:
+        if node.ended.wait(LOOK_S):
+            driver.terminate()
+            return

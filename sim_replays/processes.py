@@ -41,9 +41,11 @@ class NodeProcess:
         parameters: Mapping[str, Mapping[str, Any]] | None = None,
         domain_id: int | None = None,
         options: Sequence[str] = ("--autostart",),
+        *,
+        start_timeout_s: float = START_TIMEOUT_S,
         program: Sequence[str] = ("-m", "norm_nodes.host"),
     ) -> None:
-        self.nodes = tuple(nodes)
+        self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
         command = [sys.executable, *program, *nodes, *options, "--end-with-parent"]
         if parameters:
@@ -54,6 +56,7 @@ class NodeProcess:
         self._command = command
         self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
         self._told, self._started = Event(), False
+        self.ended = Event()
         self.output: list[str] = []
 
     def begin(self) -> None:
@@ -71,7 +74,7 @@ class NodeProcess:
 
     def await_start(self) -> None:
         """Returns once the nodes are active."""
-        if not self._told.wait(START_TIMEOUT_S) or not self._started:
+        if not self._told.wait(self._start_timeout_s) or not self._started:
             self._end(signal.SIGKILL)
             raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.said()}")
 
@@ -112,7 +115,8 @@ class NodeProcess:
             if line.startswith(("running ", "waiting ")):
                 self._started = True
                 self._told.set()
-        self._told.set()  # it ended, and nothing more will come
+        self.ended.set()
+        self._told.set()  # nothing more will come
 
     def _end(self, number: signal.Signals) -> None:
         if self._process.poll() is None:

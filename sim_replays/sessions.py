@@ -26,11 +26,12 @@ from norm_monitor.fusion import FusionConfig
 from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.hearing import HearingConfig
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper
 from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, WindowConfig, WindowFeed
 from sim_replays.playing import END, Hosts, Said, played
-from sim_replays.watching import IMAGES, MONITORED, BagSenses
+from sim_replays.watching import MONITORED, BagSenses
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
 # The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
@@ -56,7 +57,7 @@ def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
     """What is in a bag; its sound is on the topic audio."""
     with BagReader(bag) as reader:
         types = {topic.topic: topic.type_name for topic in reader.topics if topic.message_count}
-    camera = next((topic for topic, type_name in types.items() if type_name in IMAGES), "")
+    camera = next((topic for topic, type_name in types.items() if type_name in IMAGE_TYPES), "")
     audio = audio if audio in types else ""
     told = set(types.values())
     there = {

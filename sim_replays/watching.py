@@ -1,5 +1,6 @@
 """A bag through the senses and the monitor without ROS: the same records and flags as the nodes give."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,15 +15,19 @@ from norm_core.time import NS_PER_MS, ReplayClock
 from norm_monitor.senses.camera import Camera
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.pcm import SoundError
+from norm_monitor.senses.people import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.picture import picture_of
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.recognised import Recogniser
 from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, Record
 
-IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 SILENCE_EVERY_NS = 100 * NS_PER_MS
 MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames are the windows' and the selector's
+# People as the robot's own recognisers track them (REP 155).
+PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
+_ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 
 
 class BagSenses:
@@ -38,11 +43,16 @@ class BagSenses:
         self._audio_topic = audio_topic if recogniser else ""
         self._listener = Listener(hearing)
         self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
-        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGES), "")
+        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
         self._camera = Camera(camera_topic, ReplayClock(), self.ledger)
         self._finder = FaceFinder() if self._camera_topic else None
         self._tracker = PresenceTracker()
+        self._people = PeopleAdapter(PeopleConfig(), PERSONS)
+        tracked = PERSONS in self._types and not self._told(Presence)
+        self._people_topics = {
+            name for name in self._types if tracked and (name in {PERSONS, MOVES, FIXED} or _ANCHOR.fullmatch(name))
+        }
         self._quiet_ns: int | None = None
 
     @property
@@ -61,7 +71,8 @@ class BagSenses:
         heard = [] if self._audio_topic else self._told(Utterance)
         said = sorted((self._bag.decode(m) for m in self._bag.messages(heard)), key=lambda u: u.end_ns) if heard else []
         now_ns = 0
-        for stored in self._bag.messages({*told, *filter(None, (self._audio_topic, self._camera_topic))}):
+        sensed = {*told, *self._people_topics, *filter(None, (self._audio_topic, self._camera_topic))}
+        for stored in self._bag.messages(sensed):
             now_ns = stored.stamp_ns
             while said and said[0].end_ns <= now_ns:
                 utterance = said.pop(0)
@@ -90,11 +101,22 @@ class BagSenses:
                 yield frame
             if frame and self._finder:
                 yield self._tracker.follow(frame, self._finder.find(frame))
+        elif stored.topic in self._people_topics:
+            yield from self._tracked(stored)
         else:
             record = self._bag.decode(stored)
             if isinstance(record, RobotSpeech) and self._scribe:
                 yield from self._written(self._listener.hear_robot(record))
             yield record
+
+    def _tracked(self, stored: BagMessage) -> list[Presence]:
+        message = self._bag.decode(stored)
+        if stored.topic == PERSONS:
+            return self._people.ids(message, stored.stamp_ns)
+        if anchored := _ANCHOR.fullmatch(stored.topic):
+            self._people.anchor(anchored.group(1), message)
+            return []
+        return self._people.transforms(message, static=stored.topic == FIXED)
 
     def _written(self, passages: Iterator[Passage]) -> Iterator[Record]:
         assert self._scribe

@@ -15,9 +15,9 @@ from norm_core.ledger import Ledger
 from norm_core.models.manifest import Manifest
 from norm_core.time import ReplayClock
 from norm_monitor.senses.camera import Camera, CameraConfig
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.picture import picture_of
 
-_IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 _KEPT = "norm_interfaces/msg/Frame"
 
 
@@ -43,9 +43,9 @@ def bag_inputs(
 
 def _frames(bag: Path) -> Iterator[Frame | None]:
     with BagReader(bag) as reader:
-        topics = [t.topic for t in reader.topics if t.type_name in (*_IMAGES, _KEPT)]
+        topics = [t.topic for t in reader.topics if t.type_name in (*IMAGE_TYPES, _KEPT)]
         if not topics:
-            raise BagError(f"{bag}: has no topic of {', '.join(_IMAGES)} or {_KEPT}")
+            raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}")
         camera = Camera(topics[0], ReplayClock(), Ledger(), CameraConfig(keep_hz=2.0))
         for message in reader.messages(topics[:1]):
             decoded = reader.decode(message)

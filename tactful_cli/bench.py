@@ -1,19 +1,21 @@
 """`tactful bench`: the papers' benchmarks, run through the same nodes as a robot, and scored."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import typer
 
 from norm_core.config import check
-from sim_replays.runs.asked import SETTINGS, Asking
+from sim_replays.runs import go
+from sim_replays.runs.asked import SETTINGS
+from sim_replays.runs.asking import Asking, Frames, Precedents, ids_in
 from sim_replays.runs.folder import RunError
-from sim_replays.runs.go import ENCODER, selector_files
+from sim_replays.runs.go import ENCODER, files_for
 from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
-from tactful_cli import bench_compare, bench_monitor, bench_run
+from tactful_cli import bench_calibrate, bench_compare, bench_labels, bench_monitor, bench_run
 from tactful_cli.bench_run import How, Spread
 from tactful_cli.bench_shown import show_report
 
@@ -38,25 +40,42 @@ Setting = Annotated[
     str, typer.Option(help="; ".join(f"{name}: {', '.join(names)}" for name, names in SETTINGS.items()))
 ]
 Limit = Annotated[int, typer.Option(min=0, help="Ask the first so many items alone; 0 for all.")]
-Pictures = Annotated[Path | None, typer.Option(help="Folder of the pictures, where they lie apart from the data.")]
+Pictures = Annotated[
+    Path | None, typer.Option(help="Folder of pictures, videos and sound, where they lie apart from the data.")
+]
+FrameForm = Annotated[str, typer.Option("--frames", help=f"How a video is shown: {', '.join(get_args(Frames))}.")]
+Drawn = Annotated[
+    str,
+    typer.Option(
+        "--precedents",
+        metavar="NAME|INDEX",
+        help="EgoNormia: best-5, random-5 or none, of the half that is not asked; or what `tactful norms index` wrote.",
+    ),
+]
+Whisper = Annotated[str, typer.Option(help="CTranslate2 model for the setting whisper; the packaged one if empty.")]
+Only = Annotated[Path | None, typer.Option(help="Ask the ids in this file alone, as of a split: a list, or lines.")]
 Sampling = Annotated[str, typer.Option(help="robot: tiles of at most 448 px; paper: as they are.")]
-Seed = Annotated[int, typer.Option(help="Shuffles EgoNormia's options, and draws whose others are swapped.")]
+Seed = Annotated[int, typer.Option(help="Shuffles options and frames, and draws swapped others and halves.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 
 
 @app.command()
-def score(
+def score(  # noqa: PLR0917
     suite: SuiteName,
     data: Data,
     predictions: Annotated[
         Path, typer.Option(metavar="FILE.jsonl", help="A line an answer: {id, task, answer, outcome}.")
     ],
     style: Style = "default",
+    only: Only = None,
     as_json: AsJson = False,
 ) -> None:
     """Score predictions without a model. Whatever was not answered counts as wrong, and is counted by outcome."""
     chosen = suite_called(suite)
     targets = chosen.read(data, style)
+    if only:
+        wanted = ids_in(only)
+        targets = [target for target in targets if target.id in wanted]
     show_report(chosen, report(chosen, targets, read_predictions(predictions, targets)), as_json)
 
 
@@ -70,10 +89,18 @@ def build(  # noqa: PLR0917
     style: Style = "default",
     pictures: Pictures = None,
     sampling: Sampling = "robot",
+    frames: FrameForm = "discrete",
+    precedents: Drawn = "",
+    whisper: Whisper = "",
+    only: Only = None,
     seed: Seed = 0,
 ) -> None:
     """Write a bag of a suite's items, an episode each; what is right lies beside it, never in it."""
-    print(bench_run.make(out, _asking(suite, data, setting, limit, style, pictures, sampling, seed)))
+    asking = _asking(
+        suite, data, setting, limit=limit, style=style, pictures=pictures, sampling=sampling, frames=frames,
+        precedents=_drawn(precedents), whisper=whisper, only=only, seed=seed,
+    )  # fmt: skip
+    print(bench_run.make(out, asking))
 
 
 @app.command()
@@ -89,6 +116,9 @@ def run(  # noqa: PLR0917
     style: Style = "default",
     pictures: Pictures = None,
     sampling: Sampling = "robot",
+    frames: FrameForm = "discrete",
+    whisper: Whisper = "",
+    only: Only = None,
     seed: Seed = 0,
     transport: Annotated[
         How, typer.Option(help="dds: the selector's node in its own process; direct: in this one.")
@@ -101,15 +131,68 @@ def run(  # noqa: PLR0917
     when_unsure: Annotated[
         str, typer.Option(help="best_effort, ask_human or do_nothing; the latter two abstain.")
     ] = "best_effort",
-    precedents: Annotated[Path | None, typer.Option(metavar="INDEX", help="What `tactful norms index` wrote.")] = None,
+    precedents: Drawn = "",
+    fitted: Annotated[
+        Path | None, typer.Option(metavar="ARTEFACT", help="What `bench fit` wrote; such a run is shown apart.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help=f"A step to leave out, to see what it adds: {', '.join(go.STEPS_LESS)}.")
+    ] = None,
+    blind: Annotated[
+        bool, typer.Option("--with-blind", help="Ask the same with nothing shown or told as well, in OUT/blind.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build a suite's bag, play it to the selector, and score what was answered. Interrupted, it goes on."""
-    files = selector_files(
-        model, when_unsure=when_unsure, precedents_index=str(precedents.resolve()) if precedents else ""
+    asking = _asking(
+        suite, data, setting, limit=limit, style=style, pictures=pictures, sampling=sampling, frames=frames,
+        precedents=_drawn(precedents), whisper=whisper, only=only, seed=seed,
+    )  # fmt: skip
+    index = "" if _drawn(precedents) or not precedents else str(Path(precedents).resolve())
+    weights = str(fitted.resolve()) if fitted else ""
+    files = files_for(
+        model, asking, when_unsure=when_unsure, precedents_index=index, fitted=weights, without=without or ()
     )
-    asking = _asking(suite, data, setting, limit, style, pictures, sampling, seed)
-    bench_run.run(out, asking, files, Spread(shards=shards, ray=ray), how=transport, rate=rate, as_json=as_json)
+    spread = Spread(shards=shards, ray=ray)
+    bench_run.run(out, asking, files, spread, how=transport, rate=rate, blind=blind, as_json=as_json)
+
+
+@app.command()
+def grade(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of videonorms.")],
+    judge: Annotated[str, typer.Option(help="The model that grades: a manifest's name.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let a model grade what was written, from 1 to 5, against every reference. Interrupted, it goes on."""
+    bench_run.grade(run, judge, as_json)
+
+
+@app.command()
+def fit(
+    suite: SuiteName,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", metavar="ARTEFACT", help="The file to write.")],
+    setting: Setting = "blind",
+    style: Style = "default",
+) -> None:
+    """Fit weights on a suite's labels, by folds of images, for `bench run --fitted`: no evidence of perception."""
+    made = go.fit(_asking(suite, data, setting, style=style), out)
+    print(f"{out}: fitted on {made.items} items of {len(made.images)} images, {len(made.folds)} folds by image")
+
+
+@app.command()
+def calibrate(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    wanted: Annotated[
+        list[float] | None, typer.Option("--wanted", help="Share of sets that are to hold the right option; repeat it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how often the options that could be right hold the right one, cross-validated by picture or video."""
+    for share in wanted or []:
+        if not 0 < share < 1:
+            raise RunError(f"--wanted {share}: is a share between 0 and 1")
+    bench_calibrate.show_calibration(folder, wanted or [0.8, 0.9, 0.95], as_json)
 
 
 @app.command()
@@ -128,30 +211,71 @@ def compare(
 def show(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
     form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "terminal",
+    by: Annotated[str, typer.Option(help="A row a group as well: norm, activity, culture, show or category.")] = "",
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw one run's calibration and confusion.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score runs again from their raw answers, without any model, and show them as a table."""
-    bench_compare.show_runs(runs, _form(form), as_json, with_published=False)
+    if plot and len(runs) > 1:
+        raise RunError("a plot is of one run: name one")
+    bench_compare.show_runs(runs, _form(form), as_json, by=by)
+    if plot:
+        bench_compare.draw(runs[0], plot)
 
 
 @app.command()
 def leaderboard(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
     form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "markdown",
+    table: Annotated[str, typer.Option(help="Which of the paper's tables; the main one where left out.")] = "",
 ) -> None:
     """Show runs above the rows that the suite's paper reports, with their source."""
-    bench_compare.show_runs(runs, _form(form), False, with_published=True)
+    bench_compare.show_runs(runs, _form(form), False, table=table)
 
 
 @app.command()
-def monitor(
+def monitor(  # noqa: PLR0917
     split: Annotated[str, typer.Option(help="Scripted encounters to watch: development or held_out.")] = "development",
     limit: Limit = 0,
-    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns.")] = 0,
+    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns, and draws clean talk.")] = 0,
+    source: Annotated[
+        bench_monitor.Source,
+        typer.Option("--from", help="script: its words and times; audio: what ears and camera make of them."),
+    ] = bench_monitor.Source.SCRIPT,
+    kept: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where what was heard is kept; an interrupted run goes on from it.")
+    ] = Path("runs/heard"),
+    clean_s: Annotated[
+        float, typer.Option(min=0, max=36_000, help="Count false alarms in so many seconds of clean talk instead.")
+    ] = 0,
+    model: Annotated[str, typer.Option(help="Ask this model too, and show what it adds to the cues.")] = "",
+    judge_every_s: Annotated[
+        float, typer.Option(min=0, help="The judge's slow beat; 0: cues alone trigger it.")
+    ] = 30.0,
+    triggering: Annotated[
+        bool, typer.Option("--triggering", help="Measure instead what asking the judge only at times loses.")
+    ] = False,
+    bag: Annotated[
+        list[Path] | None, typer.Option(help="Watch this bag in place of the scripts; may be given several times.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE.csv", help="A bag's labels: class, onset_s, offset_s a line.")
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic of the bags; the only one where it is left out.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of the bags' speech, as en or zh.")] = "en",
     as_json: AsJson = False,
 ) -> None:
     """Watch scripted encounters with the norm monitor and measure its flags, beside baselines that watch less."""
-    bench_monitor.evaluate(split, limit, seed, as_json)
+    if bag or labels:
+        bench_labels.evaluate(bag or [], labels or [], topic, language, as_json)
+    elif triggering:
+        bench_monitor.show_triggering(split, limit, seed, as_json)
+    elif clean_s:
+        bench_monitor.count_false_alarms(clean_s, seed, as_json)
+    else:
+        bench_monitor.evaluate(split, limit, seed, source, kept, model, judge_every_s, as_json)
 
 
 def _form(name: str) -> str:
@@ -160,18 +284,13 @@ def _form(name: str) -> str:
     return name
 
 
-def _asking(  # noqa: PLR0917
-    suite: str, data: Path, setting: str, limit: int, style: str, pictures: Path | None, sampling: str, seed: int
-) -> Asking:
+def _asking(suite: str, data: Path, setting: str, **given: Any) -> Asking:
     suite_called(suite)
-    plain = {
-        "suite": suite,
-        "data": str(data.resolve()),
-        "setting": setting,
-        "style": style,
-        "pictures": str(pictures.resolve()) if pictures else "",
-        "sampling": sampling,
-        "seed": seed,
-        "limit": limit,
-    }
-    return check(Asking, plain, "options")
+    plain = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in given.items()}
+    plain = {name: value for name, value in plain.items() if value is not None}
+    return check(Asking, {"suite": suite, "data": str(data.resolve()), "setting": setting, **plain}, "options")
+
+
+def _drawn(precedents: str) -> str:
+    """The name where it is one; else a folder was meant."""
+    return precedents if precedents in get_args(Precedents) else ""

@@ -6,10 +6,14 @@ from rich.table import Table
 
 from norm_core.jsonl import to_plain
 from sim_replays.published import published
+from sim_replays.runs.calibration import calibrated, confusions
 from sim_replays.runs.compare import compare, first_difference
-from sim_replays.runs.folder import RunError, finish, open_run
+from sim_replays.runs.folder import RunError, finish, open_run, write_whole
+from sim_replays.runs.plot import picture
 from sim_replays.runs.tables import FORMATS
 from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.controls import CONTROLS
+from sim_replays.suites.report import Report
 from sim_replays.suites.report import to_plain as report_plain
 from tactful_cli.console import out, print_json
 
@@ -36,29 +40,72 @@ def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
     return differing is None
 
 
-def show_runs(folders: list[Path], form: str, as_json: bool, with_published: bool) -> None:
-    """One row a run, scored again from its raw answers, and the paper's rows below where asked for."""
-    runs = [open_run(folder) for folder in folders]
+def show_runs(folders: list[Path], form: str, as_json: bool, *, table: str | None = None, by: str = "") -> None:
+    """One row a run, scored again from its raw answers, or one a group; then controls, and a table of the paper's."""
+    # What was fitted on labels comes last, below all that it must not be measured against.
+    runs = sorted(map(open_run, folders), key=lambda run: run.is_fitted)
     suites = {run.key.suite for run in runs}
     if len(suites) != 1:
         raise RunError(f"the runs are of {', '.join(sorted(suites))}: show those of one suite together")
     suite = suite_called(suites.pop())
     reports = [(run.name, finish(run)) for run in runs]
     if as_json:
-        print_json([{"run": name, **report_plain(found)} for name, found in reports])
+        told = [to_plain(calibrated(run)) for run in runs]
+        print_json(
+            [
+                {"run": name, **report_plain(found), "calibration": one}
+                for (name, found), one in zip(reports, told, strict=True)
+            ]
+        )
         return
-    head = ["run", *suite.columns, "n", "unanswered"]
-    rows = []
-    for name, found in reports:
+    paper = None if table is None else published(suite.name).table(table)
+    columns = tuple(dict.fromkeys((*suite.columns, *(paper.columns if paper else ()))))
+    head = ["run", *columns, "n", "unanswered"]
+    rows: list[list[str]] = []
+    fitted: list[list[str]] = []
+    for run, (name, found) in zip(runs, reports, strict=True):
         unanswered = found.questions - found.outcomes["answered"]
-        rows.append([name, *(str(found.figures[c]) for c in suite.columns), str(found.items), str(unanswered)])
-    if with_published:
-        paper = published(suite.name)
-        rows += [[f"{name} ({paper.source})", *map(str, values), "", ""] for name, values in paper.rows.items()]
+        figures = [str(found.figures[c]) if c in found.figures else "" for c in columns]
+        its_rows = [[name, *figures, str(found.items), str(unanswered)], *_groups(found, name, by, columns)]
+        (fitted if run.is_fitted else rows).extend(its_rows)
+    # Those that saw nothing are the same for all runs of the same questions.
+    alike = all(run.key.targets == runs[0].key.targets for run in runs)
+    controls = {
+        name if alike and name in CONTROLS[suite.name] else f"{name} ({of})": figures
+        for of, found in reports
+        for name, figures in found.controls.items()
+    }
+    rows += [[name, *(str(one[c]) if c in one else "" for c in columns), "", ""] for name, one in controls.items()]
+    if paper:
+        rows += [[f"{name} ({paper.source})", *paper.cells(name, columns), "", ""] for name in paper.rows]
+    rows += fitted
     if form != "terminal":
         print(FORMATS[form](head, rows))
         return
-    table = Table(*head)
+    shown = Table(*head)
     for row in rows:
-        table.add_row(*row)
-    out.print(table)
+        shown.add_row(*row)
+    out.print(shown)
+
+
+def _groups(found: Report, run: str, by: str, columns: tuple[str, ...]) -> list[list[str]]:
+    """A row a group, as a norm's category or a show; how many were asked is the count of the first figure."""
+    if not by:
+        return []
+    if by not in found.breakdown:
+        known = ", ".join(found.breakdown) or "nothing"
+        raise RunError(f"{found.suite} is not broken down by {by!r}; it is by {known}")
+    rows = []
+    for value, figures in found.breakdown[by].items():
+        shown = [str(figures[column]) if column in figures else "" for column in columns]
+        rows.append([f"{run}, {by} {value}", *shown, str(next(iter(figures.values())).count), ""])
+    return rows
+
+
+def draw(folder: Path, path: Path) -> None:
+    """Writes a run's calibration and confusion as an SVG picture."""
+    run = open_run(folder)
+    write_whole(path, picture(run.name, calibrated(run), confusions(run)))
+    print(
+        f"{path}: " + "; ".join(f"{one.task}: expected calibration error {one.error:.1f} %" for one in calibrated(run))
+    )

@@ -10,15 +10,22 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from action_selector.open_selector import SelectorFiles
+from action_selector.open_selector import open_engine_called
+from norm_core.engines.sentences import MODEL as ENCODER_MODEL
 from norm_core.record import record
+from norm_core.time import WallClock
 from sim_replays.runs import go
-from sim_replays.runs.asked import Asking, material
+from sim_replays.runs.answering import Files
+from sim_replays.runs.asked import material
+from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import build, is_built
+from sim_replays.runs.folder import BLIND, finish, open_run, predictions
+from sim_replays.runs.grading import graded, pairs, read_grades
 from sim_replays.runs.ray_shards import RayShards
 from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
 from sim_replays.runs.transport import Transport
 from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.report import with_notes
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench_shown import show_report
 from tactful_cli.console import err
@@ -43,16 +50,40 @@ class Spread:
 
 
 def run(
-    out: Path, asking: Asking, files: SelectorFiles, spread: Spread, *, how: How, rate: float, as_json: bool
+    out: Path, asking: Asking, files: Files, spread: Spread, *, how: How, rate: float, blind: bool, as_json: bool
 ) -> None:
-    """Runs what is left to be run, and shows the score of the whole."""
+    """Runs what is left to be run, blind as well where that is asked for, and shows the score of the whole."""
     began_s = time.monotonic()
     with _progress() as progress:
         played = _transport(how, files, rate, spread)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
-        found, scored = go.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
+        try:
+            found, scored = go.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
+            if blind and asking.setting != "blind":
+                unseeing = asking.model_copy(update={"setting": "blind", "pictures": ""})
+                go.run(out / BLIND, unseeing, files, played, how=named, progress=progress, shards=str(spread))
+                scored = with_notes(finish(found), *go.cautions(asking, files))
+        except KeyboardInterrupt:
+            err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
+            raise
     show_report(suite_called(found.key.suite), scored, as_json)
     err.print(f"{len(found.told)} answers in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
+
+
+def grade(folder: Path, judge: str, as_json: bool) -> None:
+    """Grades what is not graded yet, and shows the score with the grades."""
+    found = open_run(folder)
+    targets, read = list(found.key.targets), predictions(found).predictions
+    wanted = len(pairs(targets, read))
+    if not wanted:
+        raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
+    engine = open_engine_called(ENCODER_MODEL if judge == go.ENCODER else judge, WallClock())
+    with _progress() as progress:
+        before = len(read_grades(folder))
+        progress(before, wanted)
+        for done, _ in enumerate(graded(folder, targets, read, engine), before + 1):
+            progress(done, wanted)
+    show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
 
 
 def make(bag: Path, asking: Asking) -> str:
@@ -64,7 +95,7 @@ def make(bag: Path, asking: Asking) -> str:
     return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
-def _transport(how: How, files: SelectorFiles, rate: float, spread: Spread) -> Transport:
+def _transport(how: How, files: Files, rate: float, spread: Spread) -> Transport:
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError("rclpy and norm_nodes are not installed here: run it by ./tactful, or with --transport direct")
     if spread.ray:

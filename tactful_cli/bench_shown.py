@@ -14,12 +14,13 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
             complain(note)
         print_json(to_plain(found))
         return
-    table = Table("figure", "value", "95 % interval", "n", title=f"{suite.name}: {found.items} items")
+    table = Table("figure", "value", "95 % interval", "n", *found.controls, title=f"{suite.name}: {found.items} items")
     for name in suite.columns:
         figure = found.figures[name]
         unit = "" if figure.unit == "%" else f" {figure.unit}"
         shown = (f"{figure.value:.1f}{unit}", f"{figure.low:.1f} to {figure.high:.1f}") if figure.count else ("-", "-")
-        table.add_row(name, *shown, str(figure.count))
+        beside = [one[name] for one in found.controls.values()]
+        table.add_row(name, *shown, str(figure.count), *(f"{one.value:.1f}" if one.count else "-" for one in beside))
     out.print(table)
     counts = ", ".join(f"{count} {name}" for name, count in found.outcomes.items() if count)
     print(f"{found.questions} questions: {counts}")

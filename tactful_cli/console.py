@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 out = Console(highlight=False, soft_wrap=False)
 err = Console(stderr=True, highlight=False)
@@ -13,6 +14,11 @@ err = Console(stderr=True, highlight=False)
 def complain(message: str) -> None:
     """One error for a person, on standard error."""
     print(f"tactful: {message}", file=sys.stderr)
+
+
+def print_table(table: Table) -> None:
+    """A table on standard output, as wide as it needs to be where that is no terminal."""
+    (out if out.is_terminal else Console(highlight=False, width=160)).print(table)
 
 
 def print_json(value: Any) -> None:

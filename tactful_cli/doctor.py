@@ -20,6 +20,7 @@ from rich.table import Table
 
 from norm_core.bags.types import interfaces_folder, typestore
 from norm_core.messages import RECORDS
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from tactful_cli.console import out, print_json
 from tactful_cli.verb import single
 
@@ -29,7 +30,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PROBE_TIMEOUT_S = 30.0
 ROUNDTRIP_DOMAIN = "95"
 LOW_DISK_GB = 2.0
-IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 AUDIO_WORDS = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
 
 

@@ -38,12 +38,9 @@ def flags(  # noqa: PLR0917
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
     """Flag social errors and competencies in a bag, by cues alone, as the monitor's node does."""
-    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
     with BagReader(bag) as reader:
         start_ns = (reader.bounds_ns or (0, 0))[0]
-        given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
-        topic = topic or ("" if given else only_audio_topic(reader, Listener(hearing)))
-        senses = BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic)
+        senses = senses_of(reader, topic, language)
         clock = ReplayClock()
         sources = tuple(source for source in senses.sources if source != FRAMES)
         config = WindowConfig(sources=sources or ("utterances",), lateness_s=0)
@@ -68,6 +65,14 @@ def flags(  # noqa: PLR0917
     out.print(f"{errors} social errors and {len(listed) - errors} competencies in {bag}", soft_wrap=True)
     for counter in (*senses.ledger.counters, *monitor.counters):
         err.print(f"{counter.name}: {counter.count}")
+
+
+def senses_of(reader: BagReader, topic: str, language: str) -> BagSenses:
+    """What is heard and seen in a bag: by its utterances where it has any and no topic is named, else by its sound."""
+    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
+    given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
+    topic = topic or ("" if given else only_audio_topic(reader, Listener(hearing)))
+    return BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic)
 
 
 def _print(flag: SocialFlag, start_ns: int, explained: bool) -> None:

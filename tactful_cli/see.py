@@ -17,6 +17,7 @@ from norm_core.time import ReplayClock, ns_to_s
 from norm_monitor.senses.camera import Camera, CameraConfig
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.picture import picture_of
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from tactful_cli.console import complain, err, out, print_json
@@ -24,7 +25,6 @@ from tactful_cli.verb import single
 
 app = single()
 
-IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 KEPT = "norm_interfaces/msg/Frame"
 
 
@@ -77,17 +77,19 @@ def see(
 
 
 def _first_camera(reader: BagReader, bag: Path) -> str:
-    for wanted in ((*IMAGES,), (KEPT,)):
+    for wanted in (IMAGE_TYPES, (KEPT,)):
         for summary in reader.topics:
             if summary.type_name in wanted:
                 return summary.topic
-    raise BagError(f"{bag}: has no topic of {', '.join(IMAGES)} or {KEPT}")
+    raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {KEPT}")
 
 
 def _frames(reader: BagReader, topic: str, camera: Camera) -> Iterator[Frame]:
     for message in reader.messages([topic]):
-        if message.type_name not in (*IMAGES, KEPT):
-            raise BagError(f"{topic} holds {message.type_name}, and a camera's topic holds one of {', '.join(IMAGES)}")
+        if message.type_name not in (*IMAGE_TYPES, KEPT):
+            raise BagError(
+                f"{topic} holds {message.type_name}, and a camera's topic holds one of {', '.join(IMAGE_TYPES)}"
+            )
         decoded = reader.decode(message)
         frame = decoded if isinstance(decoded, Frame) else camera.see(picture_of(decoded))
         if frame is not None:

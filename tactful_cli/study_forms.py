@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from norm_core.jsonl import RecordError, from_json, to_plain
 from norm_core.time import WallClock
 from norm_monitor.study.agreement import TOLERANCES_S, agree, sessions_of
 from norm_monitor.study.forms import boris, eaf, table, textgrid, webvtt
 from norm_monitor.study.forms.sheet import FormError, Sheet, remarks, sheet_of
-from norm_monitor.study.keys import KeyFile
 from norm_monitor.study.labels import by_coder
 from norm_monitor.study.log import StudyLog
 from norm_monitor.study.picture import confusion_svg
 from norm_monitor.study.recording import Recording, open_all, open_recording
-from norm_monitor.study.redact import Redactor
 from norm_monitor.study.schema import MONITOR, Label, Review
-from tactful_cli.console import err, out, print_json
+from norm_monitor.study.session import redactor_of
+from tactful_cli.agreement_table import LEGEND, tables
+from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study_logs import AsJson, LogPath, SourcePath
 
 app = typer.Typer()
@@ -47,6 +46,7 @@ WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.WEBVTT: (".vtt", webvtt.write_webvtt),
     Form.PARQUET: (".parquet", table.write_parquet),
 }
+TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
 
 
 @app.command()
@@ -68,7 +68,9 @@ def export(  # noqa: PLR0917
     ending, write = WRITERS[form]
     path = output or source.resolve().parent / f"{recording.info.session}{ending}"
     write(path, sheet)
-    notes = [*recording.notes, *remarks(sheet)]
+    notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
+    if form is Form.BORIS:
+        notes.append(f"{boris.behaviours_path(path)}: the codes; import them as behaviors before the events")
     if as_json:
         print_json(
             {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
@@ -80,19 +82,20 @@ def export(  # noqa: PLR0917
 
 
 @app.command("import")
-def import_(
+def import_(  # noqa: PLR0917
     log: LogPath,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON.")
     ],
     coder: Annotated[str, typer.Option(help="Pseudonym of who coded; as the file says if left out.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add to the labels that this coder has in the log.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Append a coder's labels, or a reviewer's verdicts, to a log."""
+    """Append a coder's labels, or a reviewer's verdicts, to a log; what it holds already is not taken twice."""
     recording = open_recording(log)
-    found = _read(file, recording, coder)
-    redactor = Redactor(names=KeyFile(keys).names() if keys else None)
+    found = _new(_read(file, recording, coder), recording, log, add=add)
+    redactor = redactor_of(None, keys)
     with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
         for entry in found:
             writer.append(entry, entry.start_ns if isinstance(entry, Label) else recording.end_ns)
@@ -128,21 +131,9 @@ def agreement(  # noqa: PLR0917
     if as_json:
         print_json(to_plain(found))
         return
-    shown = Table("compared", "coders", "label", "measure", "s", "n", "value", "95 % interval")
-    for row in found.rows:
-        label = row.attribute if row.attribute == "all" else f"{row.polarity} {row.attribute}"
-        low, high = row.estimate.low, row.estimate.high
-        shown.add_row(
-            row.comparison,
-            ", ".join(row.coders),
-            label,
-            row.measure,
-            "" if row.tolerance_s is None else f"{row.tolerance_s:g}",
-            str(row.units),
-            "undefined" if row.estimate.value is None else f"{row.estimate.value:.3f}",
-            "" if low is None or high is None else f"{low:.3f} to {high:.3f}",
-        )
-    out.print(shown)
+    for shown in tables(found):
+        print_table(shown)
+    err.print(LEGEND, markup=False)
     for remark in found.remarks:
         err.print(remark, markup=False)
 
@@ -171,6 +162,19 @@ def _read(file: Path, recording: Recording, coder: str) -> tuple[Label | Review,
             return _reviews(file, recording)
         case other:
             raise FormError(f"{file}: {other or 'no ending'} is not read; eaf, xlsx, tsv, csv, jsonl and json are")
+
+
+def _new(read: tuple[Label | Review, ...], recording: Recording, log: Path, *, add: bool) -> tuple[Label | Review, ...]:
+    """What the log lacks; a second version of a coder's work beside the first would count both."""
+    known: set[Label | Review] = {*recording.labels, *recording.reviews}
+    found = tuple(entry for entry in read if entry not in known)
+    coders = {label.coder for label in recording.labels} & {e.coder for e in found if isinstance(e, Label)}
+    if coders and not add:
+        raise FormError(
+            f"{log}: has labels by {', '.join(sorted(coders))} already, and these are others: "
+            "give them another --coder, or --add them to those"
+        )
+    return found
 
 
 def _states_origin(file: Path) -> bool:

@@ -1,4 +1,4 @@
-"""`tactful study log, example, verify, migrate, explain`."""
+"""`tactful study log, bag, example, verify, migrate, explain`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,16 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from norm_core import __version__
-from norm_core.config import load
 from norm_core.error import TactfulError
 from norm_core.jsonl import to_plain
 from norm_core.time import WallClock, ns_to_s
-from norm_monitor.study.keys import KeyFile
-from norm_monitor.study.read import LogError, read
+from norm_monitor.study.read import read
 from norm_monitor.study.recording import open_recording
-from norm_monitor.study.redact import Policy, Redactor
-from norm_monitor.study.relog import log_bag, migrate
-from norm_monitor.study.schema import Participant, SessionInfo
+from norm_monitor.study.relog import log_bag, migrate, name_bag
+from norm_monitor.study.schema import SessionInfo
+from norm_monitor.study.session import participants_of, redactor_of
 from sim_replays.study_example import write_log
 from tactful_cli.console import err, print_json
 
@@ -51,10 +49,7 @@ def log_(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Write a bag's speech, presence, flags and decisions into a new log; no picture and no sound."""
-    participants = tuple(_participant(text, set(clips or ()), set(no_words or ())) for text in participant or ())
-    known = {p.pseudonym for p in participants}
-    if unknown := {*(clips or ()), *(no_words or ())} - known:
-        raise LogError(f"{', '.join(sorted(unknown))}: no participant of this session; name them with --participant")
+    participants = participants_of(participant or (), clips or (), no_words or ())
     info = SessionInfo(
         study=study,
         session=session,
@@ -64,7 +59,7 @@ def log_(  # noqa: PLR0917
         media=tuple(media or ()),
         software_version=__version__,
     )
-    redactor = Redactor(load(Policy, policy) if policy else None, KeyFile(keys).names() if keys else None, participants)
+    redactor = redactor_of(policy, keys, participants)
     count, unreadable = log_bag(bag, folder, info, WallClock(), redactor)
     recording = open_recording(folder)
     result = {
@@ -127,6 +122,16 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command("bag")
+def bag_(
+    log: LogPath,
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag that the session was recorded in.")],
+) -> None:
+    """Enter the name, hash and offset of a session's bag into a log that a node wrote while it was recorded."""
+    named = name_bag(log, bag, WallClock())
+    print(f"{named.name}  sha256 {named.sha256}  begins at {named.offset_ns} ns")
+
+
 @app.command("migrate")
 def migrate_(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Log of an older schema; it stays as it is.")],
@@ -161,16 +166,6 @@ def explain(
         print(f"better: {flag.correction}")
     made = flag.provenance
     print(f"window {made.window_digest[:16] or 'unknown'}, config {made.config_sha256[:16] or 'unknown'}")
-
-
-def _participant(text: str, clips: set[str], no_words: set[str]) -> Participant:
-    pseudonym, _, ids = text.partition("=")
-    return Participant(
-        pseudonym=pseudonym,
-        person_ids=tuple(filter(None, ids.split(","))),
-        clips=pseudonym in clips,
-        transcript=pseudonym not in no_words,
-    )
 
 
 def _print(result: dict[str, Any], text: str, *, as_json: bool) -> None:

@@ -9,12 +9,13 @@ from norm_core.error import TactfulError
 from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.study.clips import FindFaces, clip, may_show, thumbnails
-from norm_monitor.study.keys import KeyFile
+from norm_monitor.study.blur import SURE_ENOUGH, FindFaces
+from norm_monitor.study.clips import clip, may_show, thumbnails
+from norm_monitor.study.forms.sheet import in_place_of
 from norm_monitor.study.recording import Recording, open_recording
-from norm_monitor.study.redact import Redactor
 from norm_monitor.study.report import page
 from norm_monitor.study.server import LOOPBACK, ReviewServer, new_token
+from norm_monitor.study.session import redactor_of
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.study_logs import AsJson, LogPath, SourcePath
 
@@ -38,15 +39,13 @@ def report(
     pictures: dict[str, list[str]] = {}
     notes: list[str] = []
     if frames:
-        pictures, left_out = thumbnails(recording, frames, _face_finder())
+        pictures, left_out = thumbnails(recording, frames, face_finder())
         if left_out:
             notes.append(f"{left_out} pictures were left out to stay within 40 MB")
     path = output or source.resolve().parent / f"{recording.info.session}.html"
     text = page(recording, pictures, notes=notes)
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise TactfulError(f"{path}: cannot be written: {error.strerror}") from error
+    with in_place_of(path) as part:
+        part.write_text(text, encoding="utf-8", errors="replace")
     if as_json:
         shown = sum(map(len, pictures.values()))
         print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags), "pictures": shown})
@@ -78,7 +77,7 @@ def review(  # noqa: PLR0917
         raise TactfulError("each reviewer may be named once")
     recording = open_recording(log)
     reason = may_show(recording) if bag else ""
-    finder = _face_finder() if bag and not reason else None
+    finder = face_finder() if bag and not reason else None
 
     def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:
         return clip(shown, event_id, bag or Path(), finder)
@@ -92,7 +91,7 @@ def review(  # noqa: PLR0917
             port=port,
             clip=cut if bag and not reason else None,
             no_clip=reason,
-            redactor=Redactor(names=KeyFile(keys).names() if keys else None),
+            redactor=redactor_of(None, keys),
         )
     except OSError as error:
         raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}") from error
@@ -110,9 +109,10 @@ def review(  # noqa: PLR0917
         server.close()
 
 
-def _face_finder() -> FindFaces | None:
+def face_finder() -> FindFaces | None:
+    """The face detector; None, with a word on standard error, where its weights are missing."""
     try:
-        return FaceFinder().find
+        return FaceFinder(min_confidence=SURE_ENOUGH).find
     except FaceWeightsMissingError as error:
         complain(f"pictures are blurred as a whole, as faces cannot be found: {error}")
         return None

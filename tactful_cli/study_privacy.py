@@ -11,7 +11,7 @@ from norm_core.time import WallClock
 from norm_monitor.study import erase as erasing
 from norm_monitor.study.inventory import inventory
 from norm_monitor.study.keys import KeyFile
-from tactful_cli.console import err, out, print_json
+from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study_logs import AsJson, LogPath
 
 app = typer.Typer()
@@ -73,11 +73,13 @@ def inventory_(
     if as_json:
         print_json(asdict(found))
         return
-    table = Table("where", "what", "count", "bytes", "personal", "why")
+    table = Table()
+    for name in ("where", "what", "count", "bytes", "personal", "why"):
+        table.add_column(name, overflow="fold")
     for entry in found.stored:
         size = str(entry.bytes) if entry.bytes else ""
         table.add_row(entry.place, entry.kind, str(entry.count), size, "yes" if entry.personal else "no", entry.why)
-    out.print(table)
+    print_table(table)
     print(f"participants: {', '.join(found.participants) or 'none named'}")
     print(f"retention: {'; '.join(found.retention) or 'none stated'}")
     print(f"erased entries: {found.erased_entries}")

@@ -10,26 +10,31 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from action_selector.abstain import WhenUnsure
+from action_selector.asking import STYLES
 from action_selector.config import SelectorConfig
+from action_selector.fitted import Fitted
 from action_selector.queries import answer_of, request_of
 from action_selector.selector import Selector
-from norm_core.decision import Duplicable, OtherAgent
-from norm_core.engines.call import Limit
+from norm_core.decision import OtherAgent
+from norm_core.engines.call import Call, Limit
+from norm_core.engines.encoder import EncoderBackend
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Question
 from norm_core.engines.sentences import SentenceEncoder
-from norm_core.episode import Answer
-from norm_core.outcome import Outcome
-from norm_core.time import ReplayClock
+from norm_core.time import ReplayClock, WallClock
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites import wording
+from sim_replays.suites import fitting
 from sim_replays.suites.egogapbench import Item, Label, Scorecard, Setting
 from sim_replays.suites.table import resampled
 
 ROOT = Path(__file__).resolve().parents[2]
 SWAPS = 5
+LIKING = 1.0
 BEST_EFFORT = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage")
 
@@ -41,7 +46,7 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
     )
-    parser.add_argument("--fitted", action="store_true", help="also the wording-only model, fitted on labels")
+    parser.add_argument("--fitted", action="store_true", help="also weights fitted on labels")
     parser.add_argument("--ablations", action="store_true", help="also without each step, and other wordings")
     parser.add_argument("--json", action="store_true", help="print JSON alone")
     options = parser.parse_args()
@@ -55,9 +60,13 @@ def main() -> int:
     rows |= {f"swapped, seed {seed}": card for seed, card in enumerate(swaps)}
     rows["others and captions given"] = bench.run(Setting.OTHERS_CAPTIONS)
     if options.fitted:
-        rows["FITTED: wording alone"] = bench.fitted()
+        rows["FITTED on wording alone"] = bench.fitted(Setting.BLIND)
+        rows["FITTED with others given"] = bench.fitted(Setting.OTHERS)
+        rows["FITTED with others given, asked with another image's"] = bench.fitted(
+            Setting.OTHERS, Setting.SWAPPED, others=suite.swapped(items, 0)
+        )
     if options.ablations:
-        rows |= bench.ablations()
+        rows |= bench.ablations() | bench.asked_as_a_model()
     headline = bench.difference(rows["others given"], swaps)
     took_s = time.perf_counter() - began_s
     if options.json:
@@ -74,6 +83,14 @@ def main() -> int:
     return 0
 
 
+class Partial(EncoderBackend):
+    """The encoder, less sharp than a model may be, with a liking for whatever stands first."""
+
+    def score(self, prefix: str, question: Question, call: Call) -> list[float]:
+        weights = list(super().score(prefix, question, call))
+        return [weights[0] + LIKING, *weights[1:]]
+
+
 class Bench:
     """Runs the items through one selector, each alone."""
 
@@ -88,36 +105,40 @@ class Bench:
         *,
         others: dict[str, tuple[OtherAgent, ...]] | None = None,
         as_seen: Seen = lambda other: other,
+        fitted: Fitted | None = None,
+        engine: Engine | None = None,
+        style: str = "",
     ) -> Scorecard:
-        selector = Selector(self.encoder, config)
+        selector = Selector(self.encoder, config, fitted=fitted, engine=engine)
         answers = {}
         for item in self.items:
-            query = suite.query(item, setting, (others or {}).get(item.image, ()))
+            query = suite.query(item, setting, (others or {}).get(item.image, ()), style=style)
             query = replace(query, others=tuple(map(as_seen, query.others)))
-            answers[item.uid] = answer_of(selector.select(request_of(query), Limit(ReplayClock())), query)
+            answers[item.uid] = answer_of(
+                selector.select(request_of(query, source=item.uid), Limit(ReplayClock())), query
+            )
             self.asked += 1
         return suite.score(self.labels, answers)
 
-    def fitted(self) -> Scorecard:
-        picked = wording.predict(self.items, self.labels, self.encoder)
-        answers = {
-            uid: Answer(
-                stamp_ns=0, query_id=uid, episode_id=uid, task=suite.TASK, outcome=Outcome.ANSWERED, chosen=(place,)
-            )
-            for uid, place in picked.items()
-        }
-        return suite.score(self.labels, answers)
+    def fitted(self, setting: Setting, given: Setting | None = None, **how: Any) -> Scorecard:
+        """Weights fitted on a setting by folds of images, asked in it or in another."""
+        made = fitting.fit(
+            self.items, self.labels, self.encoder, setting, style="default", data_sha256="", encoder_sha256=""
+        )
+        return self.run(given or setting, fitted=made, **how)
 
     def ablations(self) -> dict[str, Scorecard]:
         """What each step adds, and what other ways to say what others do would have given."""
         no_veto = BEST_EFFORT.model_copy(update={"veto_others": False})
+        no_avoidance = BEST_EFFORT.model_copy(update={"avoid_others": False})
         everyone = BEST_EFFORT.model_copy(update={"match_least": -1.0})
-        unlike: Seen = lambda other: replace(other, duplicable=Duplicable.YES)  # noqa: E731
         return {
             "no veto: least like the others": self.run(Setting.OTHERS, no_veto),
+            "veto alone, the others not avoided": self.run(Setting.OTHERS, no_avoidance),
+            "neither vetoed nor avoided": self.run(Setting.OTHERS, no_veto.model_copy(update={"avoid_others": False})),
             "veto without a least cosine": self.run(Setting.OTHERS, everyone),
-            "others known, neither vetoed nor avoided": self.run(Setting.OTHERS, as_seen=unlike),
             "captions and others, no veto": self.run(Setting.OTHERS_CAPTIONS, no_veto),
+            "captions and others, veto alone": self.run(Setting.OTHERS_CAPTIONS, no_avoidance),
             "asking a person where unsure (unanswered is wrong)": self.run(Setting.OTHERS, SelectorConfig()),
             "said as doing alone": self.run(Setting.OTHERS, as_seen=lambda other: replace(other, role="")),
             "said as role, appearance, doing": self.run(
@@ -128,6 +149,25 @@ class Bench:
                 as_seen=lambda other: replace(other, role="", doing=f"The {other.role} is {other.doing}."),
             ),
         }
+
+    def asked_as_a_model(self) -> dict[str, Scorecard]:
+        """What prompts and orders do, with stand-ins for a model: what one that reasons would gain is not told."""
+        config = BEST_EFFORT.model_copy(update={"fall_back": False, "ask_viewpoint": False, "ask_norms": False})
+        encoder = Engine(EncoderBackend(self.encoder), WallClock())
+        partial = Engine(Partial(self.encoder), WallClock())
+        rows = {
+            f"the encoder as an engine, style {style}": self.run(Setting.OTHERS, config, engine=encoder, style=style)
+            for style in STYLES
+        }
+        for orders in (1, 2, 4):
+            fewer = config.model_copy(update={"orders": orders})
+            name = f"with a liking of {LIKING:g} nat for the first place, {orders} orders"
+            rows[name] = self.run(Setting.OTHERS, fewer, engine=partial)
+            no_veto = fewer.model_copy(update={"veto_others": False})
+            rows[f"{name}, no veto"] = self.run(Setting.OTHERS, no_veto, engine=partial)
+        no_veto = config.model_copy(update={"veto_others": False})
+        rows["the encoder as an engine, no veto"] = self.run(Setting.OTHERS, no_veto, engine=encoder)
+        return rows
 
     def difference(self, given: Scorecard, swaps: Sequence[Scorecard]) -> tuple[float, float, float]:
         """Others given minus the mean of the swaps, item by item, with its 95 % interval over images."""

@@ -1,22 +1,20 @@
-"""Reads rosbag2 folders in the order their messages were recorded."""
+"""Reads rosbag2 bags, MCAP and sqlite3 alike, in the order their messages were recorded."""
 
 from collections.abc import Collection, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rosbags.interfaces import MessageDefinitionFormat
-from rosbags.rosbag2 import Reader
-from rosbags.typesys import get_types_from_idl, get_types_from_msg
-
-from norm_core.bags.types import typestore
-from norm_core.error import TactfulError
+from norm_core.bags.definitions import Definitions
+from norm_core.bags.error import BagError
+from norm_core.bags.listing import Listing, list_files
+from norm_core.bags.storage import RECOVER, StorageFile
+from norm_core.bags.topic import BagTopic, topic_of
 from norm_core.messages import RECORDS, from_message
 from norm_core.record import record
 
-
-class BagError(TactfulError, ValueError):
-    """A bag that cannot be read; its message says what is wrong and what to do."""
+__all__ = ["BagError", "BagMessage", "BagReader", "BagTopic"]
 
 
 @record
@@ -29,73 +27,80 @@ class BagMessage:
     data: bytes
 
 
-@record
-class TopicSummary:
-    topic: str
-    type_name: str
-    message_count: int
-
-
 class BagReader:
-    """An open bag; use it in a with statement."""
+    """An open bag, a folder or one file; use it in a with statement."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        if not path.exists():
-            raise BagError(f"{path}: there is no such folder")
-        if not (path / "metadata.yaml").is_file():
-            raise BagError(f"{path}: has no metadata.yaml: no rosbag2 folder, or one whose recording was cut short")
-        try:
-            self._reader = Reader(path)
-            self._reader.open()
-        except Exception as error:  # the bag library raises what its parsers do
-            raise BagError(f"{path}: cannot be opened as a bag: {error}") from error
+        self._definitions = Definitions()
+        self._files: list[StorageFile] = []
+        listing = list_files(path)
+        self.notes = listing.notes
+        with ExitStack() as stack:
+            for file in listing.files:
+                try:
+                    storage = StorageFile(file)
+                except BagError as error:
+                    raise BagError(f"{path}: cannot be opened as a bag: {error}") from error
+                stack.callback(storage.close)
+                self._files.append(storage)
+            self._topics = self._merged(listing)
+            self._check(listing)
+            self._stack = stack.pop_all()
 
     @property
-    def topics(self) -> tuple[TopicSummary, ...]:
+    def topics(self) -> tuple[BagTopic, ...]:
         """What the bag holds, by topic."""
-        connections = sorted(self._reader.connections, key=lambda c: (c.topic, c.msgtype))
-        return tuple(TopicSummary(topic=c.topic, type_name=c.msgtype, message_count=c.msgcount) for c in connections)
+        return tuple(self._topics[key] for key in sorted(self._topics))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that are read."""
+        return tuple(file.path for file in self._files)
 
     @property
     def message_count(self) -> int:
-        return self._reader.message_count
+        return sum(file.message_count for file in self._files)
 
     @property
     def bounds_ns(self) -> tuple[int, int] | None:
         """When the first and the last message were recorded; None for an empty bag."""
-        if not self.message_count:
-            return None
-        return self._reader.start_time, self._reader.end_time - 1
+        bounds = [file.bounds_ns for file in self._files if file.bounds_ns]
+        return (min(first for first, _ in bounds), max(last for _, last in bounds)) if bounds else None
 
-    def messages(self, topics: Collection[str] | None = None) -> Iterator[BagMessage]:
-        """All messages, or those of some topics, every one of which must be in the bag."""
-        missing = sorted(set(topics or ()) - {c.topic for c in self._reader.connections})
-        if missing:
-            present = ", ".join(sorted({c.topic for c in self._reader.connections})) or "none"
-            raise BagError(f"{self._path}: has no topic {', '.join(missing)}; it has {present}")
-        chosen = [c for c in self._reader.connections if topics is None or c.topic in topics]
-        if not chosen:
-            return
-        read, expected, stored = 0, sum(c.msgcount for c in chosen), self._reader.messages(chosen)
-        while True:
+    def messages(
+        self, topics: Collection[str] | None = None, start_ns: int | None = None, stop_ns: int | None = None
+    ) -> Iterator[BagMessage]:
+        """All messages, or those of some topics, every one of which must be in the bag; stop_ns is exclusive."""
+        self.require(topics or ())
+        expected = sum(t.message_count for t in self._topics.values() if topics is None or t.topic in topics)
+        read = 0
+        for file in self._files:
+            chosen = [c for c in file.connections if topics is None or c.topic in topics]
             try:
-                connection, stamp_ns, data = next(stored)
-            except StopIteration:
-                break
-            except Exception as error:  # the bag library raises what its parsers do
+                for connection, stamp_ns, data in file.messages(chosen, start_ns, stop_ns):
+                    yield BagMessage(topic=connection.topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
+                    read += 1
+            except BagError as error:
                 raise BagError(f"{self._path}: is damaged after {read} of {expected} messages: {error}") from error
-            yield BagMessage(topic=connection.topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=bytes(data))
-            read += 1
-        if read != expected:
-            raise BagError(f"{self._path}: is damaged: {read} of {expected} messages could be read")
+        if start_ns is None and stop_ns is None and read != expected:
+            raise BagError(f"{self._path}: is damaged: {read} of {expected} messages could be read; {RECOVER}")
+
+    def require(self, topics: Collection[str]) -> None:
+        """Raises BagError for topics that are not in the bag, naming those that are."""
+        present = {topic for topic, _ in self._topics}
+        if missing := sorted(set(topics) - present):
+            raise BagError(
+                f"{self._path}: has no topic {', '.join(missing)}; it has {', '.join(sorted(present)) or 'none'}"
+            )
 
     def decode(self, message: BagMessage) -> Any:
         """The record of a norm_interfaces message, else a message of the bag library."""
-        if message.type_name not in typestore().fielddefs:
-            self._learn(message.type_name)
+        topic = self._topics[message.topic, message.type_name]
         try:
-            decoded = typestore().deserialize_cdr(message.data, message.type_name)
+            decoded = self._definitions.decode(topic, message.data)
+        except BagError as error:
+            raise BagError(f"{self._path}: {error}") from error
         except Exception as error:  # generated code, which raises anything on bad bytes
             raise BagError(
                 f"{self._path}: a message on {message.topic} at {message.stamp_ns} ns "
@@ -104,9 +109,16 @@ class BagReader:
         cls = RECORDS.get(message.type_name)
         return from_message(cls, decoded) if cls else decoded
 
+    def encode(self, message: BagMessage, decoded: Any) -> bytes:
+        """The bytes of a changed message of the bag library, that decode gave for message."""
+        return self._definitions.encode(message.type_name, decoded)
+
+    def described(self, message: BagMessage) -> BagTopic:
+        """The message's topic, with the definition that fits it, as a copy is to declare it."""
+        return self._definitions.completed(self._topics[message.topic, message.type_name], message.data)
+
     def close(self) -> None:
-        if self._reader.is_open:
-            self._reader.close()
+        self._stack.close()
 
     def __enter__(self) -> Self:
         return self
@@ -116,14 +128,27 @@ class BagReader:
     ) -> None:
         self.close()
 
-    def _learn(self, type_name: str) -> None:
-        """Takes a foreign type's definition from the bag itself."""
-        definition = next(c.msgdef for c in self._reader.connections if c.msgtype == type_name)
-        if definition.format is MessageDefinitionFormat.NONE:
-            raise BagError(f"{self._path}: holds {type_name} without its definition, and it is not known here")
-        if definition.format is MessageDefinitionFormat.IDL:
-            types = get_types_from_idl(definition.data)
-        else:
-            types = get_types_from_msg(definition.data, type_name)
-        known = typestore().fielddefs
-        typestore().register({name: fields for name, fields in types.items() if name not in known})
+    def _merged(self, listing: Listing) -> dict[tuple[str, str], BagTopic]:
+        """The topics of all files together; a definition is taken from whichever file has it."""
+        merged: dict[tuple[str, str], BagTopic] = {}
+        for file in self._files:
+            for connection in file.connections:
+                new = topic_of(connection, listing.digests.get(connection.topic, ""))
+                merged[new.key] = merged[new.key].with_more(new) if new.key in merged else new
+        return merged
+
+    def _check(self, listing: Listing) -> None:
+        """Fewer messages than were promised are a loss; more are an old promise."""
+        counted: dict[str, int] = {}
+        for topic in self._topics.values():
+            counted[topic.topic] = counted.get(topic.topic, 0) + topic.message_count
+        short = [name for name, count in listing.promised.items() if counted.get(name, 0) < count]
+        if short:
+            promised, held = sum(listing.promised[n] for n in short), sum(counted.get(n, 0) for n in short)
+            raise BagError(
+                f"{self._path}: is damaged: metadata.yaml promises {promised} messages on {', '.join(short[:3])}"
+                f"{' and others' if len(short) > 3 else ''}, and its files hold {held}"
+                f"{'; ' + listing.notes[-1] if listing.notes else ''}; {RECOVER}"
+            )
+        if listing.promised and counted != {name: n for name, n in listing.promised.items() if n or name in counted}:
+            self.notes += ("metadata.yaml is out of date: the files hold more messages than it counts",)

@@ -1,5 +1,6 @@
 """Writes a rosbag2 folder (MCAP) that ROS 2 Jazzy plays."""
 
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -8,6 +9,7 @@ from rosbags.interfaces import Connection
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
 
+from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import serialize, typestore
 from norm_core.error import TactfulError
 from norm_core.messages import message_type
@@ -51,6 +53,17 @@ class BagWriter:
             raise BagWriteError(f"{self._path}: writing failed after {self.message_count} messages: {error}") from error
         self.message_count += 1
 
+    def write_copied(self, topic: BagTopic, data: bytes, stamp_ns: int) -> None:
+        """Writes a message of another bag, whose type may be unknown here; the first of a topic declares it."""
+        if topic.key not in self._connections:
+            self._declare(topic)
+        self.write_serialized(topic.topic, topic.type_name, data, stamp_ns)
+
+    def abort(self) -> None:
+        """Lets go of the bag without completing it: it has neither index nor metadata.yaml."""
+        with suppress(OSError):
+            self._writer.abort()
+
     def close(self) -> None:
         """Completes the bag; a second call does nothing."""
         if self._writer.storage is None:
@@ -69,6 +82,20 @@ class BagWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _declare(self, topic: BagTopic) -> None:
+        unknown = not topic.digest
+        connection = self._writer.add_connection(
+            topic.topic,
+            topic.type_name,
+            msgdef=topic.definition,
+            rihs01=topic.digest or "unknown",  # the library wants one; it is taken out again below
+            serialization_format=topic.serialization,
+            offered_qos_profiles=topic.qos,
+        )
+        if unknown:
+            connection = self._writer.connections[-1] = connection._replace(digest="")
+        self._connections[topic.key] = connection
 
     def _connect(self, topic: str, type_name: str) -> Connection:
         if type_name not in typestore().fielddefs:

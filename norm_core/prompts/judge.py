@@ -2,10 +2,11 @@
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
 from norm_core.flag import Attribute
+from norm_core.prompts import norms
 from norm_core.prompts.transcript import pictures, transcript
 from norm_core.window import Window
 
-VERSION = "judge-1"
+VERSION = "judge-2"
 
 _TASK = {
     "en": (
@@ -53,9 +54,16 @@ _ABOUT = {
 _WRITE = {
     "en": (
         'Write JSON: {{"rationale": one sentence on why this is {}, naming what was said or done, '
-        '"correction": one sentence on what the robot should do instead, or an empty string}}.'
+        '"correction": one sentence on what the robot should do instead, or an empty string, '
+        '"verbal": the words said that show it, or an empty string, '
+        '"nonverbal": what is seen in the pictures that shows it, as a gesture, gaze or distance, or an empty string}}.'
     ),
-    "zh": '请写出JSON：{{"rationale": 一句话说明为什么这是{}，"correction": 一句话说明机器人应该怎么做，或空字符串}}。',
+    "zh": (
+        '请写出JSON：{{"rationale": 一句话说明为什么这是{}，并指出说了什么或做了什么，'
+        '"correction": 一句话说明机器人应该怎么做，或空字符串，'
+        '"verbal": 能说明这一点的话语，或空字符串，'
+        '"nonverbal": 画面中能说明这一点的动作、目光或距离，或空字符串}}。'
+    ),
 }
 
 
@@ -69,16 +77,21 @@ def prefix(window: Window, most_images: int, locale: str = "en") -> Prompt:
 
 
 def questions(locale: str = "en") -> list[Question]:
-    """Error, competence or neither first; then whether it concerns each attribute, in the order of Attribute."""
+    """Error, competence or neither; whether it concerns each attribute, in their order; then those on norms."""
     text, options = _POLARITY[locale]
     about = [
         Question(parts=(Text(text=_ABOUT[locale].format(meant)),), options=_YES_NO[locale])
         for meant in _ATTRIBUTES[locale].values()
     ]
-    return [Question(parts=(Text(text=text),), options=options), *about]
+    return [Question(parts=(Text(text=text),), options=options), *about, *norms.questions(locale)]
+
+
+def meanings(locale: str = "en") -> tuple[str, ...]:
+    """What each attribute is about, in the order of Attribute."""
+    return tuple(_ATTRIBUTES[locale].values())
 
 
 def explanation(prefix: Prompt, polarity_index: int, locale: str = "en") -> Prompt:
-    """Asks for the rationale and the correction of what the first question found."""
+    """Asks for a note on what the first question found: why, what instead, and what is heard and seen of it."""
     what = _POLARITY[locale][1][polarity_index]
     return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=_WRITE[locale].format(what))))

@@ -1,12 +1,8 @@
-"""Norms of speech acts in VideoNorms' terms: whether what is shown keeps to them, and what shows it."""
+"""Norms of speech acts in VideoNorms' terms: which act is shown, and whether the robot keeps to its norm."""
 
 from enum import StrEnum
 
-from norm_core.engines.prompt import Part, Prompt, Question, Text
-from norm_core.prompts.transcript import pictures, transcript
-from norm_core.window import Window
-
-VERSION = "norms-1"
+from norm_core.engines.prompt import Question, Text
 
 
 class SpeechAct(StrEnum):
@@ -34,35 +30,35 @@ _ZH = {
     SpeechAct.AGREEMENT: "同意",
     SpeechAct.DISAGREEMENT: "不同意",
 }
-_TASK = {
-    "en": "Below are moments of a scene and what was said in it. Between fence lines stands a record of speech.",
-    "zh": "下面是一个场景的画面和对话记录。围栏之间是对话记录。",
+_SHOWN = {
+    "en": "Which speech act, of anyone, shows most clearly in these moments?",
+    "zh": "在这些时刻里，最明显的是谁的哪种言语行为？",
 }
-_SHOWN = {"en": "Which speech act does the scene show most clearly?", "zh": "这个场景最明显地表现了哪种言语行为？"}
 _NONE = {"en": "none of these", "zh": "以上都不是"}
 _KEPT = {
-    "en": ("As to {}: does the conduct shown keep to the norm or break it?", ("it keeps to it", "it breaks it")),
-    "zh": ("就{}而言：所示行为是遵守还是违反了规范？", ("遵守", "违反")),
+    "en": (
+        "As to that speech act, or the answer that is due to it: does the robot keep to the social norm or break it?",
+        ("it keeps to the norm", "it breaks the norm", "no norm is at stake"),
+    ),
+    "zh": (
+        "就该言语行为或对它应有的回应而言，机器人是遵守还是违反了社会规范？",
+        ("遵守规范", "违反规范", "不涉及规范"),
+    ),
 }
 
 
-def prefix(window: Window, most_images: int, locale: str = "en") -> Prompt:
-    """What all questions about a scene share."""
-    shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
-    return Prompt(
-        version=f"{VERSION}-{locale}",
-        parts=(Text(text=_TASK[locale]), *shown, transcript(window.utterances, window.start_ns, locale)),
-    )
+class Kept(StrEnum):
+    """In the order of the second question's options; the last of them is none of these."""
+
+    ADHERENCE = "adherence"
+    VIOLATION = "violation"
 
 
-def which_act(locale: str = "en") -> Question:
-    """Which speech act is shown, in the order of SpeechAct, or none of them."""
+def questions(locale: str = "en") -> list[Question]:
+    """Which speech act is shown, in the order of SpeechAct, or none; then whether the robot keeps to its norm."""
     names = tuple(act.value if locale == "en" else _ZH[act] for act in SpeechAct)
-    return Question(parts=(Text(text=_SHOWN[locale]),), options=(*names, _NONE[locale]))
-
-
-def is_kept(act: SpeechAct, norm: str = "", locale: str = "en") -> Question:
-    """Adherence, then violation, of an act's norm, or of the one given in words."""
     text, options = _KEPT[locale]
-    name = norm or (act.value if locale == "en" else _ZH[act])
-    return Question(parts=(Text(text=text.format(name)),), options=options)
+    return [
+        Question(parts=(Text(text=_SHOWN[locale]),), options=(*names, _NONE[locale])),
+        Question(parts=(Text(text=text),), options=options),
+    ]

@@ -2,7 +2,7 @@
 
 from norm_core.engines.prompt import Image, Part, Quoted, Text
 from norm_core.frame import Frame
-from norm_core.speech import Speaker, Utterance
+from norm_core.speech import Speaker, Timing, Utterance
 from norm_core.time import ns_to_s
 
 _NAMES = {
@@ -14,11 +14,10 @@ _NAMES = {
 def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "en") -> Quoted:
     """Who said what when, one line an utterance, as quoted words of others."""
     names = _NAMES[locale]
-    lines = [
-        f"[{ns_to_s(said.start_ns - start_ns):.1f}-{ns_to_s(said.end_ns - start_ns):.1f} s] "
-        f"{names[said.speaker]}{f' {said.speaker_id}' if said.speaker_id else ''}: {' '.join(said.text.split())}"
-        for said in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id))
-    ]
+    lines = []
+    for said in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id)):
+        who = f"{names[said.speaker]}{f' {said.speaker_id}' if said.speaker_id else ''}"
+        lines.append(f"{_when(said, start_ns)}{who}: {' '.join(said.text.split())}")
     nobody = {"en": "(nobody speaks)", "zh": "（没有人说话）"}[locale]
     return Quoted(text="\n".join(lines) or nobody, label={"en": "transcript", "zh": "对话记录"}[locale])
 
@@ -34,3 +33,10 @@ def pictures(frames: tuple[Frame, ...], most: int, start_ns: int) -> tuple[Part,
     for frame in chosen:
         parts += [Text(text=f"[{ns_to_s(frame.stamp_ns - start_ns):.1f} s]"), Image(jpeg=frame.tile_jpeg)]
     return tuple(parts)
+
+
+def _when(said: Utterance, start_ns: int) -> str:
+    """Nothing where nobody knows: what is given as text alone has an order and no times."""
+    if said.timing is Timing.ABSENT:
+        return ""
+    return f"[{ns_to_s(said.start_ns - start_ns):.1f}-{ns_to_s(said.end_ns - start_ns):.1f} s] "

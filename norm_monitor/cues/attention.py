@@ -20,30 +20,28 @@ _BELIEVED_NS = 2 * NS_PER_S
 def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     """A person looks away for long while the robot talks on."""
     cue = table.cues["ignores_looking_away"]
-    least_ns = s_to_ns(cue.value("away_s"))
+    least_ns, on_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
     for since_ns, last in _spells(scene.presences, "away_since_ns"):
         until_ns = _known_until_ns(scene, last)
         if until_ns < scene.start_ns:
             continue
         ripe_ns = since_ns + least_ns
-        if until_ns < ripe_ns:
-            yield LookAgain(at_ns=ripe_ns)
+        robot = next((r for r in scene.robot_turns if r.active_ns(ripe_ns, until_ns) >= on_ns), None)
+        if robot is None:
+            talking = next((r for r in scene.robot_turns if r.end_ns > ripe_ns and r.ongoing), None)
+            due_ns = max(ripe_ns, talking.start_ns) + on_ns if talking else ripe_ns + on_ns
+            if until_ns < due_ns:
+                yield LookAgain(at_ns=due_ns)
             continue
-        robot = _talks_at(scene, ripe_ns)
-        if (
-            robot is None
-            or robot.start_ns >= since_ns + s_to_ns(cue.value("certain_s"))
-            or meaning.match(robot.text, "check_in")
-        ):
+        if meaning.match(robot.text, "check_in"):
             continue
         away_s = ns_to_s(until_ns - since_ns)
         yield table.found(
             "ignores_looking_away",
             anchor=str(since_ns),
-            onset_ns=since_ns,
+            onset_ns=max(since_ns, robot.start_ns),
             offset_ns=max(since_ns, min(robot.end_ns, until_ns)),
             severity=cue.severity_of("away_s", away_s),
-            probability=cue.probability if away_s >= cue.value("certain_s") else 0.45,
             evidence=[
                 _seen(last, "looking away for", since_ns, away_s, cue.value("away_s")),
                 quoted(robot, "robot talks on, words", robot.word_count),
@@ -101,10 +99,9 @@ def checks_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
 
 
 def _known_until_ns(scene: Scene, last: Presence) -> int:
-    """What the newest presence shows goes on for a while; an earlier one ends where it was last seen."""
-    if last is not scene.presences[-1]:
-        return last.stamp_ns
-    return min(scene.end_ns, last.stamp_ns + _BELIEVED_NS)
+    """What a source's newest presence shows goes on for a while; an earlier one ends where it was last seen."""
+    newest = next(one for one in reversed(scene.presences) if one.source_topic == last.source_topic)
+    return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + _BELIEVED_NS)
 
 
 def _turned_before(scene: Scene, robot: Turn) -> bool:

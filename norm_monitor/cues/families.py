@@ -11,10 +11,11 @@ from norm_monitor.cues.naming import names
 from norm_monitor.cues.recall import asking_again, facts
 from norm_monitor.cues.repair import user_repair
 from norm_monitor.cues.repetition import monologue, robot_repeats, user_repeats
-from norm_monitor.cues.ritual import apology, greeting, parting, thanks
+from norm_monitor.cues.ritual import complaint, greeting, parting, thanks
 from norm_monitor.cues.table import Table
 from norm_monitor.cues.timing import answer_in_time
 from norm_monitor.cues.tone import tone
+from norm_monitor.cues.trouble import amends, protest
 from norm_monitor.cues.wishes import answering, stopping, waiting
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import Scene
@@ -22,8 +23,9 @@ from norm_monitor.scene import Scene
 LookFor = Callable[[Scene, Table, Meaning], Iterator[Findings]]
 
 FAMILIES: tuple[LookFor, ...] = (
-    answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, robot_repeats, user_repeats, monologue,
-    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, apology, manners, tone, stopping, waiting,
+    answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, protest, amends, robot_repeats, user_repeats,
+    monologue,
+    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, tone, stopping, waiting,
     answering,
     names, asking_again, facts,
 )  # fmt: skip

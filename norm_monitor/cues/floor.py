@@ -1,26 +1,37 @@
 """Who has the floor: the robot cutting in, people barging in, and who yields."""
 
+import re
 from collections.abc import Iterator
 
 from norm_core.flag import Evidence
-from norm_core.time import ns_to_s, s_to_ns
+from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.cues.finding import Findings, quoted, said
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
-from norm_monitor.wording import is_backchannel, is_filler
+from norm_monitor.wording import is_backchannel, is_filler, tokens
+
+_TAIL_NS = NS_PER_S // 2
+_THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
+_NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our", "their", "of", "um", "uh"})
 
 
 def robot_cuts_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     """The robot begins while a person speaks, or in a pause within what they say."""
     cue = table.cues["robot_cuts_in"]
-    active_ns, on_ns, resumes_ns = (s_to_ns(cue.value(name)) for name in ("voice_active_s", "talks_on_s", "resumes_s"))
+    active_ns, on_ns, resumes_ns, pause_ns = (
+        s_to_ns(cue.value(name)) for name in ("voice_active_s", "talks_on_s", "resumes_s", "pause_s")
+    )
     for robot in scene.recent:
         if not robot.is_robot or is_backchannel(robot.text) or is_filler(robot.text):
             continue
         for begin_ns, _ in robot.spans:
-            user = _speaking_at(scene, begin_ns, active_ns, on_ns) or _resumed_after(scene, begin_ns, resumes_ns)
+            user = (
+                _speaking_at(scene, begin_ns, active_ns, on_ns)
+                or _resumed_after(scene, begin_ns, resumes_ns)
+                or _left_open(scene, begin_ns, pause_ns)
+            )
             if user is None:
                 continue
             overlap_s = ns_to_s(user.overlap_ns(robot))
@@ -30,7 +41,7 @@ def robot_cuts_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Find
                 onset_ns=begin_ns,
                 offset_ns=max(begin_ns, min(robot.end_ns, user.end_ns)),
                 evidence=[quoted(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"), _words(robot)],
-                rationale=f"The robot began {said(robot, 8)} while the person was still saying {said(user)}.",
+                rationale=f"The robot began {said(robot, 8)} before the person had ended {said(user)}.",
             )
             break
 
@@ -89,7 +100,7 @@ def waits_for_end(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Find
             yield table.found(
                 "waits_for_end",
                 anchor=turn.turn_id,
-                onset_ns=before.end_ns,
+                onset_ns=before.start_ns,
                 offset_ns=turn.start_ns,
                 evidence=[quoted(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
                 rationale=f"The person paused after {said(before)}, and the robot let them go on.",
@@ -112,6 +123,18 @@ def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
         if claims and before.end_ns <= begin_ns < user.start_ns <= begin_ns + resumes_ns:
             return user
     return None
+
+
+def _left_open(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | None:
+    """The person whose last words, just before begin_ns, leave a sentence open or ask for time to think."""
+    before = next((user for user in reversed(scene.user_turns) if user.start_ns < begin_ns), None)
+    just = before and before.timed and -_TAIL_NS <= begin_ns - before.end_ns <= pause_ns
+    return before if before and just and _wants_more_time(before.text) else None
+
+
+def _wants_more_time(text: str) -> bool:
+    words = tokens(text)
+    return bool(words) and (words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None)
 
 
 def _is_unfinished(text: str) -> bool:

@@ -36,10 +36,11 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     for robot in scene.recent:
         if not robot.is_robot or not (called := _called(robot.text)):
             continue
-        given = {name for turn in scene.user_turns if turn.start_ns < robot.start_ns for name in names_told(turn.text)}
-        if not given:
+        given = {name for fact in scene.told_to(robot) for name in names_told(fact.turn.text)}
+        known = {name for fact in scene.told_by_anyone(robot) for name in names_told(fact.turn.text)}
+        if not given and not any(_same(called, name) for name in known):
             answer = scene.next_user_turn(robot)
-            if answer is None or not meaning.match(answer.text, "correction"):
+            if answer is None or not meaning.match(answer.text, "misunderstood"):
                 yield table.found(
                     "calls_by_name",
                     anchor=robot.turn_id,
@@ -48,7 +49,7 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
                     evidence=[quoted(robot, "names used", 1, 1)],
                     rationale=f"The robot called the person by name, {called}: {said(robot)}.",
                 )
-        elif any(_same(called, name) for name in given):
+        elif any(_same(called, name) for name in known):
             yield table.found(
                 "recalls_name",
                 anchor=robot.turn_id,

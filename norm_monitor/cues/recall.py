@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from norm_monitor.cues.finding import Findings, quoted, said
@@ -19,22 +20,22 @@ _COMMON = frozenset(Path(__file__).with_name("common_words.txt").read_text(encod
 def asking_again(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     """The robot asks what a person has already answered."""
     least = table.cues["asks_again"].value("similarity")
-    for index, robot in enumerate(scene.robot_turns):
-        question = asked(robot.text) if robot.end_ns >= scene.start_ns else ""
+    for robot in scene.recent:
+        question = asked(robot.text) if robot.is_robot else ""
         if not question or meaning.match(question, "check_in") or meaning.match(question, "clarification"):
             continue
         wants_name = bool(meaning.match(question, "name_question"))
-        for earlier in scene.robot_turns[:index]:
-            answer, before = scene.next_user_turn(earlier), asked(earlier.text)
-            if not before or answer is None or answer.start_ns > robot.start_ns or asks(answer.text):
+        known = scene.told_to(robot)
+        for fact in known:
+            if not fact.question:
                 continue
-            similarity = meaning.similarity(before, question)
-            same = similarity >= least or (wants_name and bool(meaning.match(before, "name_question")))
-            if same and not meaning.match(answer.text, "repair_request"):
-                yield _asked_again(table, robot, answer, similarity, least)
+            similarity = meaning.similarity(fact.question, question)
+            same = similarity >= least or (wants_name and bool(meaning.match(fact.question, "name_question")))
+            if same and not meaning.match(fact.turn.text, "repair_request"):
+                yield _asked_again(table, robot, fact.turn, similarity, least)
                 break
         else:
-            told = [u for u in scene.user_turns if u.start_ns < robot.start_ns and names_told(u.text)]
+            told = [fact.turn for fact in known if names_told(fact.turn.text)]
             if wants_name and told:
                 yield _asked_again(table, robot, told[-1], 1.0, least)
 
@@ -48,13 +49,9 @@ def facts(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         earlier = [u for u in scene.user_turns if u.start_ns < robot.start_ns]
         later = {word for u in earlier[-(least - 1) :] for word in _particular(u.text)} if least > 1 else set()
         own = {word for r in scene.robot_turns if r.start_ns < robot.start_ns for word in _particular(r.text)}
-        for user in earlier[: len(earlier) - (least - 1)]:
-            of_themselves = [
-                s
-                for s in sentences(user.text)
-                if {"my", "i", "i'm", "i've", "we", "our"} & set(tokens(s)) and not asks(s)
-            ]
-            shared = {w for s in of_themselves for w in _particular(s)} & _particular(robot.text) - later - own
+        lately = {u.turn_id for u in earlier[-(least - 1) :]} if least > 1 else set()
+        for user in (fact.turn for fact in scene.told_to(robot) if fact.turn.turn_id not in lately):
+            shared = (_of_themselves(user.text) & _particular(robot.text)) - later - own
             if shared:
                 told = meaning.match(robot.text, "remembering")
                 yield table.found(
@@ -86,8 +83,18 @@ def _asked_again(table: Table, robot: Turn, answer: Turn, similarity: float, lea
     )
 
 
-def _particular(text: str) -> set[str]:
-    return {_stem(token) for token in tokens(text) if len(token) > 3 and token not in _COMMON}
+@lru_cache(maxsize=1024)
+def _of_themselves(text: str) -> frozenset[str]:
+    """What is particular in the sentences that a person says of themselves."""
+    own = {"my", "i", "i'm", "i've", "we", "our"}
+    parts = [part for part in sentences(text) if own & set(tokens(part)) and not asks(part)]
+    return frozenset().union(*(_particular(part) for part in parts))
+
+
+# Each window looks at the turns of the last minutes again.
+@lru_cache(maxsize=2048)
+def _particular(text: str) -> frozenset[str]:
+    return frozenset(_stem(token) for token in tokens(text) if len(token) > 3 and token not in _COMMON)
 
 
 def _stem(token: str) -> str:

@@ -1,4 +1,4 @@
-"""Trouble in understanding: a person asks again or corrects the robot, and how the robot takes it."""
+"""Trouble in hearing or understanding: a person asks again, and how the robot takes it."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from norm_monitor.turns import Turn
 
 
 def user_repair(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """A person did not get what the robot said, or says that the robot got them wrong."""
+    """A person did not get what the robot said."""
     for turn in scene.recent:
         robot = scene.robot_turn_before(turn)
         if turn.is_robot or robot is None or not turn.text:
@@ -20,18 +20,7 @@ def user_repair(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findin
         cue = table.cues["user_repair"]
         if gap_s > cue.value("within_s") and turn.timed:
             continue
-        if turn.word_count <= table.cues["misunderstood"].value("words") and (
-            match := meaning.match(turn.text, "correction")
-        ):
-            yield table.found(
-                "misunderstood",
-                anchor=turn.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=turn.end_ns,
-                evidence=[quoted(turn, "nearness to a correction", match.nearness, match.threshold)],
-                rationale=f"After {said(robot)} the person had to correct the robot: {said(turn)}.",
-            )
-        elif turn.word_count <= cue.value("words") and (match := meaning.match(turn.text, "repair_request")):
+        if turn.word_count <= cue.value("words") and (match := meaning.match(turn.text, "repair_request")):
             yield table.found(
                 "user_repair",
                 anchor=turn.turn_id,

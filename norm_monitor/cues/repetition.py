@@ -47,10 +47,11 @@ def user_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
             similarity = meaning.similarity(earlier.text, turn.text)
             if similarity >= cue.value("similarity"):
                 ago_s = ns_to_s(turn.start_ns - earlier.end_ns)
+                missed = next((r for r in scene.robot_turns if earlier.end_ns <= r.start_ns < turn.start_ns), None)
                 yield table.found(
                     "user_repeats",
                     anchor=turn.turn_id,
-                    onset_ns=earlier.end_ns,
+                    onset_ns=missed.start_ns if missed else earlier.end_ns,
                     offset_ns=turn.end_ns,
                     evidence=[quoted(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
                     rationale=f"The person had to say {said(turn)} again {ago_s:.0f} s later.",

@@ -1,4 +1,4 @@
-"""The small rituals: greeting, parting, thanks and apology, each owed by one side to the other."""
+"""The small rituals: greeting, parting, thanks and a word after a protest, each owed by one side to the other."""
 
 from collections.abc import Iterator
 
@@ -43,29 +43,28 @@ def thanks(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
             yield _done(table, "thanks_user", robot, match, f"The robot thanked the person: {said(robot)}.")
 
 
-def apology(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """After a complaint or a correction an apology is due with the robot's next turn."""
+def complaint(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """After a clear protest the robot goes on as before, without a word about it."""
+    least = table.cues["no_apology"].value("certain")
     for user in scene.recent:
         robot = scene.next_robot_turn(user) if not user.is_robot else None
-        if robot is None or robot.ongoing:
+        before = scene.robot_turn_before(user)
+        if robot is None or before is None or robot.ongoing:
             continue
-        complaint = meaning.match(user.text, "complaint")
-        wronged = complaint or meaning.match(user.text, "correction")
-        if not wronged:
-            continue
-        if match := meaning.match(robot.text, "apology"):
-            yield _done(table, "apologises", robot, match, f"After {said(user)} the robot apologised: {said(robot)}.")
-        elif complaint and not meaning.match(robot.text, "sympathy"):
+        nearest = meaning.match(user.text, "protest")
+        heeded = any(meaning.match(robot.text, name) for name in ("amends", "sympathy", "adapting"))
+        alike = meaning.similarity(robot.text, before.text) > meaning.similarity(robot.text, user.text)
+        if nearest and nearest.nearness >= least and alike and not heeded:
             yield table.found(
                 "no_apology",
                 anchor=user.turn_id,
-                onset_ns=user.start_ns,
+                onset_ns=robot.start_ns,
                 offset_ns=robot.end_ns,
                 evidence=[
-                    quoted(user, "nearness to a complaint", complaint.nearness, complaint.threshold),
+                    quoted(user, "nearness to a protest", nearest.nearness, least),
                     quoted(robot, "words of the reply", robot.word_count),
                 ],
-                rationale=f"The person complained, {said(user)}, and the robot passed over it with {said(robot)}.",
+                rationale=f"The person objected, {said(user)}, and the robot went on as before: {said(robot)}.",
             )
 
 
@@ -73,13 +72,13 @@ def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str,
     """What a person says by way of ritual is to be given back; the robot may also begin."""
     within_ns = s_to_ns(table.cues[broken].value("within_s"))
     for robot in scene.recent:
-        if robot.is_robot and not robot.ongoing and (match := meaning.match(robot.text, concept)):
+        if robot.is_robot and not robot.ongoing and (match := _kept(meaning, robot.text, concept)):
             yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {said(robot)}.")
     for user in scene.recent:
-        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := meaning.match(user.text, concept)):
+        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := _kept(meaning, user.text, concept)):
             continue
         around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
-        if any(meaning.match(robot.text, concept) for robot in around):
+        if any(_kept(meaning, robot.text, concept) for robot in around):
             continue
         due_ns = user.end_ns + within_ns
         reply = next((r for r in around if r.start_ns >= user.start_ns), None)
@@ -95,6 +94,13 @@ def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str,
                 evidence=[quoted(user, f"nearness to a {concept}", match.nearness, match.threshold)],
                 rationale=f"The person said {said(user)}, and the robot {answer}.",
             )
+
+
+def _kept(meaning: Meaning, text: str, concept: str) -> Match | None:
+    """The ritual in a text; greeting and farewell sound alike, and are told apart by which is nearer."""
+    match = meaning.match(text, concept)
+    other = meaning.match(match.sentence, "farewell" if concept == "greeting" else "greeting")
+    return match if match and match.nearness >= other.nearness else None
 
 
 def _done(table: Table, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:

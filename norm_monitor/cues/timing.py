@@ -33,7 +33,7 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
     until_ns = min(reply.start_ns if reply else scene.end_ns, taken_over.start_ns if taken_over else scene.end_ns)
     silence_s = ns_to_s(until_ns - turn.end_ns)
     asked = asks(turn.text)
-    expects = asked or bool(meaning.match(turn.text, "greeting"))
+    expects = asked or (bool(meaning.match(turn.text, "greeting")) and not _have_met(scene, turn))
     longest_s = table.cues["no_response"].value("silence_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
     if expects and silence_s >= longest_s:
@@ -59,7 +59,8 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
             onset_ns=turn.end_ns,
             offset_ns=reply.start_ns,
             severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
-            probability=min(table.cues["response_delay"].probability, 0.2 + 0.1375 * silence_s),  # 0.75 at 4 s
+            # 0.75 at 4 s after a question; after a statement silence may be meant, and the judge is asked.
+            probability=min(table.cues["response_delay"].probability if expects else 0.45, 0.2 + 0.1375 * silence_s),
             evidence=[quoted(turn, "silence before the answer", silence_s, late_s, "s")],
             rationale=f"After {said(turn)} the robot was silent for {silence_s:.1f} s, then answered {said(reply)}.",
         )
@@ -72,6 +73,11 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
             evidence=[quoted(turn, "silence before the answer", silence_s, limit_s, "s")],
             rationale=f"The robot answered {said(turn)} after {silence_s:.1f} s, as a person would.",
         )
+
+
+def _have_met(scene: Scene, turn: Turn) -> bool:
+    """Whether the robot has spoken before: then a greeting is somebody else's to answer."""
+    return any(robot.end_ns < turn.start_ns for robot in scene.robot_turns)
 
 
 def _no_response(turn: Turn, offset_ns: int, silence_s: float, longest_s: float, table: Table) -> Findings:

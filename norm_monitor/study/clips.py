@@ -15,41 +15,23 @@ from numpy.typing import NDArray
 from norm_core.bags.reader import BagReader
 from norm_core.error import TactfulError
 from norm_core.frame import Frame
-from norm_core.presence import Face
+from norm_core.messages import message_type
 from norm_core.time import NS_PER_S
+from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.picture import PictureError, decode, picture_of
+from norm_monitor.study.blur import FindFaces, Pixels, blurred, faces_in, jpeg
 from norm_monitor.study.recording import Recording
 from norm_monitor.study.voices import RATE_HZ, muted_sound
 
-Pixels = NDArray[np.uint8]
-FindFaces = Callable[[Frame], tuple[Face, ...]]
-
-IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage", "norm_interfaces/msg/Frame")
+_KEPT = message_type(Frame)
 BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
 WIDTH_PX = 320
-# A face box is enlarged by this share of itself on each side: detectors cut off hair and chin.
-MARGIN = 0.35
 BUDGET_BYTES = 40_000_000
 MOST_FRAMES = 3
 
 
 class ClipError(TactfulError, ValueError):
     """A clip that cannot or may not be made; its message says which."""
-
-
-def blurred(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
-    """The picture with its faces made unrecognisable; where nobody looked for faces, all of it."""
-    height, width = image.shape[:2]
-    out = image.copy()
-    boxes = [(0, 0, width, height)] if faces is None else [_box(face, width, height) for face in faces]
-    for left, top, right, bottom in boxes:
-        if right > left and bottom > top:
-            part = out[top:bottom, left:right]
-            # Few large blocks, then a blur: a blur alone can be undone in part.
-            few = 8 if faces is not None else 16
-            blocks = cv2.resize(part, (few, max(2, few * part.shape[0] // part.shape[1])), interpolation=cv2.INTER_AREA)
-            out[top:bottom, left:right] = cv2.resize(blocks, part.shape[1::-1], interpolation=cv2.INTER_LINEAR)
-    return out
 
 
 def may_show(recording: Recording) -> str:
@@ -107,16 +89,6 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
     return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
 
 
-def _box(face: Face, width: int, height: int) -> tuple[int, int, int, int]:
-    wide, tall = face.width_ratio * MARGIN, face.height_ratio * MARGIN
-    return (
-        max(0, round((face.left_ratio - wide) * width)),
-        max(0, round((face.top_ratio - tall) * height)),
-        min(width, round((face.left_ratio + face.width_ratio + wide) * width)),
-        min(height, round((face.top_ratio + face.height_ratio + tall) * height)),
-    )
-
-
 def _nearest(stamps: Sequence[int], at_ns: int) -> int:
     if not stamps:
         return -1
@@ -131,7 +103,7 @@ def _frames_of(
     topic = _camera(bag)
     if topic is None:
         if required:
-            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join(IMAGES)}")
+            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join((*IMAGE_TYPES, _KEPT))}")
         return [], lambda stamps, find: {}
     with BagReader(bag) as reader:
         stamps = [message.stamp_ns for message in reader.messages([topic])]
@@ -144,7 +116,7 @@ def _frames_of(
 
 def _camera(bag: Path) -> str | None:
     with BagReader(bag) as reader:
-        for wanted in (IMAGES[2], IMAGES[1], IMAGES[0]):
+        for wanted in (_KEPT, *reversed(IMAGE_TYPES)):
             for topic in reader.topics:
                 if topic.type_name == wanted and topic.message_count:
                     return topic.topic
@@ -161,7 +133,7 @@ def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pi
             if message.stamp_ns in stamps:
                 image = _pixels(reader.decode(message))
                 if image is not None:
-                    found[message.stamp_ns] = blurred(image, _faces(image, find))
+                    found[message.stamp_ns] = blurred(image, faces_in(image, find))
     return found
 
 
@@ -181,26 +153,8 @@ def _pixels(decoded: Any) -> Pixels | None:
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
-def _faces(image: Pixels, find: FindFaces | None) -> Sequence[Face] | None:
-    if find is None:
-        return None
-    frame = Frame(
-        stamp_ns=0, source_topic="", source_encoding="jpeg", source_width_px=image.shape[1],
-        source_height_px=image.shape[0], payload_sha256="", tile_width_px=image.shape[1],
-        tile_height_px=image.shape[0], tile_jpeg=_jpeg(image, 95),
-    )  # fmt: skip
-    return find(frame)
-
-
-def _jpeg(image: Pixels, quality: int = 70) -> bytes:
-    encoded, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    if not encoded:
-        raise ClipError("a picture could not be encoded")
-    return data.tobytes()
-
-
 def _data_url(image: Pixels) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(_jpeg(image)).decode()
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg(image)).decode()
 
 
 def _webm(images: dict[int, Pixels], sound: NDArray[np.int16] | None, from_ns: int) -> bytes:

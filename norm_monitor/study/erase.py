@@ -13,10 +13,20 @@ from norm_core.time import Clock
 from norm_monitor.study.chain import erased, parse, to_line
 from norm_monitor.study.log import StudyLog, mend_tracks
 from norm_monitor.study.read import LogError, read, read_sound, segments
-from norm_monitor.study.schema import Closed, Entry, Label, Participant, Recovered, Review, SessionInfo, Tombstone
+from norm_monitor.study.schema import (
+    BagRef,
+    Closed,
+    Entry,
+    Label,
+    Participant,
+    Recovered,
+    Review,
+    SessionInfo,
+    Tombstone,
+)
 
 # What says nothing of a person beyond a pseudonym, and what a chain needs to be understood.
-_KEPT = (SessionInfo, Tombstone, Recovered, Closed)
+_KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef)
 
 
 @record

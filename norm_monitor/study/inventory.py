@@ -20,6 +20,7 @@ WHY = {
     Kind.TOMBSTONE: "that something was erased, for whom and why",
     Kind.RECOVERED: "that a writer died",
     Kind.CLOSED: "that the recording was complete",
+    Kind.BAG: "which bag the session was recorded in",
 }
 
 

@@ -65,7 +65,9 @@ class KeyFile:
         return there
 
     def names(self) -> Names:
-        """All names with the pseudonyms that stand for them in transcripts."""
+        """All names with the pseudonyms that stand for them in transcripts; a file must be there."""
+        if not self._path.exists():  # or a mistyped path would leave every name in
+            raise KeyFileError(f"{self._path}: there is no such key file; study participant add makes one")
         pairs = ((name, key) for key, person in self._file.participants.items() for name in person.names)
         return Names(by_name=tuple(sorted(pairs)))
 

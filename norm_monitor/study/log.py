@@ -15,10 +15,12 @@ from norm_core.flag import SocialFlag
 from norm_core.jsonl import to_plain
 from norm_core.time import Clock
 from norm_monitor.study.chain import GENESIS, link, to_line
-from norm_monitor.study.read import SEGMENT, LogError, read, read_sound, segments
+from norm_monitor.study.read import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
 from norm_monitor.study.redact import Redactor
 from norm_monitor.study.schema import KINDS, Closed, Recovered, SessionInfo
 from norm_monitor.study.track import EventTrack, write_track
+
+LOCK = ".lock"
 
 
 class LogWriteError(TactfulError, OSError):
@@ -56,12 +58,29 @@ class StudyLog:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LogError(f"{folder}: cannot be made: {error.strerror}") from error
-        if any(folder.iterdir()):
+        if not all(map(_is_stillborn, folder.iterdir())):
             raise LogError(f"{folder}: is not empty; a log begins in a folder of its own (or resume the one there)")
         log = cls(folder, clock, **settings)
-        log._next_segment()
-        log.append(info, max(info.start_ns, 0))
+        try:
+            for path in folder.glob("events-*"):
+                path.unlink()
+            log._next_segment()
+            log.append(info, max(info.start_ns, 0))
+        except (LogError, OSError):
+            log._abandon()
+            raise
         return log
+
+    @classmethod
+    def take_up(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
+        """Begins a session's log, or goes on with it where it was begun; that of another session is an error."""
+        if not any(_has_an_entry(path) for path in folder.glob(SEGMENTS)):
+            return cls.begin(folder, info, clock, **settings)
+        there = next((e.record for e in read(folder).entries if isinstance(e.record, SessionInfo)), None)
+        if there is None or (there.study, there.session) != (info.study, info.session):
+            whose = f"study {there.study}, session {there.session}" if there else "a session that it does not name"
+            raise LogError(f"{folder}: is the log of {whose}; give this session a folder of its own")
+        return cls.resume(folder, clock, **settings)
 
     @classmethod
     def resume(cls, folder: Path, clock: Clock, **settings: Any) -> Self:
@@ -76,15 +95,15 @@ class StudyLog:
                 raise LogError(f"{folder}: holds no whole entry; begin a new log")
             if contents.schema != 2:
                 raise LogError(f"{folder}: has the schema {contents.schema}; make a new one of it: study migrate")
-        except LogError:
-            log._unlock()
+            log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
+            log._segment = int(segments(folder)[-1].stem.split("-")[1])
+            mend_tracks(folder)
+            log._next_segment()
+            if torn:
+                log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
+        except (LogError, OSError):
+            log._abandon()
             raise
-        log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
-        log._segment = int(segments(folder)[-1].stem.split("-")[1])
-        mend_tracks(folder)
-        log._next_segment()
-        if torn:
-            log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
         return log
 
     @property
@@ -144,11 +163,15 @@ class StudyLog:
         finally:
             os.close(self._fd)
             self._fd = -1
-            if self._track:
-                self._track.close()
-            if self.track_faults:
-                mend_tracks(self.folder, everything=True)
-            self._unlock()
+            try:
+                if self._track:
+                    self._track.close()
+                if self.track_faults:
+                    mend_tracks(self.folder, everything=True)
+            except OSError:
+                self.track_faults += 1  # whoever writes next makes it anew
+            finally:
+                os.close(self._lock)
 
     def __enter__(self) -> Self:
         return self
@@ -185,6 +208,7 @@ class StudyLog:
     def _next_segment(self) -> None:
         """Opens the next file; where that fails, the present one stays."""
         path = self.folder / SEGMENT.format(self._segment + 1)
+        descriptor = -1
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
             track = EventTrack(path.with_suffix(".mcap"))
@@ -192,6 +216,8 @@ class StudyLog:
             os.fsync(folder)  # or a crash could lose the file's name
             os.close(folder)
         except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
             raise LogWriteError(f"{path}: cannot be made: {error.strerror or error}") from error
         if self._fd >= 0:
             os.close(self._fd)
@@ -201,7 +227,10 @@ class StudyLog:
         self._segment += 1
 
     def _locked(self) -> int:
-        descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o640)
+        try:
+            descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o640)
+        except OSError as error:
+            raise LogError(f"{self.folder}: cannot be written: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -209,7 +238,11 @@ class StudyLog:
             raise LogError(f"{self.folder}: another process writes this log; end it first") from error
         return descriptor
 
-    def _unlock(self) -> None:
+    def _abandon(self) -> None:
+        """Lets go of the files of a log that could not be begun."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
         os.close(self._lock)
 
 
@@ -220,6 +253,19 @@ def mend_tracks(folder: Path, *, everything: bool = False) -> int:
     for path in stale:
         write_track(path.with_suffix(".mcap"), (entry for entry in entries if entry.file == path.name))
     return len(stale)
+
+
+def _has_an_entry(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
+
+
+def _is_stillborn(path: Path) -> bool:
+    """Whether a file was left by a writer that died, or had no room, before the first entry was whole."""
+    if path.name == LOCK:
+        return True
+    entries = path.with_suffix(".jsonl")
+    return path.match("events-*") and entries.exists() and not _has_an_entry(entries)
 
 
 def _is_whole(track: Path) -> bool:

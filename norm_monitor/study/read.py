@@ -9,7 +9,7 @@ from norm_core.jsonl import RecordError, canonical, from_json
 from norm_core.record import record
 from norm_monitor.study.chain import GENESIS, ChainError, parse
 from norm_monitor.study.migrate import check_and_upgrade
-from norm_monitor.study.schema import RECORDS, SCHEMA, Closed, Entry, Kind, Tombstone
+from norm_monitor.study.schema import AFTERWARDS, RECORDS, SCHEMA, Entry, Kind, Tombstone
 
 SEGMENT = "events-{:06d}.jsonl"
 SEGMENTS = "events-*.jsonl"
@@ -88,7 +88,7 @@ def read(path: Path) -> LogContents:
         entries=tuple(entries),
         faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
         head=prev,
-        sealed=any(isinstance(entry.record, Closed) for entry in entries),
+        sealed=next((entry.kind is Kind.CLOSED for entry in reversed(entries) if entry.kind not in AFTERWARDS), False),
         torn_bytes=torn,
         schema=schema,
     )

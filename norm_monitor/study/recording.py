@@ -1,7 +1,8 @@
 """One session as it was logged or bagged: what exports, agreement and the report all read."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +37,7 @@ class Recording:
     presences: tuple[Presence, ...] = ()
     reviews: tuple[Review, ...] = ()
     labels: tuple[Label, ...] = ()
+    views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: of each fact, whose view it is
     notes: tuple[str, ...] = ()  # what a reader of any export should know
 
 
@@ -73,6 +75,8 @@ def from_log(path: Path) -> Recording:
     info = next((r for r in records if isinstance(r, SessionInfo)), None)
     if info is None:
         raise LogError(f"{path}: does not say whose session it is: its first entry is missing")
+    if named := _of(records, BagRef):
+        info = replace(info, bag=named[-1])
     notes = []
     if contents.torn_bytes:
         notes.append("the last entry was cut short by a crash and is not shown")
@@ -136,8 +140,20 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
         presences=tuple(sorted(_of(records, Presence), key=lambda presence: presence.stamp_ns)),
         reviews=tuple(reviews.values()),
         labels=tuple(_of(records, Label)),
+        views=_views(_of(records, SocialFlag)),
         notes=notes,
     )
+
+
+def _views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
+    """Several cues may hold one event: what came with one state of it, under a new measure, is one cue's view."""
+    known: dict[str, dict[tuple[str, float | None], int]] = {}
+    views: dict[str, tuple[int, ...]] = {}
+    for flag in states:
+        seen = known.setdefault(flag.event_id, {})
+        newest = max(seen.values(), default=-1) + 1
+        views[flag.event_id] = tuple(seen.setdefault((f.measure, f.threshold), newest) for f in flag.evidence)
+    return views
 
 
 def _of(records: list[Any], cls: type[T]) -> list[T]:

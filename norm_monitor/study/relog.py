@@ -7,11 +7,12 @@ from typing import Any
 from norm_core.bags.reader import BagReader
 from norm_core.messages import MessageError, message_type
 from norm_core.time import Clock, ReplayClock
-from norm_monitor.study.log import StudyLog
-from norm_monitor.study.read import read_sound
+from norm_monitor.study.live import Sieve
+from norm_monitor.study.log import LogWriteError, StudyLog
+from norm_monitor.study.read import LogError, read_sound
 from norm_monitor.study.recording import BAGGED, bag_reference
 from norm_monitor.study.redact import Redactor
-from norm_monitor.study.schema import Closed, Kind, SessionInfo
+from norm_monitor.study.schema import BagRef, Kind, SessionInfo
 
 
 def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> tuple[int, int]:
@@ -20,6 +21,7 @@ def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: 
     Frames and sound stay in the bag: nothing raw enters a log.
     """
     wanted = {message_type(cls) for cls in BAGGED}
+    sieve = Sieve()
     count = unreadable = 0
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
@@ -28,13 +30,31 @@ def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: 
         with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
             for message in reader.messages(topics) if topics else ():
                 try:
-                    log.append(reader.decode(message), message.stamp_ns)
+                    record = reader.decode(message)
                 except MessageError:
                     unreadable += 1
                     continue
-                count += 1
+                if sieve.keeps(record):
+                    try:
+                        log.append(record, message.stamp_ns)
+                    except LogWriteError as error:
+                        what = f"{error.strerror or error}; make room, remove {folder} and log the bag again"
+                        raise LogError(f"{folder}: {what}") from error
+                    count += 1
             log.close(sealed=True)
     return count, unreadable
+
+
+def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
+    """Enters into a log which bag its session was recorded in, as a log written live cannot know it."""
+    with BagReader(bag) as reader:
+        bounds = reader.bounds_ns
+    if bounds is None:
+        raise LogError(f"{bag}: holds no message, so that no session can have been recorded in it")
+    reference = bag_reference(bag, bounds[0])
+    with StudyLog.resume(folder, clock) as log:
+        log.append(reference, bounds[1])
+    return reference
 
 
 def migrate(old: Path, folder: Path) -> int:
@@ -51,5 +71,5 @@ def migrate(old: Path, folder: Path) -> int:
         for wall_ns, ros_ns, record in records[1:]:
             clock.advance_to(max(wall_ns, clock.now_ns()))
             log.append(record, ros_ns)
-        log.close(sealed=any(isinstance(entry.record, Closed) for entry in contents.entries))
+        log.close(sealed=contents.sealed)
     return len(records)

@@ -60,7 +60,7 @@ def page_data(
     """What the page shows, times in milliseconds from the session's start."""
     info, start_ns = recording.info, recording.start_ns
     origin_ns = sheet_of(recording).origin_ns
-    flags = [_flag(flag, start_ns) for flag in recording.flags]
+    flags = [_flag(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
     used = {attribute for flag in flags for attribute in flag["attributes"]}
     return {
         "info": {
@@ -105,7 +105,7 @@ def page_data(
     }
 
 
-def _flag(flag: SocialFlag, start_ns: int) -> dict[str, Any]:
+def _flag(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> dict[str, Any]:
     end_ns = flag.offset_ns if flag.offset_ns >= 0 else max(flag.onset_ns, flag.decision_ns)
     provenance: dict[str, Any] = {
         "event": flag.event_id,
@@ -139,8 +139,9 @@ def _flag(flag: SocialFlag, start_ns: int) -> dict[str, Any]:
                 "unit": fact.unit,
                 "utterance": fact.utterance_id,
                 "quote": fact.quote,
+                "view": views[number] if number < len(views) else 0,
             }
-            for fact in flag.evidence
+            for number, fact in enumerate(flag.evidence)
         ],
         "provenance": provenance,
     }

@@ -17,7 +17,10 @@ MONITOR = "monitor"
 
 @record
 class BagRef:
-    """The bag a session was recorded in; offset_ns is the stamp of its first message."""
+    """The bag a session was recorded in; offset_ns is the stamp of its first message.
+
+    Where the log was written live, the bag was not complete yet: an entry of its own names it later.
+    """
 
     name: str = ""
     sha256: str = ""
@@ -69,6 +72,12 @@ class Review:
     severity: Severity | None = None
     note: str = ""
     blind: bool = False  # given without sight of the monitor's label
+
+    def __post_init__(self) -> None:
+        if not self.reviewer:
+            raise ValueError("a verdict needs a reviewer: give a pseudonym")
+        if self.verdict is Verdict.RELABEL and not self.attributes:
+            raise ValueError("a relabelled event needs at least one attribute")
 
 
 @record
@@ -126,7 +135,11 @@ class Kind(StrEnum):
     TOMBSTONE = "tombstone"
     RECOVERED = "recovered"
     CLOSED = "closed"
+    BAG = "bag"
 
+
+# What may follow the end of a recording without being part of it.
+AFTERWARDS = {Kind.REVIEW, Kind.LABEL, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG}
 
 RECORDS: dict[Kind, type] = {
     Kind.SESSION: SessionInfo,
@@ -140,6 +153,7 @@ RECORDS: dict[Kind, type] = {
     Kind.TOMBSTONE: Tombstone,
     Kind.RECOVERED: Recovered,
     Kind.CLOSED: Closed,
+    Kind.BAG: BagRef,
 }
 KINDS = {cls: kind for kind, cls in RECORDS.items()}
 

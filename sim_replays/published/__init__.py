@@ -1,29 +1,66 @@
 """What the papers report, typed in as data with its source."""
 
 from pathlib import Path
+from typing import Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from norm_core.config import Config, load
+from sim_replays.suites.target import SuiteError
 
 _HERE = Path(__file__).parent
 
+Row = tuple[float, ...]
 
-class Published(Config):
-    """One paper's table; a row has a value a column, in percent where its figures are."""
 
+class Table(Config):
+    """One table; a row has a value a column, in percent or of 5, and where the paper tells it a spread beside each."""
+
+    name: str
     source: str
     columns: tuple[str, ...]
-    rows: dict[str, tuple[float, ...]]
+    rows: dict[str, Row]
+    spreads: dict[str, Row] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _whole(self) -> "Published":
-        for name, values in self.rows.items():
+    def _whole(self) -> "Table":
+        for name, values in (*self.rows.items(), *self.spreads.items()):
             if len(values) != len(self.columns):
-                raise ValueError(f"the row {name} has {len(values)} values for {len(self.columns)} columns")
+                raise ValueError(f"{name} has {len(values)} values for {len(self.columns)} columns")
         return self
+
+    def cells(self, row: str, columns: tuple[str, ...]) -> list[str]:
+        """The row's values as text in that order; empty where the paper has none."""
+        values = dict(zip(self.columns, self.rows[row], strict=True))
+        spreads = dict(zip(self.columns, self.spreads[row], strict=True)) if row in self.spreads else {}
+        told = {name: f"{value:g}" for name, value in values.items()}
+        told |= {name: f"{told[name]} ± {spread:g}" for name, spread in spreads.items()}
+        return [told.get(column, "") for column in columns]
+
+
+class Published(Config):
+    """One paper's tables, the first of them its main one; columns are those of a table that names none itself."""
+
+    columns: tuple[str, ...]
+    tables: tuple[Table, ...] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _columns_of_each(cls, plain: Any) -> Any:
+        if not isinstance(plain, dict):
+            return plain
+        tables = [{"columns": plain.get("columns"), **table} for table in plain.get("tables", ())]
+        return {**plain, "tables": tables}
+
+    def table(self, name: str = "") -> Table:
+        """The table of that name, the main one where it is empty."""
+        found = next((table for table in self.tables if table.name == name), None) if name else self.tables[0]
+        if found is None:
+            known = ", ".join(table.name for table in self.tables)
+            raise SuiteError(f"the paper has no table {name!r} here; it has {known}")
+        return found
 
 
 def published(suite: str) -> Published:
-    """The rows of a suite's paper."""
+    """The tables of a suite's paper."""
     return load(Published, _HERE / f"{suite}.yaml")

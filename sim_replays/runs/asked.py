@@ -1,71 +1,44 @@
 """The questions of a suite as they go into a bag, without any label."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeVar
 
-from norm_core.config import Config
 from norm_core.decision import OtherAgent
-from norm_core.episode import Query
-from norm_core.record import record
+from sim_replays.runs import asked_clips
+from sim_replays.runs.asking import Asked, Asking, Material, chosen_setting, ids_in
+from sim_replays.runs.clip import Shot, one_a_second
 from sim_replays.suites import egogapbench, egonormia
 from sim_replays.suites.egogapbench import EGOGAPBENCH
 from sim_replays.suites.egonormia import EGONORMIA
-from sim_replays.suites.target import Suite, SuiteError, Target
+from sim_replays.suites.predictions import named
+from sim_replays.suites.target import SuiteError
 
-S = TypeVar("S", egogapbench.Setting, egonormia.Setting)
-
-
-class Asking(Config):
-    """What is asked of which data, and what is given of the scene; all of it goes into the run's identity."""
-
-    suite: str
-    data: str
-    setting: str
-    style: Literal["default", "egoplan", "exclusion"] = "default"
-    pictures: str = ""
-    sampling: Literal["robot", "paper"] = "robot"
-    seed: int = 0
-    limit: int = 0
-
-
-@record
-class Asked:
-    """One item: its questions, its pictures in the order of time, and for each question what stood where."""
-
-    id: str
-    queries: tuple[Query, ...]
-    pictures: tuple[Path, ...] = ()
-    orders: Mapping[str, tuple[int, ...]]
-
-
-@record
-class Material:
-    """All that a run asks, and what is right, which stays out of the bag."""
-
-    suite: Suite
-    asked: tuple[Asked, ...]
-    targets: tuple[Target, ...]
-    files: tuple[Path, ...]
+__all__ = ["SETTINGS", "Asked", "Asking", "Material", "material"]
 
 
 def material(asking: Asking) -> Material:
-    """The items of the data, the first `limit` of them where that is above 0."""
+    """The items of the data: those that are named where some are, and of them the first `limit` where it is above 0."""
     if asking.suite not in _MADE:
-        known = " and ".join(_MADE)
-        raise SuiteError(f"{asking.suite} can be scored, and not yet run: no node answers it; {known} can be run")
+        raise SuiteError(f"{asking.suite} can be scored, and not yet run; {' and '.join(_MADE)} can be run")
     made = _MADE[asking.suite](asking)
-    if not asking.limit:
-        return made
-    asked = made.asked[: asking.limit]
-    kept = {one.id for one in asked}
-    targets = tuple(target for target in made.targets if target.id in kept)
-    return Material(suite=made.suite, asked=asked, targets=targets, files=made.files)
+    asked = made.asked
+    if asking.only:
+        wanted = ids_in(Path(asking.only))
+        ids = {one.item or one.id for one in asked}
+        if unknown := sorted(wanted - ids - {name.partition("#")[0] for name in ids}):
+            raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {named(unknown)}")
+        asked = tuple(one for one in asked if {one.item or one.id, (one.item or one.id).partition("#")[0]} & wanted)
+    if asking.limit:
+        first = list(dict.fromkeys(one.item or one.id for one in asked))[: asking.limit]
+        asked = tuple(one for one in asked if (one.item or one.id) in first)
+    made = made if asked == made.asked else made.of(asked)
+    return replace(made, files=(*made.files, Path(asking.only))) if asking.only else made
 
 
 def _egogapbench(asking: Asking) -> Material:
     data = Path(asking.data)
-    setting = _setting(egogapbench.Setting, asking.setting)
+    setting = chosen_setting(egogapbench.Setting, asking.setting)
     items, labels = egogapbench.read(data, asking.style)
     swapped = egogapbench.swapped(items, asking.seed)
     if setting is egogapbench.Setting.SWAPPED and len(swapped) < 2:
@@ -73,11 +46,11 @@ def _egogapbench(asking: Asking) -> Material:
     asked = []
     for item in items:
         query = egogapbench.query(item, setting, swapped[item.image], style=asking.style)
-        pictures: tuple[Path, ...] = ()
+        shots: tuple[Shot, ...] = ()
         if setting is egogapbench.Setting.IMAGES:
-            pictures = (_found(_pictures(asking, data, ("train2017", "images")), item.file_name),)
+            shots = one_a_second([_found(_pictures(asking, data, ("train2017", "images")), item.file_name)])
         orders = {item.uid: tuple(range(len(item.options)))}
-        asked.append(Asked(id=item.uid, queries=(query,), pictures=pictures, orders=orders))
+        asked.append(Asked(id=item.uid, queries=(query,), shots=shots, orders=orders))
     return Material(
         suite=EGOGAPBENCH,
         asked=tuple(asked),
@@ -88,23 +61,25 @@ def _egogapbench(asking: Asking) -> Material:
 
 def _egonormia(asking: Asking) -> Material:
     data = Path(asking.data)
-    setting = _setting(egonormia.Setting, asking.setting)
+    setting = chosen_setting(egonormia.Setting, asking.setting)
     items, labels = egonormia.read(data, asking.seed)
+    if asking.precedents:
+        items, labels = egonormia.halves(items, labels, asking.seed)[1]
     asked = []
     for item in items:
-        pictures: tuple[Path, ...] = ()
+        shots: tuple[Shot, ...] = ()
         others: Sequence[OtherAgent] | None = ()
         if setting is egonormia.Setting.VIDEO:
             folder = _pictures(asking, data, ("frames",)) / item.uid
-            pictures, others = tuple(sorted(folder.glob("*.jpg"))), None
-            if not pictures:
+            shots, others = one_a_second(sorted(folder.glob("*.jpg"))), None
+            if not shots:
                 raise SuiteError(f"{folder}: holds no *.jpg: one frame a second of the clip, named in their order")
         queries = tuple(egonormia.query(item, setting, task, others) for task in egonormia.TASKS)
         orders = {
             query.query_id: item.justification_order if query.task == "justification" else item.action_order
             for query in queries
         }
-        asked.append(Asked(id=item.uid, queries=queries, pictures=pictures, orders=orders))
+        asked.append(Asked(id=item.uid, queries=queries, shots=shots, orders=orders))
     return Material(
         suite=EGONORMIA,
         asked=tuple(asked),
@@ -113,18 +88,19 @@ def _egonormia(asking: Asking) -> Material:
     )
 
 
-_MADE: dict[str, Callable[[Asking], Material]] = {"egogapbench": _egogapbench, "egonormia": _egonormia}
+_MADE: dict[str, Callable[[Asking], Material]] = {
+    "egogapbench": _egogapbench,
+    "egonormia": _egonormia,
+    "videonorms": asked_clips.videonorms_material,
+    "hsri": asked_clips.hsri_material,
+}
 
 SETTINGS = {
     "egogapbench": tuple(map(str, egogapbench.Setting)),
     "egonormia": tuple(map(str, egonormia.Setting)),
+    "videonorms": tuple(map(str, asked_clips.NormSetting)),
+    "hsri": tuple(map(str, asked_clips.SegmentSetting)),
 }
-
-
-def _setting(kind: type[S], name: str) -> S:
-    if name not in set(kind):
-        raise SuiteError(f"there is no setting {name!r}; the settings are {', '.join(kind)}")
-    return kind(name)
 
 
 def _pictures(asking: Asking, data: Path, names: tuple[str, ...]) -> Path:

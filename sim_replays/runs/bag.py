@@ -1,5 +1,6 @@
 """Bags of benchmark items, one episode each; what is right lies in a file beside the bag and never in it."""
 
+import random
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,14 +17,16 @@ from norm_core.speech import Utterance
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.senses.camera import Camera, CameraConfig
 from norm_monitor.senses.picture import Picture
-from sim_replays.runs.asked import Asked, Asking, Material
+from sim_replays.runs.asking import Asked, Asking, Material
+from sim_replays.runs.clip import jpegs
+from sim_replays.runs.grid import tiled
 from sim_replays.suites.files import sha256_of_files
 from sim_replays.suites.target import SuiteError, Target
 
 START_NS = 1_767_225_600 * NS_PER_S  # an instant as good as any other, so that the same items give the same bytes
 EPISODES, FRAMES, UTTERANCES, QUERIES = (f"/tactful/{name}" for name in ("episodes", "frames", "utterances", "queries"))
 CAMERA = "/camera/image_raw/compressed"
-PAPER_WIDTH_PX = 4096
+PAPER_WIDTH_PX, KEEP_HZ = 4096, 30.0
 
 Record = Episode | Frame | Utterance | Query
 
@@ -52,7 +55,7 @@ def read_key(bag: Path) -> Key:
     try:
         return from_json(Key, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecordError) as error:
-        raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error}") from error
+        raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error!s:.300}") from error
 
 
 def is_built(bag: Path, asking: Asking, made: Material) -> bool:
@@ -79,7 +82,7 @@ def build(bag: Path, asking: Asking, made: Material) -> Key:
         suite=asking.suite,
         setting=asking.setting,
         orders={name: order for one in made.asked for name, order in one.orders.items()},
-        items={query.query_id: one.id for one in made.asked for query in one.queries},
+        items={query.query_id: one.item or one.id for one in made.asked for query in one.queries},
         targets=made.targets,
     )
     start_ns = START_NS
@@ -89,8 +92,19 @@ def build(bag: Path, asking: Asking, made: Material) -> Key:
                 writer.write(topic, entry, entry.stamp_ns)
                 start_ns = max(start_ns, entry.stamp_ns)
             start_ns += NS_PER_S
-    key_path(bag).write_text(f"{to_json(key)}\n", encoding="utf-8")
+    _write_key(bag, key)
     return key
+
+
+def _write_key(bag: Path, key: Key) -> None:
+    """All or nothing: the labels say that the bag is whole."""
+    path = key_path(bag)
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(f"{to_json(key)}\n", encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be written: {error}: make room, then give the same command again") from error
 
 
 def episodes(bag: Path) -> Iterator[list[Record]]:
@@ -111,12 +125,16 @@ def episodes(bag: Path) -> Iterator[list[Record]]:
 
 
 def _identity(asking: Asking, made: Material) -> tuple[str, str]:
-    plain = asking.model_dump(mode="json", exclude={"data", "pictures"})
+    plain = asking.model_dump(mode="json", exclude={"data", "pictures", "only"})
     return sha256_of(plain), sha256_of_files(list(made.files))
 
 
 def _episode(one: Asked, asking: Asking, start_ns: int) -> Iterator[tuple[str, Record]]:
-    end_ns = start_ns + max(1, len(one.pictures)) * NS_PER_S
+    seen: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in _frames(one, asking, start_ns)]
+    heard = [_shifted(said, start_ns) for said in one.utterances]
+    asked_ns = max([start_ns, *(stamp_ns for stamp_ns, *_ in seen), *(said.end_ns for said in heard)])
+    length_s = max([1, *(shot.offset_ns // NS_PER_S + 1 for shot in one.shots)])
+    end_ns = max(start_ns + length_s * NS_PER_S, asked_ns + len(one.queries) + 1)
     edge = Episode(
         stamp_ns=start_ns,
         episode_id=one.id,
@@ -127,29 +145,38 @@ def _episode(one: Asked, asking: Asking, start_ns: int) -> Iterator[tuple[str, R
         end_ns=end_ns,
     )
     yield EPISODES, edge
-    asked_ns = start_ns
-    for frame in _frames(one, asking, start_ns):
-        yield FRAMES, frame
-        asked_ns = frame.stamp_ns
+    seen += [(said.stamp_ns, UTTERANCES, said) for said in heard]
+    for _, topic, entry in sorted(seen, key=lambda told: told[:2]):
+        yield topic, entry
     for number, query in enumerate(one.queries, 1):
         # Apart by a nanosecond, as two messages of one stamp have no order of their own.
         yield QUERIES, replace(query, stamp_ns=asked_ns + number)
     yield EPISODES, replace(edge, stamp_ns=end_ns, state=EpisodeEdge.END)
 
 
-def _frames(one: Asked, asking: Asking, start_ns: int) -> Iterator[Frame]:
-    config = CameraConfig() if asking.sampling == "robot" else CameraConfig(tile_width_px=PAPER_WIDTH_PX)
+def _shifted(said: Utterance, by_ns: int) -> Utterance:
+    """Stamped from the beginning of all, and not of the episode."""
+    words = tuple(replace(word, start_ns=word.start_ns + by_ns, end_ns=word.end_ns + by_ns) for word in said.words)
+    start_ns, end_ns = said.start_ns + by_ns, said.end_ns + by_ns
+    return replace(said, stamp_ns=said.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)
+
+
+def _frames(one: Asked, asking: Asking, start_ns: int) -> list[Frame]:
+    # Which pictures there are was chosen before: the camera keeps them all.
+    width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else CameraConfig().tile_width_px
+    config = CameraConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
     ledger = Ledger()
     camera = Camera(CAMERA, ReplayClock(), ledger, config)
-    for number, path in enumerate(one.pictures):
+    frames = []
+    for shot, data in jpegs(one.shots):
         picture = Picture(
-            stamp_ns=start_ns + number * NS_PER_S,
-            frame_id="camera",
-            encoding="jpeg",
-            compressed=True,
-            data=path.read_bytes(),
+            stamp_ns=start_ns + shot.offset_ns, frame_id="camera", encoding="jpeg", compressed=True, data=data
         )
         frame = camera.see(picture)
         if frame is None:
-            raise SuiteError(f"{path}: is no usable JPEG: {'; '.join(ledger.reasons)}")
-        yield frame
+            raise SuiteError(f"{shot.path}: is no usable JPEG: {'; '.join(ledger.reasons)}")
+        frames.append(frame)
+    if asking.frames.endswith("shuffled"):
+        drawn = random.Random(f"{asking.seed}:{one.id}").sample(frames, len(frames))
+        frames = [replace(shown, stamp_ns=frame.stamp_ns) for frame, shown in zip(frames, drawn, strict=True)]
+    return [tiled(frames)] if frames and asking.frames.startswith("tiled") else frames

@@ -11,17 +11,23 @@ from norm_core.jsonl import RecordError, from_json, to_json
 from norm_core.outcome import Outcome
 from norm_core.record import record
 from sim_replays.runs.bag import Key, read_key
+from sim_replays.runs.grading import best_by_question, read_grades
+from sim_replays.runs.lines import drop_cut_line
 from sim_replays.runs.transport import Told
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.predictions import Read
-from sim_replays.suites.report import Report, report, to_plain
+from sim_replays.suites.report import Report, report, to_plain, with_control, with_notes
 from sim_replays.suites.target import Prediction
 
 CONFIG, RAW, ANSWERS, SCORE, PROGRESS, BAG = (
     "config.json", "raw.jsonl", "answers.jsonl", "score.json", "progress.json", "bag",
 )  # fmt: skip
+# Stands in the name of every run with weights fitted on labels, and keeps it from being shown among the others.
+FITTED = "FITTED"
+BLIND = "blind"  # the same questions, model and settings with nothing shown or told, where that was run as well
 # What may differ between a run and its continuation.
 _FREE = ("began", "versions", "shards")
+_GO_ON = "make room, then give the same command again"
 
 
 class RunError(TactfulError, OSError):
@@ -41,6 +47,10 @@ class Run:
     def name(self) -> str:
         return str(self.config.get("name") or self.folder.name)
 
+    @property
+    def is_fitted(self) -> bool:
+        return bool(self.config.get("fitted"))
+
 
 def begin(folder: Path, config: Mapping[str, Any]) -> None:
     """Makes the folder, or checks that it is of the same run; an answer cut short is dropped."""
@@ -57,16 +67,12 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
     elif folder.exists() and any(child.name not in {BAG, f"{BAG}.labels.json"} for child in folder.iterdir()):
         raise RunError(f"{folder}: holds other files and no run: choose another --out")
     else:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{folder}: cannot be made: {error}") from error
         write_whole(path, f"{json.dumps(config, indent=2)}\n")
     drop_cut_line(folder / RAW)
-
-
-def drop_cut_line(path: Path) -> None:
-    """Takes away what follows the last whole line, as a run that was killed or a full disk leaves it."""
-    if path.is_file() and (text := path.read_bytes()) and not text.endswith(b"\n"):
-        with path.open("r+b") as file:
-            file.truncate(text.rfind(b"\n") + 1)
 
 
 def read_raw(folder: Path) -> dict[str, Told]:
@@ -92,8 +98,8 @@ def append(folder: Path, told: Iterable[Told]) -> Iterable[Told]:
             with (folder / RAW).open("a", encoding="utf-8") as file:
                 file.write(f"{to_json(one)}\n")
         except OSError as error:
-            said = f"{folder}: cannot be written to: {error}"
-            raise RunError(f"{said}: make room, then give the same command again") from error
+            drop_cut_line(folder / RAW)  # which takes no room
+            raise RunError(f"{folder}: cannot be written to: {error}: {_GO_ON}") from error
         yield one
 
 
@@ -103,8 +109,9 @@ def open_run(folder: Path) -> Run:
 
 
 def predictions(run: Run) -> Read:
-    """The raw answers, their places mapped back to the dataset's own order."""
+    """The raw answers, their places mapped back to the dataset's own order, and the grades that they got."""
     found = {}
+    grades = best_by_question(read_grades(run.folder))
     # In the bag's order, as several shards answer in none.
     for query_id, order in run.key.orders.items():
         if query_id not in run.told:
@@ -116,6 +123,7 @@ def predictions(run: Run) -> Read:
             outcome=answer.outcome,
             chosen=tuple(sorted(order[place] for place in answer.chosen)),
             text=answer.text,
+            grades=grades.get((run.key.items[query_id], answer.task), {}),
             reason=answer.reason,
         )
         found[one.key] = one
@@ -125,12 +133,32 @@ def predictions(run: Run) -> Read:
 def finish(run: Run) -> Report:
     """Scores the run as far as it got, and writes answers and score."""
     read = predictions(run)
-    scored = report(suite_called(run.key.suite), run.key.targets, read)
+    scored = with_notes(report(suite_called(run.key.suite), run.key.targets, read), *_told_of(run))
+    if run.is_fitted:
+        scored = with_notes(scored, run.config["fitted"]["caution"])
+    if (run.folder / BLIND / CONFIG).is_file():
+        blind = open_run(run.folder / BLIND)
+        figures = suite_called(run.key.suite).figures(blind.key.targets, predictions(blind).predictions)
+        scored = with_control(scored, f"blind, {run.config.get('model')}", figures)
     several = {target.key for target in run.key.targets if target.several}
     lines = [_line(one, one.key in several) for one in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
     write_whole(run.folder / SCORE, f"{json.dumps(to_plain(scored), indent=2, ensure_ascii=False)}\n")
     return scored
+
+
+def _told_of(run: Run) -> list[str]:
+    """What must be said of the texts in a run: who graded them, and how often they were asked for again."""
+    notes = []
+    if found := read_grades(run.folder):
+        without = sum(not one.grade for one in found)
+        said = f"graded by {found[0].judge}: grades of another judge, as the papers' rows, are not comparable"
+        notes.append(f"{said}; {without} of {len(found)} grades were not given" if without else said)
+    written = [told.answer for told in run.told.values() if told.answer.provenance.seed]
+    if written:
+        again = sum(answer.provenance.seed for answer in written)
+        notes.append(f"{again} texts were asked for again, as what came had not its form ({len(written)} questions)")
+    return notes
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -140,7 +168,7 @@ def write_whole(path: Path, text: str) -> None:
         new.write_text(text, encoding="utf-8")
         os.replace(new, path)  # noqa: PTH105
     except OSError as error:
-        raise RunError(f"{path}: cannot be written: {error}") from error
+        raise RunError(f"{path}: cannot be written: {error}: {_GO_ON}") from error
 
 
 def _line(one: Prediction, several: bool) -> dict[str, Any]:
@@ -148,8 +176,8 @@ def _line(one: Prediction, several: bool) -> dict[str, Any]:
     answer: Any = None
     if answered:
         answer = list(one.chosen) if several else one.chosen[0] if one.chosen else one.text
-    line = {"id": one.id, "task": one.task, "answer": answer, "outcome": one.outcome.value}
-    return line if answered else {**line, "reason": one.reason}
+    line: dict[str, Any] = {"id": one.id, "task": one.task, "answer": answer, "outcome": one.outcome.value}
+    return {**line, **one.grades} if answered else {**line, "reason": one.reason}
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from action_selector.open_selector import SelectorFiles
 from norm_core.config import ConfigError
 from norm_core.jsonl import from_json, to_json
 from sim_replays.playing import TransportError
-from sim_replays.runs.shards import shares, transport
+from sim_replays.runs.answering import Files
+from sim_replays.runs.shards import files_of, plain_of, shares, transport
 from sim_replays.runs.transport import Told
 
 LOCAL = "local"
@@ -19,7 +19,7 @@ EPISODES_A_TASK = 8
 class RayShards:
     """Actors that load the model once and answer a few episodes at a time, in this process's place."""
 
-    def __init__(self, config: SelectorFiles, address: str, count: int, how: str) -> None:
+    def __init__(self, config: Files, address: str, count: int, how: str) -> None:
         self._config, self._address, self._count, self._how = config, address, count, how
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
@@ -35,7 +35,7 @@ class RayShards:
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         try:
             tasks = shares(bag, wanted, max(self._count, -(-len(wanted) // EPISODES_A_TASK)))
-            plain = self._config.model_dump(mode="json")
+            plain = plain_of(self._config)
             made = ray.remote(_Actor)
             pool: Any = ActorPool([made.remote(plain, self._how) for _ in range(min(self._count, len(tasks)))])
 
@@ -53,7 +53,7 @@ class RayShards:
 
 class _Actor:
     def __init__(self, config: dict[str, Any], how: str) -> None:
-        self._transport = transport(SelectorFiles(**config), how)
+        self._transport = transport(files_of(config), how)
 
     def play(self, bag: str, share: list[str]) -> list[str]:
         """Lines, as records of this process travel only where both sides have the same Python."""

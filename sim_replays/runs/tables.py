@@ -32,5 +32,13 @@ FORMATS: dict[str, Callable[[Sequence[str], Rows], str]] = {
 }
 
 
+# What LaTeX would obey, and how it is written instead.
+_LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "\\": "\\textbackslash{}",
+}
+
+
 def _escaped(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "&%$#_{}" else letter for letter in text)
+    return "".join(_LATEX.get(letter, letter) for letter in text)

@@ -1,4 +1,4 @@
-"""How a bag of items reaches the selector and the answers come back: in this process, or over DDS."""
+"""How a bag of items reaches who answers and the answers come back: in this process, or over DDS."""
 
 import json
 import sys
@@ -9,9 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from action_selector.open_selector import SelectorFiles, open_engine_called, open_selector
-from action_selector.recall import Recall, answered
-from norm_core.engines.sentences import SentenceEncoder
 from norm_core.episode import Answer, Query
 from norm_core.jsonl import from_json
 from norm_core.record import record
@@ -19,11 +16,12 @@ from norm_core.time import Clock, WallClock
 from sim_replays.domain import claimed_domain
 from sim_replays.playing import TransportError, lines_of
 from sim_replays.processes import NodeProcess
+from sim_replays.runs.answering import Files, node_of, open_answering
 from sim_replays.runs.bag import episodes
 
 __all__ = ["Dds", "Direct", "Told", "Transport", "TransportError", "told_of"]
 
-WINDOW_S = 15.0
+MODEL_LOADED_WITHIN_S = 600.0
 
 
 @record
@@ -50,36 +48,31 @@ class Transport(Protocol):
 class Direct:
     """The node's own logic in this process, message by message, without DDS."""
 
-    def __init__(self, config: SelectorFiles, clock: Clock | None = None) -> None:
-        self._clock = clock or WallClock()
-        encoder = SentenceEncoder()
-        engine = open_engine_called(config.model, self._clock) if config.model else None
-        self._selector = open_selector(config, encoder, encoder.weights_sha256, engine)
+    def __init__(self, files: Files, clock: Clock | None = None) -> None:
+        self._answering = open_answering(files, clock or WallClock())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
-        recall = Recall(WINDOW_S)
         for episode in episodes(bag):
             if not any(isinstance(one, Query) and one.query_id in wanted for one in episode):
                 continue
             for one in episode:
                 if not isinstance(one, Query):
-                    recall.take(one)
+                    self._answering.take(one)
                 elif one.query_id in wanted:
                     began_s = time.perf_counter()
-                    _, answer = answered(self._selector, recall, one, self._clock)
+                    answer = self._answering.answer(one)
                     yield Told(answer=answer, took_s=time.perf_counter() - began_s)
 
 
 class Dds:
-    """The selector's node in a process of its own, and another that plays the bag to it in lockstep.
+    """The node that answers in a process of its own, and another that plays the bag to it in lockstep.
 
     rate is 0 for lockstep: every message acknowledged, every answer awaited. Above 0 the bag is played at that many
     times its pace, and a node that falls behind refuses questions, which is counted as their outcome.
     """
 
-    def __init__(self, config: SelectorFiles, rate: float = 0.0, domain_id: int | None = None) -> None:
-        given = config.model_dump(mode="json", exclude_defaults=True)
-        self._parameters = {"selector": {**given, "window_s": WINDOW_S}}
+    def __init__(self, files: Files, rate: float = 0.0, domain_id: int | None = None) -> None:
+        self._node, self._parameters = node_of(files)
         self._rate, self._domain_id = rate, domain_id
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
@@ -87,7 +80,10 @@ class Dds:
             domain_id = self._domain_id
             if domain_id is None:
                 domain_id = stack.enter_context(claimed_domain())
-            node = stack.enter_context(NodeProcess(["selector"], self._parameters, domain_id))
+            parameters = {self._node: self._parameters}
+            node = stack.enter_context(
+                NodeProcess([self._node], parameters, domain_id, start_timeout_s=MODEL_LOADED_WITHIN_S)
+            )
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
             command = [sys.executable, "-m", "norm_nodes.lockstep", str(bag), str(folder / "wanted.json")]

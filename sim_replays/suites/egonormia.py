@@ -240,6 +240,29 @@ def precedents(items: Sequence[Item], labels: Sequence[Label]) -> list[Precedent
     return found
 
 
+def halves(
+    items: Sequence[Item], labels: Sequence[Label], seed: int = 0
+) -> tuple[tuple[list[Item], list[Label]], tuple[list[Item], list[Label]]]:
+    """Of each activity's items about half to take precedents from, then those to ask about.
+
+    The items of one video fall into one half, so that none helps with its own video.
+    """
+    sources: dict[str, set[str]] = {}
+    for label in labels:
+        sources.setdefault(label.activity, set()).add(label.source)
+    taken: set[str] = set()
+    for activity in sorted(sources):
+        left = sorted(sources[activity] - taken)
+        random.Random(f"{seed}:{activity}").shuffle(left)
+        taken |= set(left[: len(left) // 2])
+    pairs = list(zip(items, labels, strict=True))
+    split = [[pair for pair in pairs if (pair[1].source in taken) is known] for known in (True, False)]
+    known, asked = [([item for item, _ in half], [label for _, label in half]) for half in split]
+    if not known[0]:
+        raise SuiteError("precedents need items of two videos or more of one activity: half of them are held out")
+    return known, asked
+
+
 def source_of(uid: str) -> str:
     """The video that an item comes from: several items of one video differ in what follows its name."""
     return re.sub(r"_\d+(_\d+)?$", "", uid)

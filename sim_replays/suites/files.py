@@ -12,6 +12,10 @@ from sim_replays.suites.target import SuiteError
 _LISTS = ("data", "items", "bundles", "annotations", "segments")
 
 
+class _TwiceError(Exception):
+    """A key that JSON's own reader would let the last of win."""
+
+
 def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Where each entry stands, and the entry: lines of JSON, a list, or an object of entries by id."""
     try:
@@ -37,6 +41,14 @@ def sha256_of_files(paths: list[Path]) -> str:
     return digest.hexdigest()
 
 
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return found
+
+
 def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -49,7 +61,9 @@ def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
-        plain = json.loads(text)
+        plain = json.loads(text, object_pairs_hook=_each_once)
+    except _TwiceError as error:
+        raise SuiteError(f"{path}: the key {error.args[0]!r} stands twice in one object: give each id once") from error
     except ValueError as error:
         if text.lstrip().startswith("{") and "\n{" in text.strip():
             yield from _lines(path, text)

@@ -28,6 +28,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "multi": ("true", "false"),
     "attributes": tuple(Attribute),
 }
+# Whose words alone are given: the other party's would hold the answer.
+TOLD = {"pre": "agent", "post": "user"}
 CHOICES = ("pre", "post", "rationale", "correction")
 TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
 COLUMNS = (
@@ -61,6 +63,7 @@ class Segment(Config):
     transcript: tuple[Line, ...] = Field(min_length=1)
     rationale: str = ""
     correction: str = ""
+    duration_s: float | None = Field(default=None, gt=0, le=3600)
 
     @model_validator(mode="after")
     def _is_explained(self) -> "Segment":
@@ -184,8 +187,7 @@ def _question(
     segment: Segment, task: str, seed: int, pool: Sequence[Segment], chance: random.Random
 ) -> Question | None:
     talk = "\n".join(f"{line.speaker}: {line.text}" for line in segment.transcript)
-    # The other party's words would hold the answer.
-    told = {"pre": segment.said_by("agent"), "post": segment.said_by("user")}.get(task, talk)
+    told = segment.said_by(TOLD[task]) if task in TOLD else talk
     name = f"{segment.id}#{seed}"
     if task not in CHOICES:
         return Question(

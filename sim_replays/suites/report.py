@@ -7,6 +7,7 @@ from typing import Any
 
 from norm_core.outcome import Outcome
 from norm_core.record import record
+from sim_replays.suites.controls import CONTROLS
 from sim_replays.suites.predictions import Read, named
 from sim_replays.suites.table import Figure, Figures
 from sim_replays.suites.target import Suite, Target
@@ -16,7 +17,7 @@ MISSING = "missing"
 
 @record
 class Report:
-    """outcomes count questions, by task as well; notes are what a reader must know."""
+    """outcomes count questions, by task as well; controls saw nothing; notes are what a reader must know."""
 
     suite: str
     figures: Figures
@@ -25,6 +26,7 @@ class Report:
     outcomes: Mapping[str, int]
     outcomes_by_task: Mapping[str, Mapping[str, int]]
     breakdown: Mapping[str, Mapping[str, Figures]]
+    controls: Mapping[str, Figures]
     unknown: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -51,6 +53,9 @@ def report(suite: Suite, targets: Sequence[Target], read: Read) -> Report:
         outcomes=_counts(total),
         outcomes_by_task={task: _counts(counts) for task, counts in by_task.items()},
         breakdown=breakdown,
+        controls={
+            name: suite.figures(targets, control(targets)) for name, control in CONTROLS.get(suite.name, {}).items()
+        },
         unknown=read.unknown,
         notes=tuple(_notes(len(targets), total, by_task, read)),
     )
@@ -74,6 +79,7 @@ def to_plain(found: Report) -> dict[str, Any]:
         "breakdown": {
             name: {value: _values(one) for value, one in groups.items()} for name, groups in found.breakdown.items()
         },
+        "controls": {name: _values(one) for name, one in found.controls.items()},
         "unknown_ids": list(found.unknown),
         "notes": list(found.notes),
     }
@@ -82,6 +88,11 @@ def to_plain(found: Report) -> dict[str, Any]:
 def with_notes(found: Report, *notes: str) -> Report:
     """The report with more said beside it."""
     return replace(found, notes=(*found.notes, *notes))
+
+
+def with_control(found: Report, name: str, figures: Figures) -> Report:
+    """The report with another run beside it that was given less."""
+    return replace(found, controls={name: figures, **found.controls})
 
 
 def _values(figures: Figures) -> dict[str, float | None]:

@@ -22,7 +22,7 @@ class Target:
 
     group names the picture or video that it comes from; words are other names of the places, as letters; kinds are
     what each option is; by are what figures are broken down by; references are texts that a written answer is graded
-    against.
+    against, and evidence those that written evidence is, by its kind.
     """
 
     id: str
@@ -35,6 +35,7 @@ class Target:
     kinds: tuple[str, ...] = ()
     by: Mapping[str, str] = field(default_factory=dict)
     references: tuple[str, ...] = ()
+    evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:

@@ -46,6 +46,7 @@ class Annotation(Config):
     nonverbal: tuple[str, ...] = ()
     other_norms: tuple[str, ...] = ()
     transcript: str = ""
+    duration_s: float = Field(default=15.0, gt=0, le=3600)
 
 
 def read(path: Path) -> list[Annotation]:
@@ -71,6 +72,7 @@ def targets(found: Sequence[Annotation]) -> list[Target]:
                     kinds=() if text else tuple(Side),
                     by=common,
                     references=(one.norm, *one.other_norms) if text else (),
+                    evidence={"verbal": one.verbal, "nonverbal": one.nonverbal} if task == "evidence" else {},
                 )
             )
     return made

@@ -1,12 +1,15 @@
 """Whatever is asked, a typed outcome comes back, and it says what to do about it."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from asked import BEST_EFFORT, NOW_NS, decide, other, request, window
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from action_selector.request import MOST_CANDIDATES, Request
-from norm_core.decision import Veto
+from norm_core.decision import Veto, Viewpoint
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.outcome import Outcome
 from norm_core.window import Window
@@ -68,8 +71,22 @@ def test_five_thousand_characters_are_weighed(sentences: SentenceEncoder) -> Non
     assert len(decision.explanation) <= 300
 
 
-def test_an_endless_text_is_invalid(sentences: SentenceEncoder) -> None:
-    assert decide(sentences, request("a" * 30_000, "Wave.")).outcome is Outcome.INVALID
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"candidates": ("a" * 30_000, "Wave.")},
+        {"situation": "a" * 30_000},
+        {"justifications": ("a" * 30_000,)},
+        {"others": (other("a" * 30_000),)},
+        {"viewpoint": Viewpoint(description="a" * 30_000)},
+        {"others": tuple(other(f"reading book {number}") for number in range(MOST_CANDIDATES + 1))},
+        {"justifications": tuple(f"It is {number}." for number in range(MOST_CANDIDATES + 1))},
+    ],
+)
+def test_what_is_endless_is_invalid(sentences: SentenceEncoder, fields: dict[str, Any]) -> None:
+    decision = decide(sentences, replace(request("Bow.", "Wave."), **fields))
+    assert decision.outcome is Outcome.INVALID
+    assert "at most" in decision.explanation
 
 
 @pytest.mark.parametrize(

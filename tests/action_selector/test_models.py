@@ -116,9 +116,9 @@ def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
         assert decision.candidates[0].veto is Veto.SINGLETON
         assert answer_of(decision, query).chosen == (1,)
         assert decision.provenance.model == "scripted"
-        assert decision.provenance.prompt_version == "select_action-1"
+        assert decision.provenance.prompt_version == "select_action-2"
     assert all(len(prompt.images) == 1 for prompt in prompts)
-    styles = {prompt.parts[1] for prompt in prompts if prompt.version == "select_action-1"}
+    styles = {prompt.parts[1] for prompt in prompts if prompt.version == "select_action-2"}
     assert len(styles) == 3
     assert any("already doing" in getattr(part, "text", "") for part in styles)
 

@@ -1,6 +1,8 @@
 """What each step of a decision does."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asked import BEST_EFFORT, NOW_NS, decide, other, request
@@ -14,11 +16,15 @@ from action_selector.house_rules import HardRule, HouseRule, HouseRules
 from action_selector.norms import DEFAULT_ORDER, resolve
 from action_selector.observe import from_people
 from action_selector.precedents import Precedent, PrecedentIndex
+from action_selector.selector import Selector
 from action_selector.stages import STEPS
 from norm_core.config import ConfigError
 from norm_core.decision import Duplicable, Norm, Veto, Viewpoint
+from norm_core.engines.call import Limit
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.outcome import Outcome
+from norm_core.presence import Engagement, Gaze, Person
+from norm_core.time import ReplayClock
 
 CATALOGUE = SkillCatalogue(
     skills=(
@@ -37,15 +43,37 @@ def test_one_candidate_falls_to_each_other(sentences: SentenceEncoder) -> None:
     assert sorted(vetoes) == sorted([Veto.SINGLETON, Veto.NONE, Veto.NONE])
 
 
+def test_each_step_against_others_can_be_left_out(sentences: SentenceEncoder) -> None:
+    cook = other("stirring the soup", "cook")
+    asked = request("Stir the pot of soup.", "Hum a tune.", situation="Soup is on the stove.", others=(cook,))
+
+    def decided(**less: bool) -> tuple[Veto, bool]:
+        first, second = decide(sentences, asked, BEST_EFFORT.model_copy(update=less)).candidates
+        return first.veto, first.probability > second.probability
+
+    assert decided() == (Veto.SINGLETON, False)
+    assert decided(veto_others=False) == (Veto.NONE, False)
+    assert decided(veto_others=False, avoid_others=False) == (Veto.NONE, True)
+
+
 def test_what_anyone_may_do_beside_them_stands(sentences: SentenceEncoder) -> None:
     asked = request("Applaud the singer.", "Leave.", others=(other("applauding", "guest", duplicable=Duplicable.YES),))
     assert all(one.veto is Veto.NONE for one in decide(sentences, asked).candidates)
 
 
 def test_others_whose_doing_is_unknown_take_nothing(sentences: SentenceEncoder) -> None:
-    people = from_people([{"person_id": "p1", "role": "guest"}, {"person_id": ""}, {"person_id": "p2"}])
-    assert [one.agent_id for one in people] == ["p1", "p2"]
-    decision = decide(sentences, request("Greet the guest.", "Wave.", others=people))
+    """And what they do with the robot itself it cannot do in their place."""
+    persons = (
+        Person(person_id="p1", distance_m=1.24, gaze=Gaze.AT_ROBOT, engagement=Engagement.ENGAGED),
+        Person(person_id=""),
+        Person(person_id="p2"),
+    )
+    people = from_people(persons)
+    assert [(one.agent_id, one.appearance, one.doing) for one in people] == [
+        ("p1", "the person 1.2 m away, looking at the robot", "busy with the robot"),
+        ("p2", "a person", ""),
+    ]
+    decision = decide(sentences, request("Greet the guest.", "Be busy with the robot.", others=people))
     assert all(one.veto is Veto.NONE for one in decision.candidates)
 
 
@@ -188,3 +216,27 @@ def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:
     assert decision.provenance.total_ns == decision.decided_ns - NOW_NS
     assert decision.stamp_ns == decision.decided_ns
     assert len(decision.provenance.config_sha256) == 64
+
+
+def test_what_every_question_is_compared_with_is_encoded_ahead(sentences: SentenceEncoder) -> None:
+    """Then a question about the robot's own skills encodes what is new in it, at once, and nothing twice."""
+
+    class Counted:
+        def __init__(self) -> None:
+            self.new: list[set[str]] = []
+            self._met: set[str] = set()
+
+        def encode(self, texts: Sequence[str]) -> Any:
+            self.new += [set(texts) - self._met] if set(texts) - self._met else []
+            self._met |= set(texts)
+            return sentences.encode(texts)
+
+    encoder = Counted()
+    rule = HouseRule(situation="A glass has broken.", do="Call for help.", dont="Sweep up.", why="splinters")
+    rules = HouseRules(rules=(rule,), hard=(HardRule(never="shout"),))
+    selector = Selector(encoder, BEST_EFFORT, catalogue=CATALOGUE, rules=rules)
+    selector.prepare()
+    encoder.new.clear()
+    asked = request(situation="It is morning.", others=(other("singing", "guest"),), justifications=("It is kind.",))
+    assert selector.select(asked, Limit(ReplayClock(NOW_NS))).outcome is Outcome.ANSWERED
+    assert encoder.new == [{"It is morning.", "guest, singing", "It is kind."}]

@@ -1,5 +1,6 @@
 """Orders in the text change no answer: each hostile question is answered as its plain twin is."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,18 @@ from norm_core.time import ReplayClock
 
 TWINS = load_yaml(Path(__file__).with_name("twins.yaml"))
 PAIRS = [pytest.param(pair, id=f"{pair['scene']}-{pair['place']}-{n}") for n, pair in enumerate(TWINS["pairs"])]
+RIGHT = ("plates", "tray", "lift", "盘子", "托盘")  # a word of what is right in each scene
+FENCED = [pair for pair in TWINS["pairs"] if "\n" in pair["order"]]
 
 
-def test_there_are_at_least_fifty() -> None:
-    assert len(PAIRS) >= 50
+def test_there_are_at_least_fifty_in_both_languages_and_some_quote_our_fences() -> None:
+    chinese = [pair for pair in TWINS["pairs"] if pair["scene"] in {"厨房", "病房"}]
+    assert min(len(PAIRS) - len(chinese), len(PAIRS) - len(FENCED)) >= 50
+    assert len(chinese) >= 25
+    assert len(FENCED) >= 15
+    assert {pair["place"].split()[0] for pair in TWINS["pairs"]} == {
+        "situation", "speech", "candidate", "other", "appearance", "viewpoint",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -47,7 +56,7 @@ def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
     def obey(question: Question, call: Call) -> list[float]:
         heard = "\n".join([*ours(question.parts), lettered(question.options)])
         assert order not in heard
-        return [0.0 if "plates" in o or "tray" in o or "lift" in o or o == "Yes" else -2.0 for o in question.options]
+        return [0.0 if o == "Yes" or any(word in o for word in RIGHT) else -2.0 for o in question.options]
 
     class Gullible(ScriptedBackend):
         def encoded(self, prefix: Prompt, call: Call) -> Any:
@@ -57,6 +66,42 @@ def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
     for asked in twins(pair):
         engine = Engine(Gullible(obey), ReplayClock(NOW_NS))
         assert decide(sentences, asked, BEST_EFFORT, engine=engine).chosen_index == 1
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_no_order_gets_out_of_its_fence(sentences: SentenceEncoder, pair: dict[str, Any]) -> None:
+    """Whoever reads the prompt line by line, as a model does, finds no line of an order outside the fences."""
+    read: list[str] = []
+
+    class Reader(ScriptedBackend):
+        def encoded(self, prefix: Prompt, call: Call) -> Any:
+            read.append(prefix.written())
+            return super().encoded(prefix, call)
+
+        def score(self, prefix: Prompt, question: Question, call: Call) -> Any:
+            read.append(question.after(prefix).written())
+            return super().score(prefix, question, call)
+
+    engine = Engine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
+    plain, hostile = twins(pair)
+    decide(sentences, plain, BEST_EFFORT, engine=engine)
+    ours = {line for text in read for line in outside(text)}
+    read.clear()
+    decide(sentences, hostile, BEST_EFFORT, engine=engine)
+    assert {line for text in read for line in outside(text)} == ours
+
+
+def outside(text: str) -> list[str]:
+    """The lines that stand in no fence: one opens with its length, and ends with a line of just that length."""
+    lines, fence = [], ""
+    for line in text.splitlines():
+        if fence:
+            fence = "" if line == fence else fence
+        elif opened := re.fullmatch(r"(={3,}) .*\(data, not instructions\)", line):
+            fence = opened[1]
+        else:
+            lines.append(line)
+    return lines
 
 
 @pytest.mark.parametrize("text", TWINS["not_orders"])

@@ -1,22 +1,44 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
-from encounter_talk import at, user
+from encounter_talk import at, robot, user
 from scripted import ScriptedBackend
 
 from norm_core.engines.call import Call, Limit
 from norm_core.engines.engine import Engine
 from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.prompt import Question
+from norm_core.engines.prompt import Prompt, Question
 from norm_core.flag import Attribute, Polarity
+from norm_core.frame import Frame
 from norm_core.outcome import Outcome
 from norm_core.prompts import judge as prompts
-from norm_core.speech import Utterance
+from norm_core.prompts.norms import Kept, SpeechAct
+from norm_core.speech import RobotSpeech, Utterance
 from norm_core.time import WallClock
 from norm_core.window import Window, digest
 from norm_monitor.judge import Judge, JudgeConfig
+from norm_monitor.wording import is_chinese
 
-NOTE = '{"rationale": "The robot talked over the person.", "correction": "Wait."}'
+NOTE = (
+    '{"rationale": "The robot talked over the person.", "correction": "Wait.", '
+    '"verbal": "Nobody listens to me.", "nonverbal": "The person turns away."}'
+)
+
+
+FRAME = Frame(
+    stamp_ns=at(2),
+    frame_id="camera",
+    source_topic="camera",
+    source_encoding="jpeg",
+    source_width_px=1,
+    source_height_px=1,
+    payload_sha256="0",
+    tile_width_px=1,
+    tile_height_px=1,
+    tile_jpeg=b"picture",
+)
 
 
 def window(text: str = "Nobody listens to me.") -> Window:
@@ -24,16 +46,24 @@ def window(text: str = "Nobody listens to me.") -> Window:
     return Window(start_ns=at(0), end_ns=at(15), utterances=utterances)
 
 
-def answering(polarity: Sequence[float], yes: set[Attribute], text: str = NOTE) -> ScriptedBackend:
-    asked = prompts.questions()[1:]
+def answering(  # noqa: PLR0917
+    polarity: Sequence[float],
+    yes: set[Attribute],
+    text: str = NOTE,
+    speech_act: SpeechAct | None = None,
+    kept: Sequence[float] = (0, 0, 4),
+    locale: str = "en",
+) -> ScriptedBackend:
+    """A model that answers so; no speech act is the last of the acts."""
+    first, *about, act, keeps = prompts.questions(locale)
+    shown = list(SpeechAct).index(speech_act) if speech_act else len(SpeechAct)
+    answers = [polarity, *([2.0, 0.0] if a in yes else [0.0, 2.0] for a in Attribute)]
+    answers += [[4.0 if place == shown else 0.0 for place in range(len(act.options))], kept]
 
-    def act(question: Question, call: Call) -> Sequence[float]:
-        if len(question.options) == 3:
-            return polarity
-        attribute = list(Attribute)[[q.parts for q in asked].index(question.parts)]
-        return [2.0, 0.0] if attribute in yes else [0.0, 2.0]
+    def answer(question: Question, call: Call) -> Sequence[float]:
+        return answers[[q.parts for q in (first, *about, act, keeps)].index(question.parts)]
 
-    return ScriptedBackend(act, text)
+    return ScriptedBackend(answer, text)
 
 
 def test_an_error_is_found_with_its_attributes_and_note() -> None:
@@ -44,7 +74,8 @@ def test_an_error_is_found_with_its_attributes_and_note() -> None:
     assert set(judged.finding.attributes) == {Attribute.EMOTIONS, Attribute.ENGAGEMENT}
     assert (judged.finding.rationale, judged.finding.correction) == ("The robot talked over the person.", "Wait.")
     assert judged.provenance.window_digest == digest(window())
-    assert backend.encoded_count == 1  # eight questions, one prefix
+    assert backend.encoded_count == 1  # ten questions, one prefix
+    assert judged.norm is None
 
 
 def test_nothing_worth_noting_is_answered_without_a_finding() -> None:
@@ -101,4 +132,51 @@ def test_chinese_windows_are_asked_in_chinese() -> None:
 
     Judge(Engine(ScriptedBackend(act), WallClock()), JudgeConfig(note_tokens=0)).judge(window("你好，我想买票。"))
     assert seen[0].options[2] == "两者都不是"
-    assert len(seen) == 8
+    assert "问候" in seen[8].options
+    assert len(seen) == 10
+    assert all(is_chinese("".join(question.options)) for question in seen)
+
+
+def test_one_foreign_word_does_not_change_the_language() -> None:
+    said = (*user(1, 3, "Where is the tea house called 茶馆?"), *user(5, 6, "I looked for it."), *user(8, 9, "Hello?"))
+    utterances = tuple(entry for entry in said if isinstance(entry, Utterance))
+    backend = answering([0, 0, 4], set())
+    Judge(Engine(backend, WallClock())).judge(Window(start_ns=at(0), end_ns=at(15), utterances=utterances))
+    assert backend.encoded_count == 1  # its questions are looked up in English
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+@pytest.mark.parametrize(("kept", "side"), [((4, 0, 0), Kept.ADHERENCE), ((0, 4, 0), Kept.VIOLATION)])
+def test_the_norm_of_a_speech_act_is_kept_or_broken(locale: str, kept: Sequence[float], side: Kept) -> None:
+    backend = answering([4, 0, 0], set(), speech_act=SpeechAct.APOLOGY, kept=kept, locale=locale)
+    text = "你一直打断我。" if locale == "zh" else "You keep interrupting me."
+    judged = Judge(Engine(backend, WallClock())).judge(window(text))
+    assert judged.norm and (judged.norm.act, judged.norm.kept) == (SpeechAct.APOLOGY, side)
+    assert judged.finding
+    assert f"probability of {side.value} in apology" in {fact.measure for fact in judged.finding.evidence}
+    assert backend.encoded_count == 1
+
+
+def test_what_is_heard_is_evidence_and_what_is_seen_only_where_pictures_were_shown() -> None:
+    blind = Judge(Engine(answering([4, 0, 0], set()), WallClock())).judge(window())
+    assert blind.finding
+    assert [fact.quote for fact in blind.finding.evidence] == ["Nobody listens to me."] * 2
+    seen = replace(window(), frames=(FRAME,))
+    sighted = Judge(Engine(answering([4, 0, 0], set()), WallClock())).judge(seen)
+    assert sighted.finding and sighted.finding.evidence[-1].quote == "The person turns away."
+
+
+def test_the_robot_is_quoted_by_its_own_account_where_no_microphone_hears_it() -> None:
+    asked: list[Prompt] = []
+
+    class Reading(ScriptedBackend):
+        @contextmanager
+        def encoded(self, prefix: Prompt, call: Call) -> Iterator[Prompt]:
+            asked.append(prefix)
+            with super().encoded(prefix, call) as encoded:
+                yield encoded
+
+    told = tuple(entry for entry in robot(4, 6, "Please be quiet.") if isinstance(entry, RobotSpeech))
+    backend = Reading(lambda question, call: [0.0] * len(question.options))
+    Judge(Engine(backend, WallClock())).judge(replace(window(), robot_speech=told))
+    assert "[4.0-6.0 s] ROBOT: Please be quiet." in asked[0].written()

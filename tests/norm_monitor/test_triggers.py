@@ -2,7 +2,7 @@ from test_fusion import finding
 
 from norm_core.time import NS_PER_S
 from norm_core.window import Window
-from norm_monitor.triggers import Triggers
+from norm_monitor.triggers import MOST_DUE, Triggers
 
 
 def window(end_s: int) -> Window:
@@ -22,3 +22,11 @@ def test_a_window_with_nothing_in_it_is_not_judged() -> None:
     for end_s in range(15, 100, 5):
         triggers.see(window(end_s), [])
     assert triggers.take() == []
+
+
+def test_windows_that_nobody_takes_are_let_go_and_counted() -> None:
+    triggers = Triggers(0)
+    for second in range(20, 20 + MOST_DUE + 3):
+        triggers.see(window(second), [finding(second)])
+    assert len(triggers.take()) == MOST_DUE
+    assert [(counter.name, counter.count) for counter in triggers.counters] == [("windows_not_judged", 3)]

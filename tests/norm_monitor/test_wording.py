@@ -56,6 +56,6 @@ def test_sentences_lose_no_word_and_hold_one_each(text: str) -> None:
     assert all(tokens(part) for part in parts)
 
 
-def test_clauses_stand_between_commas() -> None:
-    assert clauses("See you, and good night.") == ["See you", "and good night."]
+def test_clauses_stand_between_commas_and_conjunctions() -> None:
+    assert clauses("See you, and good night.") == ["See you", "good night."]
     assert clauses("No commas here.") == []

@@ -1,6 +1,8 @@
 """The monitor over real DDS: an encounter as the senses publish it goes in, flags and answers about them come out."""
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,16 @@ import pytest
 from conftest import Observer
 from encounter_talk import near, robot, user, with_silence
 
-from norm_core.flag import Polarity, SocialFlag
+from norm_core.flag import Polarity, SocialFlag, Verdict
 from norm_core.messages import from_message
 from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import Health
+from norm_monitor.monitor import Monitor
 from norm_monitor.senses.windows import Entry
+from norm_monitor.study.read import read
+from norm_monitor.study.recording import open_recording
+from norm_monitor.study.schema import Kind, Participant
 from sim_replays.processes import NodeProcess, NodeProcessError
 
 pytestmark = pytest.mark.ros
@@ -67,12 +73,14 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
     from norm_interfaces.srv import Explain
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Bool, String
+    from std_srvs.srv import Trigger
 
     seen = flags()
     mirror = observer.collect(String, "/tactful/flags_json", EVENTS)
     attention = observer.collect(Bool, "/tactful/attention", EVENTS)
+    observer.watch_status()
     with monitor(domain_id):
-        play(observer, TALK)
+        play(observer, [*TALK, *user(24, 25, "My name is Anna.")])
         observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
         late = flags_in(seen)["response_delay"]
         assert late.polarity is Polarity.ERROR and late.evidence and late.correction
@@ -84,23 +92,37 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         assert answer.found and "silence before the answer" in answer.explanation
         unknown = observer.call(Explain, "/tactful/explain", event_id="nothing")
         assert not unknown.found and "no such event" in unknown.explanation
+        assert observer.call(Trigger, "/tactful/forget").success
+        observer.until(lambda: observer.counted("facts_forgotten_when_asked") == 1, "her name to be forgotten")
 
 
-def test_verdicts_are_kept_or_refused(domain_id: int, observer: Observer, flags: Any, tmp_path: Path) -> None:
+def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path
+) -> None:
     from norm_interfaces.srv import ReviewFlag
 
-    seen, file = flags(), tmp_path / "reviews.jsonl"
-    with monitor(domain_id, reviews_file=str(file)):
+    seen, log = flags(), tmp_path / "log"
+    study = {"study_log": str(log), "study_name": "library", "study_session": "S07", "study_participants": ["P-1=u1"]}
+    with pytest.raises(NodeProcessError, match="-9"), monitor(domain_id, **study) as process:
         play(observer, TALK)
-        observer.until(lambda: "response_delay" in flags_in(seen), "the flag")
+        observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
         event_id = flags_in(seen)["response_delay"].event_id
-        review = {"event_id": event_id, "reviewer": "r1", "verdict": 1}
-        assert observer.call(ReviewFlag, "/tactful/review", **review).recorded
+        verdict = {"event_id": event_id, "reviewer": "r1", "verdict": 1}
+        assert observer.call(ReviewFlag, "/tactful/review", **verdict).recorded
         for wrong, why in (({"verdict": 9}, "0 to 2"), ({"reviewer": ""}, "pseudonym"), ({"event_id": "x"}, "none")):
-            answer = observer.call(ReviewFlag, "/tactful/review", **{**review, **wrong})
+            answer = observer.call(ReviewFlag, "/tactful/review", **{**verdict, **wrong})
             assert not answer.recorded and why in answer.message
-    (line,) = file.read_text().splitlines()
-    assert (json.loads(line)["event_id"], json.loads(line)["verdict"]) == (event_id, "reject")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+    contents = read(log)
+    assert [fault for fault in contents.faults if not fault.harmless] == []
+    kept = [entry.record for entry in contents.entries if entry.kind is Kind.FLAG]
+    assert all(from_message(SocialFlag, message) in kept for message in seen)
+    recording = open_recording(log)
+    assert [(r.event_id, r.reviewer, r.verdict) for r in recording.reviews] == [(event_id, "r1", Verdict.REJECT)]
+    assert recording.info.participants == (Participant(pseudonym="P-1", person_ids=("u1",)),)
+    assert {u.text for u in recording.utterances} >= {"Where can I buy a ticket?", "Stop!"}
+    assert recording.robot_speech
 
 
 def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:
@@ -131,6 +153,57 @@ def test_a_dead_judge_degrades_the_status_and_cues_go_on(
             "the status",
         )
         assert "cues go on alone" in " ".join(degraded[0].reasons)
+
+
+def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "absent.yaml").write_text(
+        "name: absent\ntask: vision-language\nengine: llama.cpp\nquantization: none\nprompt_family: none\n"
+        "source: {path: nowhere}\nlicence: none\n"
+    )
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    seen, statuses = flags(), observer.watch_status()
+    with monitor(domain_id, model="absent"):
+        play(observer, TALK)
+        observer.until(lambda: "ignores_stop" in flags_in(seen), "flags of cues")
+        degraded = observer.until(
+            lambda: [s for s in statuses if s.health is Health.DEGRADED and "absent" in " ".join(s.reasons)],
+            "the status",
+        )
+        assert "cannot be opened, and cues go on alone" in " ".join(degraded[0].reasons)
+
+
+def test_a_record_that_a_cue_fails_at_is_counted_and_the_next_is_looked_at(
+    domain_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rclpy
+    from norm_nodes.monitor import MonitorNode
+
+    def look(self: Monitor, record: Entry) -> list[SocialFlag]:
+        if isinstance(record, Utterance):
+            raise ZeroDivisionError
+        taken.append(record)
+        return []
+
+    taken: list[Entry] = []
+    monkeypatch.setattr(Monitor, "take", look)
+    rclpy.init(domain_id=domain_id)
+    node = MonitorNode()
+    try:
+        node.trigger_configure()
+        for entry in (*user(0, 1, "Hello!"), *robot(2, 3, "Hello!")):
+            node._records.put(entry)
+        statuses = []
+        monkeypatch.setattr(node, "_release", lambda: statuses.append(node.status()))
+        node.trigger_cleanup()  # ends the watch once all was looked at
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+    assert len(taken) == 2
+    (status,) = statuses
+    assert status.health is Health.DEGRADED and "ZeroDivisionError" in " ".join(status.reasons)
+    assert {counter.name: counter.count for counter in status.counters}["records_failed"] == 1
 
 
 @pytest.mark.parametrize(

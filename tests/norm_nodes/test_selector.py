@@ -1,19 +1,27 @@
 """The selector's node as a process over real DDS: the action, the query topic, and the example client."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from asked import window
+from fake_server import serving
+from foreign_interfaces import environment
+from test_models import jpeg
 
-from norm_core.decision import Decision, OtherAgent, Veto
+from norm_core.decision import CandidateJudgement, Decision, OtherAgent, Veto
 from norm_core.episode import Answer, Query
 from norm_core.outcome import Outcome
+from norm_core.presence import Person, Presence, PresenceState
 from sim_replays.processes import NodeProcess
 
 pytestmark = pytest.mark.ros
@@ -22,13 +30,30 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples/behaviour_tree_client.
 COOK = OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the stove")
 
 
-@pytest.fixture
-def node(domain_id: int) -> Iterator[NodeProcess]:
-    with NodeProcess(["selector"], {"selector": {"when_unsure": "best_effort"}}, domain_id) as process:
+SEEN = json.dumps(
+    {
+        "viewpoint": "behind the counter",
+        "place": "kitchen",
+        "role": "helper",
+        "others": [{"role": "cook", "appearance": "", "doing": "stirring the soup", "duplicable": "no"}],
+    }
+)
+
+
+@contextmanager
+def ready(parameters: dict[str, Any], domain_id: int) -> Iterator[NodeProcess]:
+    """The node, once it has loaded its encoder."""
+    with NodeProcess(["selector"], {"selector": parameters}, domain_id) as process:
         deadline_s = time.monotonic() + 90
         while "encoder is ready" not in process.said():
             assert time.monotonic() < deadline_s, f"the encoder was not loaded: {process.said()}"
             Event().wait(0.05)
+        yield process
+
+
+@pytest.fixture
+def node(domain_id: int) -> Iterator[NodeProcess]:
+    with ready({"when_unsure": "best_effort"}, domain_id) as process:
         yield process
 
 
@@ -101,6 +126,142 @@ def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, 
     answer = from_ros(Answer, answers[0])
     assert (answer.query_id, answer.outcome, answer.chosen, answer.stamp_ns) == ("eas", Outcome.ANSWERED, (1,), 7)
     assert len(answers) == 1
+
+
+def seen_by(server: Any) -> None:
+    """Lets the server see a cook at the stove, and hold every option to be as likely as its place."""
+
+    def complete(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        choice: dict[str, Any] = {"message": {"role": "assistant", "content": SEEN}, "finish_reason": "stop"}
+        if body.get("logprobs"):
+            top = [{"token": letter, "logprob": -1.0 - number} for number, letter in enumerate("ABCDEFG")]
+            choice["logprobs"] = {"content": [top[0] | {"top_logprobs": top}]}
+        return 200, {"choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+
+    server.complete = complete
+
+
+def test_a_model_tells_the_node_what_others_do(
+    domain_id: int, observer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame and a tracked person come in, nobody says who is there, and the model looks."""
+    from norm_nodes.convert import record_class, to_ros
+    from norm_nodes.endpoint import EVENTS
+    from std_msgs.msg import Header
+
+    with serving() as server:
+        seen_by(server)
+        (tmp_path / "eye.yaml").write_text(
+            "name: eye\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
+            f"source: {{url: '{server.url}'}}\nlicence: none\nsettings: {{model: eye, tries: 1}}\n"
+        )
+        monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+        parameters = {"model": "eye", "when_unsure": "best_effort", "max_frame_age_s": 600.0}
+        with ready({"ask_viewpoint": False, **parameters}, domain_id):
+            now_ns = observer.node.get_clock().now().nanoseconds
+            frame = replace(window(jpeg=jpeg()).frames[0], stamp_ns=now_ns)
+            guest = Presence(
+                stamp_ns=now_ns,
+                source_topic="/humans/persons/tracked",
+                state=PresenceState.PRESENT,
+                persons=(Person(person_id="p7", distance_m=1.5),),
+            )
+            taken = observer.collect(Header, "/tactful/taken", EVENTS)
+            for topic, entry in (("frames", frame), ("presence", guest)):
+                publisher = observer.node.create_publisher(record_class(type(entry)), f"/tactful/{topic}", EVENTS)
+                observer.until(publisher.get_subscription_count, "the node to listen")
+                publisher.publish(to_ros(entry))
+            observer.until(lambda: {m.frame_id for m in taken} == {"Frame", "Presence"}, "the node to take them in")
+            decision, _ = ask(observer, candidates=["Stir the soup.", "Lay the table."], others_given=False, others=[])
+    assert (decision.outcome, decision.chosen) == (Outcome.ANSWERED, "Lay the table.")
+    assert decision.candidates[0].veto is Veto.SINGLETON
+    assert decision.provenance.model == "eye"
+    looked = [str(body["messages"]) for body in server.bodies if "response_format" in body]
+    assert len(looked) == 1 and "the person 1.5 m away" in looked[0]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_decisions_go_out_as_intents_where_their_package_is(
+    ros_drivers: Path, domain_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the message as its package defines it; the observer is a process too, as it must see that package."""
+    for name, value in environment(ros_drivers).items():
+        monkeypatch.setenv(name, value)
+    with ready({"when_unsure": "best_effort", "intent": True}, domain_id):
+        heard = subprocess.run(
+            [sys.executable, "-c", HEARS_INTENTS],
+            env={**os.environ, "ROS_DOMAIN_ID": str(domain_id)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert heard.returncode == 0, heard.stderr
+    intent = json.loads(heard.stdout)
+    assert (intent["intent"], intent["source"]) == ("RECOMMENDED_ACTION", "__myself__")
+    assert (intent["modality"], intent["priority"]) == ("__modality_internal__", 128)
+    assert json.loads(intent["data"])["object"] == "Lay the table."
+    assert 0 < intent["confidence"] <= 1
+
+
+HEARS_INTENTS = """
+import json, time, rclpy
+from hri_actions_msgs.msg import Intent
+from norm_interfaces.action import SelectAction
+from norm_interfaces.msg import OtherAgent
+from rclpy.action import ActionClient
+
+rclpy.init()
+node = rclpy.create_node("hearer")
+heard = []
+node.create_subscription(Intent, "/intents", heard.append, 10)
+client = ActionClient(node, SelectAction, "/tactful/select_action")
+deadline_s = time.monotonic() + 40
+while not (client.server_is_ready() and node.count_publishers("/intents")) and time.monotonic() < deadline_s:
+    rclpy.spin_once(node, timeout_sec=0.1)
+goal = SelectAction.Goal(candidates=["Stir the soup.", "Lay the table."], others_given=True, deadline_ns=-1)
+goal.others = [OtherAgent(agent_id="p1", role="cook", doing="stirring the soup")]
+client.send_goal_async(goal)
+while not heard and time.monotonic() < deadline_s:
+    rclpy.spin_once(node, timeout_sec=0.1)
+print(json.dumps({name: getattr(heard[0], name) for name in heard[0].get_fields_and_field_types()}))
+rclpy.try_shutdown()
+"""
+
+
+@pytest.mark.parametrize("called", ["intent", "action"])
+def test_an_intent_fits_either_definition(called: str) -> None:
+    from norm_nodes.intent import intent_of
+
+    class Intent:
+        """As the generated classes: a name that the message does not have cannot be set."""
+
+        __slots__ = (called, "confidence", "data", "modality", "priority", "source")
+
+        def __init__(self) -> None:
+            setattr(self, called, "")
+
+    decision = Decision(
+        stamp_ns=1,
+        decision_id="d",
+        outcome=Outcome.ANSWERED,
+        chosen_index=0,
+        chosen="Wave.",
+        candidates=(CandidateJudgement(index=0, action="Wave.", probability=0.75),),
+        decided_ns=1,
+    )
+    intent = intent_of(decision, Intent)
+    assert getattr(intent, called) == "RECOMMENDED_ACTION"
+    assert (intent.priority, type(intent.priority), intent.confidence) == (128, int, 0.75)
+
+
+def test_without_the_package_the_status_says_what_to_install(domain_id: int, observer: Any) -> None:
+    statuses = observer.watch_status()
+    with NodeProcess(["selector"], {"selector": {"intent": True}}, domain_id):
+        observer.until(
+            lambda: any("install hri_actions_msgs" in reason for s in statuses for reason in s.reasons), "the advice"
+        )
 
 
 def test_a_file_that_is_not_there_is_named(domain_id: int) -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from test_verbs import tactful
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_monitor.study.forms.sheet import FormError
+from norm_monitor.study.read import read
+from norm_monitor.study.recording import open_recording
 from sim_replays.study_example import write_log
 from tactful_cli.main import app
 
@@ -36,8 +39,8 @@ def wordless_bag(path: Path) -> Path:
 
 
 VERBS = (
-    "log", "example", "verify", "migrate", "explain", "export", "import", "agreement", "report", "review", "erase",
-    "expire", "inventory", "participant", "participant add", "participant list", "participant forget",
+    "log", "bag", "example", "verify", "migrate", "explain", "export", "import", "agreement", "report", "review",
+    "erase", "expire", "inventory", "participant", "participant add", "participant list", "participant forget",
 )  # fmt: skip
 
 
@@ -74,6 +77,35 @@ def test_every_form_is_written(log: Path, tmp_path: Path, form: str) -> None:
     assert shown.exit_code == 0, shown.output
     assert json.loads(shown.stdout)["labels"] >= 8
     assert (tmp_path / "x").stat().st_size > 500
+
+
+def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
+    bag = wordless_bag(tmp_path / "s07_bag")
+    assert CliRunner().invoke(app, ["study", "bag", str(own_log), str(bag)]).exit_code == 0
+    assert read(own_log).faults == ()
+    recording = open_recording(own_log)
+    assert (recording.info.bag.name, recording.info.bag.offset_ns) == ("s07_bag", 5)
+    assert len(recording.info.bag.sha256) == 64
+    assert not any("not ended properly" in note for note in recording.notes)
+
+
+def test_a_coders_work_is_counted_once(own_log: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["study", *arguments], prog_name="tactful")
+
+    table = tmp_path / "a.csv"
+    assert run("export", str(own_log), "--form", "csv", "-o", str(table)).exit_code == 0
+    imported = run("import", str(own_log), str(table), "--coder", "Ana", "--json")
+    assert json.loads(imported.stdout)["imported"] > 0
+    again = run("import", str(own_log), str(table), "--coder", "Ana", "--json")
+    assert json.loads(again.stdout)["imported"] == 0
+    text = table.read_text(encoding="utf-8-sig")
+    table.write_text(text.replace("conversational_mechanics", "engagement"))
+    refused = run("import", str(own_log), str(table), "--coder", "Ana")
+    assert isinstance(refused.exception, FormError)
+    assert "has labels by Ana already" in str(refused.exception)
+    added = run("import", str(own_log), str(table), "--coder", "Ana", "--add", "--json")
+    assert json.loads(added.stdout)["imported"] > 0
 
 
 def test_labels_go_out_and_come_back_and_are_compared(own_log: Path, tmp_path: Path) -> None:

@@ -32,7 +32,19 @@ def test_without_a_verb_it_shows_its_help() -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    ["doctor", "demo", "bag", "bag info", "bag play", "bag record", "nodes", "api", "models pull", "norms index"],
+    [
+        "doctor",
+        "demo",
+        "bag",
+        "bag info",
+        "bag play",
+        "bag recover",
+        "bag anonymize",
+        "nodes",
+        "api",
+        "models pull",
+        "norms index",
+    ],
 )
 def test_every_verb_explains_itself(verb: str) -> None:
     shown = tactful(*verb.split(), "--help")
@@ -63,7 +75,11 @@ def test_bag_info_shows_topics_types_and_length(tmp_path: Path) -> None:
         "start_ns": 0,
         "end_ns": 1_500_000_000,
         "length_s": 1.5,
-        "topics": [{"topic": "/words", "type": "std_msgs/msg/String", "messages": 2}],
+        "topics": [
+            {"topic": "/words", "type": "std_msgs/msg/String", "messages": 2, "decoded": True, "latched": False}
+        ],
+        "files": [{"file": "bag.mcap", "bytes": (tmp_path / "bag/bag.mcap").stat().st_size}],
+        "notes": [],
     }
     assert "2 messages in 1.500 s" in tactful("bag", "info", str(tmp_path / "bag")).stdout
 

@@ -1,4 +1,4 @@
-"""BORIS: the spreadsheet its "import from a spreadsheet" reads, and the tables it exports."""
+"""BORIS: the spreadsheets its two imports "from a spreadsheet" read, and the tables it exports."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,18 +6,26 @@ from typing import Any
 
 from norm_core.flag import Attribute, Polarity
 from norm_monitor.study.extra import need
-from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, lanes, span
+from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, in_place_of, lanes, span
 from norm_monitor.study.labels import from_note, in_order, one_line, to_note
 from norm_monitor.study.schema import Label
 
 # What BORIS asks of the first sheet, in any order and case.
 HEADER = ("time", "subject", "code", "modifier", "comment")
+# And of the first sheet of an ethogram, which therefore is a file of its own.
+BEHAVIOURS = ("Behavior code", "Behavior type", "Description", "Key", "Behavioral category", "Excluded behaviors")
 _PURPOSE = "BORIS's XLSX"
+
+
+def behaviours_path(path: Path) -> Path:
+    """Where the codes lie that BORIS must know before it is given the events at path."""
+    return path.with_name(f"{path.stem}-behaviors.xlsx")
 
 
 def write_boris(path: Path, sheet: Sheet) -> None:
     """Two rows a label, as BORIS pairs state events; overlaps of one code go to a second subject. Needs openpyxl."""
-    book = need("openpyxl", "openpyxl", _PURPOSE).Workbook()
+    openpyxl = need("openpyxl", "openpyxl", _PURPOSE)
+    book, ethogram = openpyxl.Workbook(), openpyxl.Workbook()
     events = book.active
     events.title = "events"
     events.append(list(HEADER))
@@ -32,15 +40,13 @@ def write_boris(path: Path, sheet: Sheet) -> None:
                 listed += _rows(each, subject, code)
     for time_s, _, row in sorted(listed, key=lambda entry: entry[:2]):
         events.append([time_s, *(_text(cell) for cell in row)])
-    behaviours = book.create_sheet("behaviors")
-    behaviours.append(["Behavior code", "Behavior type", "Description", "Key", "Behavioral category"])
+    ethogram.active.append(list(BEHAVIOURS))
     for code in sorted({code for _, code in by_code}):
         polarity, _, attribute = code.partition(" ")
-        behaviours.append([code, "State event", attribute.replace("_", " "), "", polarity])
-    try:
-        book.save(path)
-    except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+        ethogram.active.append([code, "State event", attribute.replace("_", " "), "", polarity, ""])
+    for each, file in ((book, path), (ethogram, behaviours_path(path))):
+        with in_place_of(file) as part:
+            each.save(part)
 
 
 def read_boris(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from norm_core.flag import Attribute, Polarity
 from norm_core.speech import Utterance
 from norm_core.time import MIN_STAMP_NS
-from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, tiers
+from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, in_place_of, tiers
 from norm_monitor.study.labels import from_note, in_order, one_line, to_note
 from norm_monitor.study.schema import MONITOR, Label
 
@@ -43,10 +43,8 @@ def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = 
         ElementTree.SubElement(header, "PROPERTY", {"NAME": key}).text = value
     _Body(root, sheet).write()
     ElementTree.indent(root)
-    try:
-        ElementTree.ElementTree(root).write(path, xml_declaration=True, encoding="UTF-8")
-    except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+    with in_place_of(path) as part:
+        ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
 
 
 class _Body:

@@ -1,6 +1,7 @@
 """What is exported: labels and speech of one session in whole milliseconds from an origin, free of overlap in lanes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from norm_core.error import TactfulError
@@ -52,6 +53,23 @@ def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> She
     )
 
 
+@contextmanager
+def in_place_of(path: Path) -> Iterator[Path]:
+    """A file to write; it takes the place of path once it is whole, so that a full disk leaves what was there."""
+    special = path.exists() and not path.is_file()  # as /dev/stdout is, whose place nothing takes
+    target = path if special else path.resolve()
+    part = path if special else target.with_name(f".{target.name}.part")
+    try:
+        yield part
+        if part != target:
+            part.replace(target)
+    except OSError as error:
+        if part != target:
+            with suppress(OSError):
+                part.unlink()
+        raise FormError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def span(item: Label | Utterance, origin_ns: int) -> Span:
     """The span of a label, at least one millisecond long since no tool takes less."""
     start_ms, end_ms = to_ms(item.start_ns - origin_ns), to_ms(item.end_ns - origin_ns)
@@ -89,9 +107,9 @@ def tiers(sheet: Sheet) -> dict[str, list[Span]]:
     }
 
 
-def remarks(sheet: Sheet) -> tuple[str, ...]:
-    """What whoever opens the form should know of how it was made."""
-    spans = [span(label, sheet.origin_ns) for label in sheet.labels]
+def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
+    """What whoever opens the form should know of how it was made; tables hold the times as they are."""
+    spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
     found = []
     if widened := sum(each.widened for each in spans):
         found.append(f"{widened} labels shorter than 1 ms were widened to 1 ms; their notes say instant")

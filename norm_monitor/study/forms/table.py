@@ -8,7 +8,7 @@ from typing import Any
 from norm_core.flag import Attribute, Polarity, Severity
 from norm_core.time import NS_PER_S
 from norm_monitor.study.extra import need
-from norm_monitor.study.forms.sheet import FormError, Sheet
+from norm_monitor.study.forms.sheet import FormError, Sheet, in_place_of
 from norm_monitor.study.labels import in_order
 from norm_monitor.study.schema import Label
 
@@ -43,21 +43,15 @@ def rows(sheet: Sheet) -> list[dict[str, Any]]:
 
 def write_csv(path: Path, sheet: Sheet) -> None:
     """UTF-8 with a mark at its start, without which spreadsheets misread other alphabets."""
-    try:
-        with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows({k: _harmless(v) for k, v in row.items()} for row in rows(sheet))
-    except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+    with in_place_of(path) as part, part.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows({k: _harmless(v) for k, v in row.items()} for row in rows(sheet))
 
 
 def write_jsonl(path: Path, sheet: Sheet) -> None:
-    try:
-        with path.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(sheet))
-    except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+    with in_place_of(path) as part, part.open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(sheet))
 
 
 def write_parquet(path: Path, sheet: Sheet) -> None:
@@ -67,10 +61,8 @@ def write_parquet(path: Path, sheet: Sheet) -> None:
     types |= dict.fromkeys(("start_ns", "end_ns"), arrow.int64())
     types |= dict.fromkeys(("probability", "start_s", "end_s", "duration_s"), arrow.float64())
     listed = [{key: float(v) if key.endswith("_s") else v for key, v in row.items()} for row in rows(sheet)]
-    try:
-        parquet.write_table(arrow.Table.from_pylist(listed, schema=arrow.schema(list(types.items()))), path)
-    except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error}") from error
+    with in_place_of(path) as part:
+        parquet.write_table(arrow.Table.from_pylist(listed, schema=arrow.schema(list(types.items()))), part)
 
 
 def read_csv(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from norm_core.speech import Utterance
-from norm_monitor.study.forms.sheet import FormError, Sheet, Span, tiers, to_ms
+from norm_monitor.study.forms.sheet import Sheet, Span, in_place_of, tiers, to_ms
 from norm_monitor.study.labels import one_line, to_note
 
 
@@ -28,10 +28,8 @@ def write_textgrid(path: Path, sheet: Sheet) -> None:
                 f"        intervals [{index}]:", f"            xmin = {start_ms / 1000:.3f}",
                 f"            xmax = {stop_ms / 1000:.3f}", f"            text = {_quoted(text)}",
             ]  # fmt: skip
-    try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+    with in_place_of(path) as part:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
 
 def _filled(spans: list[Span], end_ms: int) -> list[tuple[int, int, str]]:

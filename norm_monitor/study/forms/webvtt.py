@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from norm_core.speech import Utterance
-from norm_monitor.study.forms.sheet import FormError, Sheet, Span, span
+from norm_monitor.study.forms.sheet import Sheet, Span, in_place_of, span
 from norm_monitor.study.labels import one_line
 from norm_monitor.study.schema import Label
 
@@ -16,10 +16,8 @@ def write_webvtt(path: Path, sheet: Sheet) -> None:
     for number, each in enumerate(sorted(spans, key=lambda s: (s.start_ms, s.end_ms)), 1):
         start_ms = max(0, each.start_ms)
         lines += [str(number), f"{_time(start_ms)} --> {_time(max(each.end_ms, start_ms + 1))}", _text(each), ""]
-    try:
-        path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error.strerror}") from error
+    with in_place_of(path) as part:
+        part.write_text("\n".join(lines), encoding="utf-8", errors="replace")
 
 
 def _text(each: Span) -> str:

@@ -14,11 +14,11 @@ function fillHead() {
   }
   const minutes = length / 60000, errors = flags.filter((f) => f.kind === "error").length, good = flags.length - errors;
   const share = (who) => Math.round(100 * speech[who].reduce((sum, s) => sum + s.end - s.start, 0) / length) + " %";
-  const rate = (count) => (minutes > 0 ? (count / minutes * 10).toFixed(1) : "0") + " in 10 min";
+  const rate = (count) => (count / minutes).toFixed(1) + " a minute";
   const grave = flags.filter((f) => f.kind === "error" && SEVERITIES.indexOf(f.severity) > 1).length;
   const tiles = [
-    ["Length", clock(length), ""], ["Errors", errors, rate(errors), "error"], ["Major or severe", grave, errors ? `of ${errors}` : ""],
-    ["Competencies", good, rate(good), "competence"], ["Robot and user speaking", `${share("robot")}`, `and ${share("user")}`], ["Decisions", data.decisions.length, `${data.decisions.filter((d) => !d.answered).length} without action`],
+    ["Length", clock(length), length < 3600000 ? "min:s" : "h:min:s"], ["Errors", errors, rate(errors), "error"], ["Major or severe", grave, errors ? `of ${errors}` : ""],
+    ["Competencies", good, rate(good), "competence"], ["Robot speaking", share("robot"), `user ${share("user")}`], ["Decisions", data.decisions.length, `${data.decisions.filter((d) => !d.answered).length} without action`],
   ];
   byId("tiles").replaceChildren(...tiles.map(([name, value, extra, kind]) => make("div", { class: kind ?? "" }, make("dd", {}, String(value), extra ? make("small", {}, extra) : ""), make("dt", {}, name))));
   for (const tile of byId("tiles").children) tile.prepend(tile.lastChild);
@@ -49,7 +49,7 @@ function fillSliders() {
   byId("sliders").replaceChildren(...all.map((each) => {
     const span = each.high - each.low || 1, unit = each.unit ? " " + each.unit : "";
     const output = make("output", {}, `${number(each.at)}${unit}`);
-    const slider = make("input", { type: "range", min: each.low - span * .05, max: each.high + span * .05, step: span / 200, value: each.at, "data-key": each.key });
+    const slider = make("input", { type: "range", min: each.low - span * .05, max: each.high + span * .05, step: span / 200, value: each.at, "data-key": each.key, "data-above": String(each.above) });
     slider.addEventListener("input", () => {
       const moved = Number(slider.value);
       state.thresholds.set(each.key, moved);
@@ -78,6 +78,17 @@ function setDark(dark) {
   byId("theme").textContent = dark ? "Light" : "Dark";
   layout();
 }
+// On paper: light, the width of a page, and every flag of the list.
+let wasDark = false;
+function setPrinting(on) {
+  if (on) wasDark = document.documentElement.classList.contains("dark");
+  document.documentElement.classList.toggle("printing", on);
+  setDark(!on && wasDark);
+  fillList();
+  paint();
+}
+addEventListener("beforeprint", () => setPrinting(true));
+addEventListener("afterprint", () => setPrinting(false));
 byId("theme").addEventListener("click", () => setDark(!document.documentElement.classList.contains("dark")));
 byId("help").addEventListener("click", () => byId("keys").showModal());
 byId("next").addEventListener("click", () => step(1));

@@ -42,13 +42,19 @@ for (const item of items) {
 const flags = items.filter((item) => item.kind !== "decision");
 const itemOf = new Map(items.map((item) => [item.id, item]));
 
+// A flag bears the name of the cue that saw it first; whose the other views are, flags that they raised alone tell.
+const measureOf = (fact) => fact.measure + " · " + fact.threshold;
+const cueOf = new Map();
+for (const flag of flags) for (const fact of flag.evidence) if (!fact.view) cueOf.set(measureOf(fact), flag.cue);
+
 // Thresholds by cue and measure, with the side on which a flag is raised: above, unless every value lies below.
 const thresholds = new Map();
 for (const flag of flags) {
   for (const fact of flag.evidence) {
     if (fact.threshold == null || fact.value == null) continue;
-    const key = flag.cue + " · " + fact.measure;
-    const known = thresholds.get(key) ?? { key, cue: flag.cue, measure: fact.measure, unit: fact.unit, at: fact.threshold, values: [] };
+    const cue = fact.view ? cueOf.get(measureOf(fact)) ?? "another cue" : flag.cue;
+    const key = fact.key = cue + " · " + fact.measure;
+    const known = thresholds.get(key) ?? { key, cue, measure: fact.measure, unit: fact.unit, at: fact.threshold, values: [] };
     known.values.push(fact.value);
     thresholds.set(key, known);
   }
@@ -59,13 +65,15 @@ for (const known of thresholds.values()) {
   known.high = Math.max(known.at, ...known.values);
 }
 
+// A cue sees a thing where all its facts hold, and a flag stands while any cue still sees it.
 function stands(flag) {
-  return flag.evidence.every((fact) => {
-    const key = flag.cue + " · " + fact.measure;
-    const moved = state.thresholds.get(key);
-    if (moved == null || fact.value == null) return true;
-    return thresholds.get(key).above ? fact.value >= moved : fact.value <= moved;
-  });
+  const fallen = new Set(flag.evidence.filter((fact) => !holds(fact)).map((fact) => fact.view));
+  return !fallen.size || flag.evidence.some((fact) => !fallen.has(fact.view));
+}
+function holds(fact) {
+  const moved = state.thresholds.get(fact.key);
+  if (moved == null || fact.value == null) return true;
+  return thresholds.get(fact.key).above ? fact.value >= moved : fact.value <= moved;
 }
 
 function shown(item) {

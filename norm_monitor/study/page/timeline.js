@@ -21,8 +21,9 @@ function layout() {
   height = top + .4 * rem;
   const labels = byId("lanes");
   labels.style.height = height + "px";
-  labels.replaceChildren(...lanes.map((each) => {
-    const node = make("div", {}, make("span", {}, each.name));
+  const axes = [{ name: "Whole session", top: 0, tall: 1.7 * rem, axis: true }, { name: `Time (${length < 3600000 ? "min:s" : "h:min:s"})`, top: 1.9 * rem, tall: 1.3 * rem, axis: true }];
+  labels.replaceChildren(...[...axes, ...lanes].map((each) => {
+    const node = make("div", { class: each.axis ? "axis" : "" }, make("span", {}, each.name));
     node.style.top = each.top + "px";
     node.style.height = each.tall + "px";
     if (data.attributes.includes(each.key)) {

@@ -39,8 +39,24 @@ HAS: dict[str, Parts] = {
     "says_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "Goodbye, see you tomorrow.")],
     "no_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "The ticket is five euros.")],
     "accepts_thanks": [user(0, 1, "Thank you very much."), robot(1.5, 2.5, "You're welcome.")],
-    "apologises": [user(0, 2, "You keep interrupting me!"), robot(2.5, 4, "I'm sorry, I apologise.")],
-    "no_apology": [user(0, 2, "You keep interrupting me!"), robot(2.5, 5, "The next tour is at ten.")],
+    "no_apology": [robot(0, 2, "Please follow me to the lift."), user(2.5, 4, "You're not listening!"),
+                   robot(5, 7, "Please follow me now.")],
+    "protest_floor": [robot(0, 2, "The next tour is at ten."), user(2.5, 4, "I wasn't finished.")],
+    "protest_manners": [robot(0, 2, "You owe us ninety euros."), user(2.5, 4, "That's none of your business.")],
+    "protest_wish": [robot(0, 2, "Now we all dance."), user(2.5, 4, "Please don't do that.")],
+    "protest_feeling": [robot(0, 2, "It will not get better."), user(2.5, 4, "You're frightening the children.")],
+    "admits_floor": [robot(0, 2, "The next tour is at ten."), user(2.5, 4, "Well."),
+                     robot(5, 7, "I interrupted you.")],
+    "admits_heard": [robot(0, 2, "Here is the cake with nuts."), user(2.5, 4, "Well."),
+                     robot(5, 7, "You told me, and I forgot.")],
+    "admits_manners": [robot(0, 2, "You owe us ninety euros."), user(2.5, 4, "Well."),
+                       robot(5, 7, "I should not have said that in front of everybody.")],
+    "admits_wish": [robot(0, 2, "Now we all dance."), user(2.5, 4, "Well."),
+                    robot(5, 7, "I should have asked you first.")],
+    "admits_feeling": [robot(0, 2, "It will not get better."), user(2.5, 4, "Well."),
+                       robot(5, 7, "That was the wrong thing to say.")],
+    "apologised_for": [robot(0, 2, "It is on the sign over there."), user(2.5, 4, "Well."),
+                       robot(5, 7, "Oh, sorry.")],
     "rude": [robot(0, 2, "You are stupid.")],
     "introduces_itself": [robot(0, 3, "I'm Pepper, the reception robot.")],
     "discloses": [robot(0, 3, "The patient in room seven has cancer.")],
@@ -76,7 +92,12 @@ HAS_NOT: dict[str, Parts] = {
     "too_near": [near(0, 3, 1.2), near(3, 6, 0.3), robot(3, 4, "Here you are, please take it.")],
     "no_greeting": [user(0, 1, "Good morning!"), robot(1.5, 3, "Good morning!")],
     "no_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "Bye bye!")],
-    "no_apology": [user(0, 2, "You are very helpful."), robot(2.5, 5, "The next tour is at ten.")],
+    "no_apology": [robot(0, 2, "Please follow me to the lift."), user(2.5, 4, "You're not listening!"),
+                   robot(5, 7, "I'm sorry, that was my mistake.")],
+    "protest_wish": [robot(0, 2, "Would you like to dance?"), user(2.5, 4, "No, thank you.")],
+    "apologised_for": [robot(0, 2, "How are you?"), user(2.5, 4, "My father died last week."),
+                       robot(5, 7, "I'm so sorry to hear that.")],
+    "waits_for_return": [user(0, 2, "I'll wait over there."), robot(2.5, 3.5, "Okay.")],
     "rude": [robot(0, 2, "That is a good question.")],
     "discloses": [robot(0, 3, "I cannot tell you about other patients.")],
     "wrong_name": [user(0, 2, "My name is Katharine."), robot(3, 5, "Nice to meet you, Catherine.")],
@@ -87,9 +108,14 @@ HAS_NOT: dict[str, Parts] = {
 }  # fmt: skip
 
 
+def alone(cue_id: str) -> FusionConfig:
+    """One cue without the others, which may see the same happening; however unsure it is."""
+    return FusionConfig(confidence_floor=0, muted=tuple(name for name in Table.shipped().cues if name != cue_id))
+
+
 @pytest.mark.parametrize("cue_id", HAS)
 def test_an_encounter_that_has_it_is_flagged_with_its_evidence(meaning: Meanings, cue_id: str) -> None:
-    flags = Watched(meaning, fusion=FusionConfig(confidence_floor=0, merge_within_s=0)).watch(*HAS[cue_id])
+    flags = Watched(meaning, fusion=alone(cue_id)).watch(*HAS[cue_id])
     assert cue_id in last_of(flags), sorted(last_of(flags))
     flag = last_of(flags)[cue_id]
     cue = Table.shipped().cues[cue_id]
@@ -102,7 +128,7 @@ def test_an_encounter_that_has_it_is_flagged_with_its_evidence(meaning: Meanings
 
 @pytest.mark.parametrize("cue_id", HAS_NOT)
 def test_its_nearest_neighbour_is_not_flagged(meaning: Meanings, cue_id: str) -> None:
-    flags = Watched(meaning, fusion=FusionConfig(confidence_floor=0, merge_within_s=0)).watch(*HAS_NOT[cue_id])
+    flags = Watched(meaning, fusion=alone(cue_id)).watch(*HAS_NOT[cue_id])
     assert cue_id not in last_of(flags), last_of(flags)[cue_id].rationale
 
 

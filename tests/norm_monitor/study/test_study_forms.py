@@ -1,5 +1,6 @@
 """Exports: what was labelled comes back within a millisecond, and other programs' readers agree."""
 
+import errno
 import itertools
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ from norm_core.speech import Speaker, Utterance
 from norm_monitor.study import extra
 from norm_monitor.study.extra import ExtraMissingError
 from norm_monitor.study.forms import boris, eaf, table, textgrid, webvtt
-from norm_monitor.study.forms.sheet import FormError, Sheet, lanes, remarks, sheet_of, span
+from norm_monitor.study.forms.sheet import FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
 from norm_monitor.study.labels import in_order, one_line
 from norm_monitor.study.recording import Recording
 from norm_monitor.study.schema import Label
@@ -152,6 +153,15 @@ def test_an_independent_reader_opens_the_parquet(tmp_path: Path, session: Record
     assert [row["start_ns"] for row in read] == [label.start_ns for label in sheet_of(session).labels]
 
 
+def test_a_form_that_cannot_be_written_leaves_the_one_that_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("yesterday's")
+    with pytest.raises(FormError, match=r"a\.csv: cannot be written: No space left"), in_place_of(path) as part:
+        part.write_text("half of tod")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a.csv", "yesterday's")]
+
+
 def test_the_xlsx_has_the_header_that_boris_asks_for(tmp_path: Path, session: Recording) -> None:
     """BORIS reads the first sheet, in upper case, and wants these five; see its import_observations.py."""
     openpyxl = pytest.importorskip("openpyxl")
@@ -166,6 +176,13 @@ def test_the_xlsx_has_the_header_that_boris_asks_for(tmp_path: Path, session: Re
     for _, subject, code, *_ in rows[1:]:  # BORIS pairs starts with stops by subject and code
         open_codes ^= {(subject, code)}
     assert open_codes == set()
+    ethogram = openpyxl.load_workbook(tmp_path / "a-behaviors.xlsx").worksheets[0]  # the only one BORIS looks at
+    header, *behaviours = ethogram.iter_rows(values_only=True)
+    assert [str(cell).upper() for cell in header] == [
+        "BEHAVIOR CODE", "BEHAVIOR TYPE", "DESCRIPTION", "KEY", "BEHAVIORAL CATEGORY", "EXCLUDED BEHAVIORS"
+    ]  # fmt: skip
+    assert {row[0] for row in behaviours} == {row[2] for row in rows[1:]}
+    assert {row[1] for row in behaviours} == {"State event"}
 
 
 def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from browser import CHROMIUM, Browser
 
-from norm_core.flag import Evidence, Verdict
+from norm_core.flag import Evidence, FlagState, Tier, Verdict
+from norm_core.time import ReplayClock
 from norm_monitor.study.forms.eaf import read_eaf
 from norm_monitor.study.forms.sheet import sheet_of
-from norm_monitor.study.recording import Recording
+from norm_monitor.study.log import StudyLog
+from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.report import page
 from norm_monitor.study.schema import Review
 
@@ -186,6 +188,42 @@ def test_a_moved_threshold_hides_what_would_not_have_been_raised(shown: Browser,
     assert text(shown, "#whatif-sum") == f"{len(session.flags) - 1} of {len(session.flags)} flags would remain"
     shown.run("document.getElementById('whatif-reset').click()")
     assert text(shown, "#count") == f"{len(session.flags)} in all"
+
+
+def test_a_flag_of_two_cues_stays_while_one_still_sees_it(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    delay = next(f for f in session.flags if f.cue_id == "response_delay")
+    other = next(f for f in session.flags if f.cue_id != delay.cue_id and f.evidence[0].threshold is not None)
+    fused = replace(delay, evidence=(*delay.evidence, *other.evidence), tier=Tier.FUSED)
+    with StudyLog.begin(tmp_path / "log", session.info, ReplayClock(1)) as log:
+        for flag in (replace(delay, state=FlagState.OPENED), fused, other):
+            log.append(flag, flag.decision_ns)
+    (tmp_path / "fused.html").write_text(page(open_recording(tmp_path / "log")), encoding="utf-8")
+    browser.open((tmp_path / "fused.html").as_uri())
+
+    def moved(cue_id: str) -> str:
+        """What would remain with a cue's threshold just beyond every value, on the side that raises nothing."""
+        browser.run(
+            f"""(() => {{ const slider = document.querySelector('[data-key^="{cue_id} ·"]');
+            slider.step = 'any'; slider.value = slider.dataset.above === 'true' ? slider.max : slider.min;
+            slider.dispatchEvent(new Event('input')); }})()"""
+        )
+        return text(browser, "#whatif-sum")
+
+    assert moved(delay.cue_id) == ""
+    assert text(browser, "#count") == "2 in all"
+    assert moved(other.cue_id) == "0 of 2 flags would remain"
+
+
+def test_on_paper_it_is_light_and_lists_every_flag(shown: Browser, session: Recording) -> None:
+    shown.run("document.getElementById('theme').click()")
+    rows = "document.querySelectorAll('[role=option]').length"
+    assert shown.run(rows) < len(session.flags)
+    shown.run("dispatchEvent(new Event('beforeprint'))")
+    assert shown.run(rows) == len(session.flags)
+    assert not shown.run("document.documentElement.classList.contains('dark')")
+    shown.run("dispatchEvent(new Event('afterprint'))")
+    assert shown.run(rows) < len(session.flags)
+    assert shown.run("document.documentElement.classList.contains('dark')")
 
 
 AXE = "axe_playwright_python"

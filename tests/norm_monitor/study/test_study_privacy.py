@@ -20,7 +20,8 @@ from norm_core.presence import Face
 from norm_core.speech import Speaker, Utterance
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.study import clips
-from norm_monitor.study.clips import ClipError, blurred, clip, thumbnails
+from norm_monitor.study.blur import blurred
+from norm_monitor.study.clips import ClipError, clip, thumbnails
 from norm_monitor.study.erase import erase, expire
 from norm_monitor.study.inventory import inventory
 from norm_monitor.study.keys import KeyFile, KeyFileError

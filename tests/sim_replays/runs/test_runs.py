@@ -10,9 +10,8 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.episode import Answer, Query
 from norm_core.outcome import Outcome
-from sim_replays.published import published
 from sim_replays.runs import folder as run_folder
-from sim_replays.runs.asked import Asking
+from sim_replays.runs.asking import Asking
 from sim_replays.runs.bag import episodes, read_key
 from sim_replays.runs.compare import compare, first_difference, mcnemar
 from sim_replays.runs.folder import Run, RunError, open_run
@@ -148,6 +147,15 @@ def test_the_first_difference_is_named(gap: Path, tmp_path: Path) -> None:
     assert row.only_second_right - row.only_first_right == round(row.difference * row.count / 100)
 
 
+def test_a_run_without_a_step_says_so(gap: Path, tmp_path: Path) -> None:
+    files = selector_files("encoder", without=["veto", "permutation"])
+    assert (files.veto_others, files.avoid_others, files.orders) == (False, True, 1)
+    found, _ = run(tmp_path / "run", asking(gap), files, FirstOption(), how="test", progress=lambda done, total: None)
+    assert found.name == "egogapbench others-given default encoder without veto without permutation"
+    with pytest.raises(SuiteError, match=r"no step 'vetoes'.*veto, avoidance"):
+        selector_files("encoder", without=["vetoes"])
+
+
 def test_mcnemar_by_hand() -> None:
     assert mcnemar(0, 0) == 1.0
     assert mcnemar(0, 5) == pytest.approx(2 / 32)
@@ -159,18 +167,6 @@ def test_settings_and_pictures_that_are_not_there(gap: Path, tmp_path: Path) -> 
         ran(tmp_path / "a", asking(gap, setting="other"), FirstOption())
     with pytest.raises(SuiteError, match="--pictures"):
         ran(tmp_path / "b", asking(gap, setting="images"), FirstOption())
-    with pytest.raises(SuiteError, match="no node answers it"):
-        ran(tmp_path / "c", asking(gap, suite="hsri"), FirstOption())
-
-
-@pytest.mark.parametrize("suite", list(SUITES))
-def test_published_rows_have_the_suite_s_columns(suite: str) -> None:
-    paper = published(suite)
-    assert paper.columns == SUITES[suite].columns
-    assert paper.source
-    if suite == "egogapbench":
-        for values in paper.rows.values():
-            assert sum(values[place] for place in (2, 5, 6)) == pytest.approx(100, abs=0.35)
 
 
 def test_tables_escape_what_their_form_takes_for_its_own() -> None:

@@ -13,7 +13,6 @@ from norm_core.episode import Answer
 from norm_core.outcome import Outcome
 from norm_core.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites import wording
 from sim_replays.suites.egogapbench import Item, Kind, Label, Setting
 
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
@@ -106,22 +105,6 @@ def test_swapped_others_come_from_another_image(pairs: tuple[list[Item], list[La
         assert sorted(map(repr, swapped.values())) == sorted(map(repr, theirs.values()))
         assert sum(swapped[image] == theirs[image] for image in theirs) == 0
     assert suite.swapped(items, 0) != suite.swapped(items, 1)
-
-
-def test_the_wording_model_never_learns_from_the_image_it_is_asked_about(
-    pairs: tuple[list[Item], list[Label]], encoder: SentenceEncoder
-) -> None:
-    """Turning an image's own labels about changes nothing of what is picked for that image."""
-    items, labels = pairs[0][:80], pairs[1][:80]
-    turned = [
-        Label(uid=one.uid, image=one.image, correct=0, kinds=one.kinds, direct=one.direct)
-        if one.image == items[0].image
-        else one
-        for one in labels
-    ]
-    before, after = wording.predict(items, labels, encoder), wording.predict(items, turned, encoder)
-    mine = [item.uid for item in items if item.image == items[0].image]
-    assert [before[uid] for uid in mine] == [after[uid] for uid in mine]
 
 
 def test_a_file_that_is_none_says_so(tmp_path: Path) -> None:

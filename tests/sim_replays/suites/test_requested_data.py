@@ -1,48 +1,16 @@
 """VideoNorms and HSRI, from folders made here as documented."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from answer_files import right, scored, written
+from requested_data import norm, segment
 
 from norm_core.flag import Attribute
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.hsri import HSRI
 from sim_replays.suites.target import SuiteError
 from sim_replays.suites.videonorms import VIDEONORMS
-
-
-def norm(number: int, **other: Any) -> dict[str, Any]:
-    return {
-        "id": f"n{number}",
-        "clip": f"clip{number // 2}",
-        "show": "Suits" if number % 3 else "Home",
-        "culture": "us" if number % 2 else "cn",
-        "category": "greeting",
-        "norm": "Say hello.",
-        "label": "adherence" if number % 4 else "violation",
-        "verbal": ["hello"],
-        **other,
-    }
-
-
-def segment(number: int, **other: Any) -> dict[str, Any]:
-    kind = ("error", "competence", "none")[number % 3]
-    attributes = [] if kind == "none" else [list(Attribute)[number % 7].value, list(Attribute)[number % 5].value]
-    return {
-        "id": f"s{number}",
-        "session": f"talk{number // 4}",
-        "kind": kind,
-        "attributes": sorted(set(attributes)),
-        "transcript": [
-            {"speaker": "user", "text": f"Question {number}?"},
-            {"speaker": "agent", "text": f"Answer {number}."},
-        ],
-        "rationale": f"It is wrong for reason {number}." if kind == "error" else "",
-        "correction": f"Do {number} instead." if kind == "error" else "",
-        **other,
-    }
 
 
 def test_videonorms_by_hand(tmp_path: Path) -> None:

@@ -44,11 +44,13 @@ def main() -> int:
 
 
 def needed_parameters(folder: Path) -> list[str]:
-    """The parameters without which some node cannot be configured, as ROS arguments."""
+    """The parameters without which some node cannot be configured, or shows not all of itself, as ROS arguments."""
     BagWriter(folder / "empty").close()
     bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
     path = folder / "parameters.yaml"
-    tree = {f"/tactful/{node}": {"ros__parameters": {"bag": str(bag)}} for node, bag in bags.items()}
+    needed: dict[str, dict[str, str]] = {node: {"bag": str(bag)} for node, bag in bags.items()}
+    needed["monitor"] = {"study_log": str(folder / "log"), "study_name": "page", "study_session": "page"}
+    tree = {f"/tactful/{node}": {"ros__parameters": values} for node, values in needed.items()}
     path.write_text(yaml.safe_dump(tree), encoding="utf-8")
     return ["--params-file", str(path)]
 

@@ -2,6 +2,7 @@
 
 import math
 import time
+import traceback
 from collections import OrderedDict
 from enum import StrEnum
 from pathlib import Path
@@ -12,13 +13,15 @@ from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, String
+from std_srvs.srv import Trigger
 
 from norm_core.config import ConfigError, load
+from norm_core.decision import Decision
 from norm_core.engines.call import Limit
 from norm_core.engines.opening import open_engine
 from norm_core.engines.shared_engine import SharedEngine
 from norm_core.error import TactfulError
-from norm_core.flag import Attribute, FlagState, Polarity, Severity, SocialFlag, Verdict
+from norm_core.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
 from norm_core.jsonl import to_json
 from norm_core.messages import MessageError
 from norm_core.models.catalogue import Catalogue
@@ -34,15 +37,21 @@ from norm_monitor.explanation import explain
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.meaning import Meanings
+from norm_monitor.memory import MemoryConfig
 from norm_monitor.monitor import Monitor
-from norm_monitor.reviews import Review, Reviews
+from norm_monitor.questions import QuestionConfig, Questioner
 from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
+from norm_monitor.study.session import StudyConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
+from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
+from norm_nodes.study_desk import StudyDesk
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
+# How long the status tells of a record that a cue failed at.
+FAULT_STATED_S = 60.0
 # How long an error that is over keeps attention.
 ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
 
@@ -62,7 +71,11 @@ class DeploymentContext(StrEnum):
         return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
 
 
-class MonitorNodeConfig(WindowConfig, FusionConfig):
+class Forget:
+    """Asks, in its turn among the records, that what people said of themselves be forgotten."""
+
+
+class MonitorNodeConfig(WindowConfig, FusionConfig, MemoryConfig, StudyConfig, QuestionConfig):
     sources: tuple[str, ...] = Field(
         default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
     )
@@ -70,12 +83,14 @@ class MonitorNodeConfig(WindowConfig, FusionConfig):
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     judge_every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
     judge_deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
+    answers_queries: bool = Field(
+        default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
+    )
     judge_images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
     deployment_context: DeploymentContext = Field(
         default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
     )
     shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
-    reviews_file: str = Field(default="", description="JSONL file that verdicts are added to; empty to refuse them")
 
 
 class MonitorNode(NormNode[MonitorNodeConfig]):
@@ -95,13 +110,17 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         try:
             meaning = Meanings.shipped()
             self._engine = self._opened_engine()
+            self._desk = StudyDesk(config, table, self.clock, self.ledger, config.deployment_context)
         except TactfulError as error:
             raise ConfigError(f"monitor: {error}") from error
-        judge_every_s = config.judge_every_s if self._engine else 0.0
-        self._monitor = Monitor(config, table, meaning, self.clock, fusion=config, judge_every_s=judge_every_s)
+        judges = self._engine is not None and not config.answers_queries
+        judge_every_s = config.judge_every_s if judges else 0.0
+        self._monitor = Monitor(
+            config, table, meaning, self.clock, fusion=config, memory=config, judge_every_s=judge_every_s
+        )
         images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
-        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine else None
-        self._reviews = Reviews(Path(config.reviews_file)) if config.reviews_file else None
+        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine and judges else None
+        self._queries = self._answering(images == 0)
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
         self._counted: dict[str, int] = {}
@@ -117,8 +136,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
+        if self._desk.keeps:
+            self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
-        self.serve(ReviewFlag, "review", self._review, "a reviewer's verdict on an event, added to the file of reviews")
+        self.serve(ReviewFlag, "review", self._desk.review, "a reviewer's verdict on an event, into the study's log")
+        self.serve(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         self._threads = [Thread(target=self._look, name="monitor_look", daemon=True)]
         if self._judge:
             self._threads.append(Thread(target=self._ask_judge, name="monitor_judge", daemon=True))
@@ -134,23 +156,44 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
+        self._records.put(Forget())  # a session ends
 
     def close(self) -> None:
         self.destroy_timer(self._telling)
         self._records.close()
         self._to_judge.close()
+        if self._queries:
+            self._queries.close(self.config.judge_deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge_deadline_s)
         if self._engine:
             self._engine.close()
+        self._desk.close()
 
     def _opened_engine(self) -> SharedEngine | None:
+        """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
         if not self.config.model:
             return None
         catalogue = Catalogue()
         name = self.config.model
-        engine = open_engine(catalogue.manifest(name), self.clock, beside=catalogue.path(name).parent)
+        manifest = catalogue.manifest(name)
+        try:
+            engine = open_engine(manifest, self.clock, beside=catalogue.path(name).parent)
+        except TactfulError as error:
+            self.count("judge_not_opened")
+            why = f"the judge {name} cannot be opened, and cues go on alone: {error}"
+            self.trouble("judge", Health.DEGRADED, why)
+            return None
         return SharedEngine(engine, TO_JUDGE, "judge")
+
+    def _answering(self, without_pictures: bool) -> JudgeQueries | None:
+        if not self.config.answers_queries:
+            return None
+        if self._engine is None:
+            raise ConfigError("monitor: answers_queries: a judge answers queries: name its model")
+        config = self.config.model_copy(update={"query_images": 0}) if without_pictures else self.config
+        questioner = Questioner(self._engine, config)
+        return JudgeQueries(self, questioner, config.query_window_s, lambda: self._active)
 
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         def take(message: Any) -> None:
@@ -169,16 +212,29 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             record = self._records.get(timeout_s=WAIT_S)
             if record is None:
                 continue
-            if isinstance(record, Judgement):
-                flag = self._monitor.take_judgement(record)
-                self._publish([flag] if flag else [])
-            else:
-                self._publish(self._monitor.take(record))
-            for window in self._monitor.windows_to_judge():
-                if self._judge:
-                    self._to_judge.put(window)
-            self._take_counts()
+            try:
+                self._take(record)
+            except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
+                self.count("records_failed")
+                self.get_logger().error(traceback.format_exc())
+                why = f"a {type(record).__name__} could not be looked at, and was left out: {error!r}; please report it"
+                self.ledger.trouble("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
         self._publish(self._monitor.flush())
+
+    def _take(self, record: Any) -> None:
+        if isinstance(record, Judgement):
+            flag = self._monitor.take_judgement(record)
+            self._publish([flag] if flag else [])
+        elif isinstance(record, Forget):
+            self._monitor.forget()
+        else:
+            self._desk.keep(record)
+            if not isinstance(record, Decision):
+                self._publish(self._monitor.take(record))
+        for window in self._monitor.windows_to_judge():
+            if self._judge:
+                self._to_judge.put(window)
+        self._take_counts()
 
     def _ask_judge(self) -> None:
         assert self._judge
@@ -198,6 +254,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.beat()
 
     def _publish(self, flags: list[SocialFlag]) -> None:
+        self._desk.keep_flags(flags)
         for flag in flags:
             self._kept[flag.event_id] = flag
             self._kept.move_to_end(flag.event_id)
@@ -244,37 +301,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             response.explanation = f"no such event among the last {len(self._kept)}; the oldest kept is {oldest}"
         return response
 
-    def _review(self, request: Any, response: Any) -> Any:
-        response.recorded, response.message = False, ""
-        if self._reviews is None:
-            response.message = "verdicts are kept nowhere: set the parameter reviews_file"
-        elif (flag := self._kept.get(request.event_id)) is None:
-            response.message = f"{request.event_id} is none of the events kept here"
-        else:
-            try:
-                self._reviews.add(_review_of(request, flag, self.clock.now_ns()))
-                response.recorded = True
-            except (ValueError, OSError) as error:
-                response.message = str(error)
+    def _forget(self, request: Any, response: Any) -> Any:
+        response.success = self._records.put(Forget())
+        response.message = (
+            "what was said until now is forgotten; flags that were published quote it still"
+            if response.success
+            else "the monitor lags behind and may have lost records: see its status, and ask again"
+        )
         return response
-
-
-def _review_of(request: Any, flag: SocialFlag, now_ns: int) -> Review:
-    verdict = _member(Verdict, request.verdict)
-    relabels = verdict is Verdict.RELABEL
-    return Review(
-        stamp_ns=now_ns,
-        event_id=flag.event_id,
-        reviewer=request.reviewer,
-        verdict=verdict,
-        polarity=_member(Polarity, request.polarity) if relabels else flag.polarity,
-        attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else flag.attributes,
-        comment=request.comment,
-    )
-
-
-def _member(kind: type[StrEnum], code: int) -> Any:
-    members = list(kind)
-    if code >= len(members):
-        raise ValueError(f"{code} is no {kind.__name__}: the known values are 0 to {len(members) - 1}")
-    return members[code]

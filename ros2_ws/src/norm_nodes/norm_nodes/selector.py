@@ -1,6 +1,5 @@
 """Recommends the robot's next action to whoever asks, by action or by query. Advice: it never actuates."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Thread
@@ -19,6 +18,7 @@ from action_selector.request import Request
 from norm_core.config import ConfigError
 from norm_core.decision import Decision, OtherAgent, Viewpoint
 from norm_core.engines.call import Limit
+from norm_core.engines.fault import EngineError
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.episode import Answer, Episode, Query
 from norm_core.error import TactfulError
@@ -26,18 +26,19 @@ from norm_core.frame import Frame
 from norm_core.jsonl import to_json
 from norm_core.messages import MessageError
 from norm_core.outcome import Outcome
+from norm_core.presence import Presence
 from norm_core.queue import BoundedQueue, Policy
 from norm_core.speech import Utterance
 from norm_core.status import Health
 from norm_core.time import s_to_ns
 from norm_core.window import Window
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
+from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
+from norm_nodes.intent import intent_class, intent_of
 from norm_nodes.norm_node import NormNode
 
 WAITING = 8
 WAIT_S = 0.2
-INTENT_TYPES = ("hri_msgs/msg/Intent", "hri_actions_msgs/msg/Intent")
 
 
 class SelectorNodeConfig(SelectorFiles):
@@ -85,6 +86,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._intents = self._offer_intents() if config.intent else None
         self.listen(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
         self.listen(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what")
+        self.listen(Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognisers")
         self.listen(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
         self.listen(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about actions")
         self.act(
@@ -172,10 +174,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _work(self) -> None:
         # The encoder loads with its first sentence, and on a busy machine that takes seconds.
         self.trouble("encoder", Health.DEGRADED, "the sentence encoder is being loaded: the first answer waits for it")
-        warming = Request(query_id="warming", candidates=("Wave.", "Bow."), others=())
-        self._decided(_Job(warming, Limit(self.clock), lambda step: None, lambda decision: None))
-        self.mended("encoder")
-        self.get_logger().info("the sentence encoder is ready")
+        try:
+            self._selector.prepare()
+            self.mended("encoder")
+            self.get_logger().info("the sentence encoder is ready")
+        except EngineError as error:
+            self.trouble("encoder", Health.FAILED, str(error))
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
                 job.done(self._decided(job))
@@ -199,7 +203,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._decisions.publish(to_ros(decision))
         self._mirror.publish(String(data=to_json(decision)))
         if self._intents and decision.outcome is Outcome.ANSWERED and decision.chosen:
-            self._intents.publish(self._intent(decision))
+            self._intents.publish(intent_of(decision, self._intents.msg_type))
 
     def _take(self, record_type: type) -> Callable[[Any], None]:
         def take(message: Any) -> None:
@@ -218,21 +222,11 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self.executor.create_task(step)
 
     def _offer_intents(self) -> Any:
-        for type_name in INTENT_TYPES:
-            try:
-                return self.offer(message_class(type_name), "/intents", EVENTS, "decisions as REP-155 intents")
-            except TypeMissingError as error:
-                reason = str(error)
-        self.trouble("intents", Health.DEGRADED, f"no intents are published: {reason}")
-        return None
-
-    def _intent(self, decision: Decision) -> Any:
-        probability = decision.candidates[decision.chosen_index].probability
-        message = self._intents.msg_type()
-        message.intent, message.source, message.modality = "RECOMMENDED_ACTION", self.get_fully_qualified_name(), ""
-        message.data = json.dumps({"action": decision.chosen, "decision_id": decision.decision_id})
-        message.confidence, message.priority = probability, 0.0
-        return message
+        try:
+            return self.offer(intent_class(), "/intents", EVENTS, "decisions as REP-155 intents")
+        except TypeMissingError as error:
+            self.trouble("intents", Health.DEGRADED, f"no intents are published: {error}")
+            return None
 
 
 def _request_of_goal(goal: Any, goal_id: str, window: Window | None) -> Request:

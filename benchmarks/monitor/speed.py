@@ -1,0 +1,119 @@
+"""How long the monitor takes from the record that completes a flag's evidence to the flag, and how long for a window.
+
+Scripted encounters of the development split, record by record as the ears, the robot and the camera give them, with the
+ears' marks of silence ten times a second. What the ears take for their transcription is no part of it
+(benchmarks/senses). Times are the processor's, so that a busy machine counts for less. Beside them stand a plain loop
+that cuts the same windows and looks at none, and what one new sentence takes to encode: machines differ, ratios less.
+
+OPENBLAS_NUM_THREADS=1 python benchmarks/monitor/speed.py [--encounters N]
+"""
+
+import argparse
+import time
+from collections.abc import Iterable
+
+import numpy as np
+
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.speech import RobotSpeech, Utterance
+from norm_core.time import NS_PER_MS, ReplayClock
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Concepts, Meanings
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.window_feed import UTTERANCES, Watermarks, WindowConfig
+from norm_monitor.senses.windows import Entry
+from sim_replays.monitoring import given_by_script
+from sim_replays.scenarios.library import encounters
+
+WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
+MARKS_EVERY_NS = 100 * NS_PER_MS
+# A flag that comes later than this after its evidence waited for a silence that its cue measures.
+MOST_WAIT_MS = 1000.0
+
+
+class Measured:
+    """Milliseconds of one kind, over all encounters."""
+
+    def __init__(self) -> None:
+        self.flag_ms: list[float] = []
+        self.wait_ms: list[float] = []
+        self.window_ms: list[float] = []
+        self.plain_ms: list[float] = []
+        self.for_silence = 0
+
+    def follow(self, given: list[tuple[int, Entry]], meaning: Meanings) -> None:
+        """One encounter, through the monitor."""
+        clock = ReplayClock()
+        monitor = Monitor(WINDOWS, Table.shipped(), meaning, clock)
+        arrived: dict[str, int] = {}
+        windows = 0
+        for now_ns, entry in given:
+            clock.advance_to(max(now_ns, clock.now_ns()))
+            if isinstance(entry, Utterance):
+                arrived[entry.utterance_id] = now_ns
+            elif isinstance(entry, RobotSpeech):
+                arrived[entry.speech_id] = now_ns
+            began_s = time.process_time()
+            flags = monitor.take(entry)
+            took_ms = 1000 * (time.process_time() - began_s)
+            closed = sum(counter.count for counter in monitor.counters if counter.name.startswith("windows"))
+            if closed > windows:
+                self.window_ms.append(took_ms / (closed - windows))
+                windows = closed
+            for flag in flags:
+                complete_ns = max((arrived.get(fact.utterance_id, 0) for fact in flag.evidence), default=0)
+                wait_ms = (now_ns - complete_ns) / NS_PER_MS
+                if wait_ms > MOST_WAIT_MS:
+                    self.for_silence += 1
+                    wait_ms = 0.0  # the mark of silence completes it
+                self.wait_ms.append(wait_ms)
+                self.flag_ms.append(wait_ms + took_ms)
+
+    def follow_plainly(self, given: list[tuple[int, Entry]]) -> None:
+        """One encounter, through a loop that only cuts windows."""
+        cutter, watermarks = WINDOWS.cutter(), Watermarks(WINDOWS)
+        for _, entry in given:
+            began_s = time.process_time()
+            cutter.add(entry)
+            if isinstance(entry, Utterance):
+                cutter.ask(entry.end_ns + 1)
+            mark = watermarks.of(entry)
+            closed = cutter.pass_by(*mark) if mark else []
+            took_ms = 1000 * (time.process_time() - began_s)
+            self.plain_ms += [took_ms / len(closed) for _ in closed]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encounters", type=int, default=20)
+    options = parser.parse_args()
+    encoder = SentenceEncoder()
+    measured, meaning = Measured(), Meanings(encoder, Concepts.shipped())
+    for encounter in encounters("development")[: options.encounters]:
+        given, _ = given_by_script(encounter, marks_every_ns=MARKS_EVERY_NS)
+        measured.follow(given, meaning)
+        measured.follow_plainly(given)
+    print(f"{len(measured.flag_ms)} flags ({measured.for_silence} of them end with a silence that their cue measures)")
+    _show("from complete evidence to the flag", measured.flag_ms)
+    _show("of that, until the ears tell that nobody speaks", measured.wait_ms)
+    _show("a window, cut and looked at by every cue", measured.window_ms)
+    _show("a window, cut alone", measured.plain_ms)
+    sentence_ms = []
+    for number in range(100):
+        began_s = time.process_time()
+        encoder.encode([f"The train to platform {number} leaves in a few minutes"])
+        sentence_ms.append(1000 * (time.process_time() - began_s))
+    _show("a new sentence, encoded", sentence_ms)
+    print(
+        f"a window's cues take {np.median(measured.window_ms) / np.median(measured.plain_ms):.0f} times its cutting, "
+        f"{np.median(measured.window_ms) / np.median(sentence_ms):.1f} sentences' encoding (medians)"
+    )
+
+
+def _show(name: str, values_ms: Iterable[float]) -> None:
+    p50, p95 = np.percentile(list(values_ms), [50, 95])
+    print(f"{name}: p50 {p50:.1f} ms, p95 {p95:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

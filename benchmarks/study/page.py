@@ -1,0 +1,77 @@
+"""Times the report in headless Chromium: 3 h with 2,000 flags beside 10 min with 200, and an empty page of its weight.
+
+Run `python benchmarks/study/page.py`; it prints a Markdown table. The pages take turns, so that whatever else the
+machine does falls on all of them; the ratios within one run are what is claimed.
+"""
+
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from unittest.mock import patch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/norm_monitor/study")]
+
+from browser import Browser  # noqa: E402
+
+from norm_monitor.study.recording import open_recording  # noqa: E402
+from norm_monitor.study.report import page  # noqa: E402
+from sim_replays.study_example import write_log  # noqa: E402
+
+ROUNDS = 9
+SESSIONS = {"3 h, 2,000 flags": (3 * 3600, 2000), "10 min, 200 flags": (600, 200)}
+EMPTY = "empty page of its weight"
+READY_MS = "Number(document.documentElement.dataset.readyMs)"
+# A page without a script of its own says that it is ready once its first frame was painted.
+BARE = """<!doctype html><html lang="en"><title>empty</title><script>
+const told = document.documentElement.dataset;
+requestAnimationFrame(() => { told.readyMs = performance.now(); told.ready = "yes"; });</script>
+<script type="application/json">%s</script></html>"""
+# From the key to the frame that shows what it did.
+SELECT_MS = """new Promise((done) => { const begun = performance.now();
+document.dispatchEvent(new KeyboardEvent("keydown", { key: "j" }));
+requestAnimationFrame(() => setTimeout(() => done(performance.now() - begun))); })"""
+
+
+def pages(folder: Path) -> dict[str, Path]:
+    """The files that are opened, by what they are."""
+    found: dict[str, Path] = {}
+    for number, (name, (length_s, flags)) in enumerate(SESSIONS.items()):
+        log = folder / f"log{number}"
+        with patch("os.fsync"):  # the log's own speed is no matter here
+            write_log(log, length_s=length_s, flags=flags)
+        found[name] = folder / f"page{number}.html"
+        found[name].write_text(page(open_recording(log)), encoding="utf-8")
+    weight = next(iter(found.values())).stat().st_size
+    found[EMPTY] = folder / "empty.html"
+    found[EMPTY].write_text(BARE % ('"' + "x" * (weight - len(BARE)) + '"'), encoding="utf-8")
+    return found
+
+
+def main() -> None:
+    """Prints the medians, and their ratios to the empty page."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        found = pages(folder)
+        ready: dict[str, list[float]] = {each: [] for each in found}
+        selected: dict[str, list[float]] = {each: [] for each in SESSIONS}
+        with Browser(folder / "profile") as browser:
+            for _ in range(ROUNDS):
+                for each, path in found.items():
+                    browser.open(path.as_uri())
+                    ready[each].append(browser.run(READY_MS))
+                    if each in selected:
+                        selected[each] += [browser.run(SELECT_MS) for _ in range(3)]
+        empty = statistics.median(ready[EMPTY])
+        print("| page | MB | ready, ms (least to most) | of the empty page | a flag selected, ms |")
+        print("|---|---|---|---|---|")
+        for each, path in found.items():
+            middle, low, high = statistics.median(ready[each]), min(ready[each]), max(ready[each])
+            keys = f"{statistics.median(selected[each]):.0f}" if each in selected else ""
+            size = path.stat().st_size / 1e6
+            print(f"| {each} | {size:.2f} | {middle:.0f} ({low:.0f} to {high:.0f}) | {middle / empty:.1f} | {keys} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""A stretch of a bag, and some of its topics, as a bag of its own."""
+
+from collections import deque
+from collections.abc import Callable, Collection
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from norm_core.bags.error import BagError
+from norm_core.bags.reader import BagMessage, BagReader
+from norm_core.bags.topic import BagTopic
+from norm_core.bags.whole import whole_bag
+from norm_core.record import record
+from norm_core.time import NS_PER_S
+
+# Latched whether or not the bag says so; each of its messages holds other transforms, so all of them are kept.
+_ALWAYS_LATCHED = "/tf_static"
+_MOST_LATCHED = 1_000  # messages a topic; a latched topic with more is none that anyone joins late
+# Below: seconds from the start, seconds since the epoch, nanoseconds since it.
+_LONGEST_BAG_S, _LATEST_S, _LATEST_NS = 10**8, 10**12, 2**63
+
+
+@record
+class Cut:
+    """What a cut kept. latched counts messages from before it, which stand at its beginning."""
+
+    made: str
+    from_ns: int
+    to_ns: int
+    messages_by_topic: dict[str, int]
+    latched: dict[str, int]
+    dropped_topics: tuple[str, ...]
+
+    @property
+    def messages(self) -> int:
+        return sum(self.messages_by_topic.values())
+
+
+def parse_time_ns(text: str, start_ns: int) -> int:
+    """Seconds after start_ns, seconds since the epoch, or nanoseconds since it, told apart by their size."""
+    try:
+        value = Decimal(text)
+        if not 0 <= value < _LATEST_NS:
+            raise InvalidOperation
+    except InvalidOperation as error:
+        raise BagError(
+            f"{text!r} is no time: give seconds after the bag's start (12.5), or a stamp since the epoch in seconds "
+            "(1700000000.5) or nanoseconds (1700000000500000000)"
+        ) from error
+    if value < _LONGEST_BAG_S:
+        return start_ns + int(value * NS_PER_S)
+    return int(value * NS_PER_S) if value < _LATEST_S else int(value)
+
+
+def cut(
+    bag: Path,
+    made: Path,
+    from_text: str = "0",
+    to_text: str = "",
+    *,
+    topics: Collection[str] | None = None,
+    latched: Collection[str] = (),
+    progress: Callable[[int], None] = lambda messages: None,
+) -> Cut:
+    """Writes the messages from a time up to, not including, another; without one, to the bag's end.
+
+    A latched topic's last messages before the cut are kept with the cut's first stamp: whoever joins there got them.
+    """
+    with BagReader(bag) as reader:
+        bounds = reader.bounds_ns
+        if bounds is None:
+            raise BagError(f"{bag}: holds no message to cut")
+        from_ns = parse_time_ns(from_text, bounds[0])
+        to_ns = parse_time_ns(to_text, bounds[0]) if to_text else bounds[1] + 1
+        if not from_ns < to_ns or from_ns > bounds[1] or to_ns <= bounds[0]:
+            raise BagError(
+                f"{bag}: {from_text} to {to_text or 'its end'} is no stretch of it: "
+                f"it lasts {(bounds[1] - bounds[0]) / NS_PER_S:.3f} s and begins at {bounds[0]} ns"
+            )
+        chosen = {t.key: t for t in reader.topics if topics is None or t.topic in topics}
+        reader.require({*(topics or ()), *latched})
+        by_topic: dict[str, int] = {}
+        before: dict[str, int] = {}
+        with whole_bag(made) as writer:
+            for message in _latched_before(reader, [*chosen.values()], latched, from_ns):
+                writer.write_copied(reader.described(message), message.data, from_ns)
+                before[message.topic] = before.get(message.topic, 0) + 1
+            names = {topic.topic for topic in chosen.values()}
+            for message in reader.messages(names, from_ns, to_ns) if names else ():
+                writer.write_copied(reader.described(message), message.data, message.stamp_ns)
+                by_topic[message.topic] = by_topic.get(message.topic, 0) + 1
+                progress(1)
+        dropped = sorted({t.topic for t in reader.topics} - by_topic.keys() - before.keys())
+    return Cut(
+        made=str(made),
+        from_ns=from_ns,
+        to_ns=to_ns,
+        messages_by_topic=dict(sorted(by_topic.items())),
+        latched=before,
+        dropped_topics=tuple(dropped),
+    )
+
+
+def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[str], from_ns: int) -> list[BagMessage]:
+    """The last messages of each latched topic before a time, in the order of their stamps."""
+    held: dict[tuple[str, str], deque[BagMessage]] = {}
+    for topic in topics:
+        depth = _MOST_LATCHED if topic.topic == _ALWAYS_LATCHED else topic.latched_depth
+        if topic.topic in also:
+            depth = max(depth, 1)
+        if depth:
+            held[topic.key] = deque(maxlen=min(depth, _MOST_LATCHED))
+    names = {topic for topic, _ in held}
+    for message in reader.messages(names, None, from_ns) if names else ():
+        if (message.topic, message.type_name) in held:
+            kept = held[message.topic, message.type_name]
+            # A publisher that repeats itself tells nothing new; its last word counts.
+            same = next((other for other in kept if other.data == message.data), None)
+            if same:
+                kept.remove(same)
+            kept.append(message)
+    return sorted((m for kept in held.values() for m in kept), key=lambda message: message.stamp_ns)

@@ -1,0 +1,101 @@
+"""How the messages of one bag are decoded: by this project's types, by the bag's own, or by those of an old ROS 2."""
+
+from dataclasses import replace
+from typing import Any
+
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from norm_core.bags.error import BagError
+from norm_core.bags.topic import BagTopic
+from norm_core.bags.types import typestore
+
+# A bag recorded before Iron in sqlite3 states no definitions; a few of the types of that time read otherwise today.
+_BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
+
+
+class Definitions:
+    """The types of one bag; what one bag says of a foreign type holds for no other bag."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, tuple[Typestore, ...]] = {}
+        self._fitting: dict[str, Typestore] = {}
+        self._completed: dict[tuple[str, str], BagTopic] = {}
+
+    def decode(self, topic: BagTopic, data: bytes) -> Any:
+        """A message of the bag library; raises BagError for an unknown type, and anything for bytes that are not it."""
+        return self._decoded(topic, data)[0]
+
+    def is_known(self, topic: BagTopic) -> bool:
+        """Whether the topic's type can be decoded."""
+        try:
+            return bool(self._stores_of(topic))
+        except BagError:
+            return False
+
+    def encode(self, type_name: str, message: Any) -> bytes:
+        """The bytes of a message, by the definition that last fitted one of its type."""
+        return bytes(self._fitting[type_name].serialize_cdr(message, type_name))
+
+    def completed(self, topic: BagTopic, data: bytes) -> BagTopic:
+        """The topic with the definition and digest that fit its first message; what nobody knows stays empty."""
+        if topic.key not in self._completed:
+            self._completed[topic.key] = self._complete(topic, data)
+        return self._completed[topic.key]
+
+    def _complete(self, topic: BagTopic, data: bytes) -> BagTopic:
+        if topic.definition.strip() and topic.digest:
+            return topic
+        try:
+            _, store = self._decoded(topic, data)
+            definition, _ = store.generate_msgdef(topic.type_name, ros_version=2)
+            digest = store.hash_rihs01(topic.type_name)
+        except Exception:  # noqa: BLE001 as above; a copy keeps the bytes of a type that cannot be read
+            return topic
+        if topic.definition.strip():
+            return replace(topic, digest=digest)
+        return replace(topic, definition=definition, is_idl=False, digest=digest)
+
+    def _decoded(self, topic: BagTopic, data: bytes) -> tuple[Any, Typestore]:
+        stores = self._stores_of(topic)
+        for store in stores:
+            try:
+                decoded = store.deserialize_cdr(data, topic.type_name)
+            except Exception:  # generated code, which raises anything; an older store may still fit
+                if store is stores[-1]:
+                    raise
+            else:
+                self._fitting[topic.type_name] = store
+                return decoded, store
+        raise AssertionError("a type has at least one store")
+
+    def _stores_of(self, topic: BagTopic) -> tuple[Typestore, ...]:
+        stores = self._stores.get(topic.type_name)
+        if stores is None:
+            stores = self._stores[topic.type_name] = _stores_for(topic)
+        return stores
+
+
+def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
+    name = topic.type_name
+    ours = typestore()
+    if topic.serialization != "cdr":
+        raise BagError(f"{topic.topic} is in {topic.serialization or 'no stated form'}, and only CDR is decoded")
+    stated = topic.definition.strip()
+    if name in ours.fielddefs and (stated or name.startswith("norm_interfaces/")):
+        return (ours,)
+    if stated:
+        store = get_typestore(Stores.EMPTY)
+        try:
+            types = get_types_from_idl(stated) if topic.is_idl else get_types_from_msg(topic.definition, name)
+            store.register(types)
+        except Exception as error:  # the bag library raises what its parsers do
+            raise BagError(f"{topic.topic}: the bag's definition of {name} cannot be read: {error}") from error
+        return (store,)
+    known = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)
+    if not known:
+        raise BagError(
+            f"{topic.topic} holds {name} without its definition, as sqlite3 bags recorded before ROS 2 Iron do, and it "
+            "is not known here: convert the bag to MCAP on the machine that has the type (ros2 bag convert)"
+        )
+    return known

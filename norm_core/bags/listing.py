@@ -1,0 +1,110 @@
+"""Which files a bag consists of, and what its metadata.yaml promises of them."""
+
+import re
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from norm_core.bags.error import BagError
+from norm_core.record import record
+
+METADATA = "metadata.yaml"
+STORED_AS = (".mcap", ".db3")
+_PACKED = ".zstd"  # a whole file, compressed once its recording had ended
+# The one in C, where PyYAML has it: a thousand topics take the other three seconds.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@record
+class Listing:
+    """The files in the order of their recording; promised counts and digests are empty where nothing states them."""
+
+    files: tuple[Path, ...]
+    promised: dict[str, int]
+    digests: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Topic(_Part):
+    name: str
+    type_description_hash: str = ""
+
+
+class _Counted(_Part):
+    topic_metadata: _Topic
+    message_count: int
+
+
+class _Information(_Part):
+    relative_file_paths: list[str]
+    topics_with_message_count: list[_Counted] = []
+
+
+class _Metadata(_Part):
+    rosbag2_bagfile_information: _Information
+
+
+def is_stored(path: Path) -> bool:
+    """Whether a file's name is that of a bag's storage."""
+    return path.name.removesuffix(_PACKED).endswith(STORED_AS)
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the whole file is compressed."""
+    return path.suffix == _PACKED
+
+
+def list_files(path: Path) -> Listing:
+    """The files of a bag's folder, or the one file that path is; raises BagError where there is none."""
+    if not path.exists():
+        raise BagError(f"{path}: there is no such folder or file")
+    if path.is_file():
+        if not is_stored(path):
+            raise BagError(f"{path}: is no bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
+        return Listing(files=(path,), promised={}, digests={})
+    found = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_number)
+    stated, notes = _stated(path)
+    if stated is None:
+        if not found:
+            what = notes[0] if notes else f"has no {METADATA}"
+            raise BagError(f"{path}: cannot be opened as a bag: it {what}, and no file in it ends in .mcap or .db3")
+        return Listing(files=tuple(found), promised={}, digests={}, notes=tuple(notes))
+    names = [Path(name).name for name in stated.relative_file_paths]
+    missing = [name for name in names if not (path / name).is_file()]
+    further = [file for file in found if file.name not in names]
+    if missing and not found:
+        raise BagError(
+            f"{path}: cannot be opened as a bag: {METADATA} lists {', '.join(missing)}, and no such file is there"
+        )
+    if missing:
+        notes.append(f"{METADATA} is out of date: {', '.join(missing)} is not there")
+    if further:
+        notes.append(f"{METADATA} is out of date: it does not list {', '.join(file.name for file in further)}")
+    promised: dict[str, int] = {}
+    for counted in stated.topics_with_message_count:
+        name = counted.topic_metadata.name
+        promised[name] = promised.get(name, 0) + counted.message_count
+    digests = {t.topic_metadata.name: t.topic_metadata.type_description_hash for t in stated.topics_with_message_count}
+    present = tuple(path / name for name in names if name not in missing)
+    return Listing(files=(*present, *further), promised=promised, digests=digests, notes=tuple(notes))
+
+
+def _stated(path: Path) -> tuple[_Information | None, list[str]]:
+    file = path / METADATA
+    if not file.is_file():
+        return None, [f"has no {METADATA}"]
+    try:
+        document = yaml.load(file.read_text(encoding="utf-8"), _LOADER)
+        return _Metadata.model_validate(document).rosbag2_bagfile_information, []
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError, RecursionError) as error:
+        return None, [f"has a {METADATA} that cannot be read ({str(error).splitlines()[0]})"]
+
+
+def _number(path: Path) -> tuple[object, ...]:
+    """Sorts session_2 before session_10."""
+    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))

@@ -1,0 +1,136 @@
+"""The records of an MCAP file as bytes: headers, chunks, channels. Nothing here trusts a length."""
+
+import struct
+import zlib
+from io import BytesIO
+
+import lz4.frame
+import zstandard
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import McapError
+from mcap.opcode import Opcode
+from mcap.records import Channel, Schema
+from rosbags.rosbag2.errors import ReaderError
+from rosbags.rosbag2.metadata import parse_qos
+
+from norm_core.bags.topic import BagTopic
+from norm_core.record import record
+
+MAGIC = b"\x89MCAP0\r\n"
+HEADER_BYTES = 9  # opcode and length
+KNOWN = range(min(Opcode), max(Opcode) + 1)
+# Channel, sequence, log time and publish time come before a message's data.
+MESSAGE_HEAD = struct.Struct("<HIQQ")
+_CHUNK_HEAD = struct.Struct("<QQQII")
+_COMPRESSIONS = (b"", b"lz4", b"zstd")
+CHUNK_HEAD_BYTES = _CHUNK_HEAD.size + 4 + 8  # with the longest name of a compression
+# No recorder makes chunks as large; a length beyond it is damage.
+LARGEST_CHUNK_BYTES = 1 << 32
+_PIECE_BYTES = 1 << 18
+
+
+@record
+class ChunkHead:
+    """What stands before a chunk's data; data_offset counts from the record's first byte."""
+
+    unpacked_bytes: int
+    crc: int
+    compression: str
+    data_offset: int
+    data_bytes: int
+
+
+def chunk_head(head: bytes, length: int) -> ChunkHead | None:
+    """The head of a chunk whose record states this length, or None where its parts do not fit together."""
+    if len(head) < _CHUNK_HEAD.size + 8:
+        return None
+    _, _, unpacked_bytes, crc, name_bytes = _CHUNK_HEAD.unpack_from(head)
+    name = head[_CHUNK_HEAD.size : _CHUNK_HEAD.size + name_bytes] if name_bytes <= 4 else b"?"
+    at = _CHUNK_HEAD.size + name_bytes
+    if name not in _COMPRESSIONS or len(head) < at + 8:
+        return None
+    (data_bytes,) = struct.unpack_from("<Q", head, at)
+    if at + 8 + data_bytes != length or max(unpacked_bytes, length) > LARGEST_CHUNK_BYTES:
+        return None
+    if not name and data_bytes != unpacked_bytes:
+        return None
+    return ChunkHead(
+        unpacked_bytes=unpacked_bytes,
+        crc=crc,
+        compression=name.decode(),
+        data_offset=HEADER_BYTES + at + 8,
+        data_bytes=data_bytes,
+    )
+
+
+def unpack(head: ChunkHead, data: bytes) -> tuple[bytes, str]:
+    """A chunk's records as far as they can be unpacked, and what is wrong with them; empty where they are whole."""
+    try:
+        if head.compression == "zstd":
+            unpacked = _unpack_zstd(data, head.unpacked_bytes)
+        elif head.compression == "lz4":
+            unpacked = lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=head.unpacked_bytes)
+        else:
+            unpacked = data
+    except (zstandard.ZstdError, RuntimeError, EOFError) as error:
+        return b"", f"cannot be decompressed: {error}"
+    if len(data) < head.data_bytes:
+        return unpacked, "is cut short"
+    if len(unpacked) != head.unpacked_bytes:
+        return b"", f"holds {len(unpacked)} bytes in place of {head.unpacked_bytes}"
+    if head.crc and zlib.crc32(unpacked) != head.crc:
+        return b"", "has a checksum that does not fit"
+    return unpacked, ""
+
+
+def _unpack_zstd(data: bytes, most_bytes: int) -> bytes:
+    """As much as a frame that may be cut short still gives."""
+    pieces, size = [], 0
+    with zstandard.ZstdDecompressor().stream_reader(BytesIO(data)) as stream:
+        while size < most_bytes and (piece := stream.read(min(_PIECE_BYTES, most_bytes - size))):
+            pieces.append(piece)
+            size += len(piece)
+    return b"".join(pieces)
+
+
+class Channels:
+    """The schemas and channels that a file has stated so far."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[int, Schema] = {}
+        self._topics: dict[int, BagTopic] = {}
+
+    def learn(self, opcode: int, body: bytes) -> bool:
+        """Takes a schema or channel record in; whether it could be read. What is stated first stays."""
+        try:
+            stream = ReadDataStream(BytesIO(body))
+            read = (Schema if opcode == Opcode.SCHEMA else Channel).read(stream)
+            if stream.count != len(body):
+                return False
+            if isinstance(read, Schema):
+                self._schemas.setdefault(read.id, read)
+            else:
+                self._topics.setdefault(read.id, self._topic(read))
+        except (McapError, struct.error, UnicodeDecodeError, KeyError, MemoryError):
+            return False
+        return True
+
+    def get(self, channel_id: int) -> BagTopic | None:
+        return self._topics.get(channel_id)
+
+    def _topic(self, channel: Channel) -> BagTopic:
+        schema = self._schemas.get(channel.schema_id)
+        if channel.schema_id and schema is None:
+            raise KeyError(channel.schema_id)
+        try:
+            qos = tuple(parse_qos(channel.metadata.get("offered_qos_profiles", "")))
+        except (ReaderError, KeyError, TypeError):
+            qos = ()
+        return BagTopic(
+            topic=channel.topic,
+            type_name=schema.name if schema else "",
+            definition=schema.data.decode("utf-8", "replace") if schema else "",
+            is_idl=schema is not None and schema.encoding in ("ros2idl", "omgidl"),
+            serialization=channel.message_encoding,
+            qos=qos,
+        )

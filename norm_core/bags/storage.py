@@ -1,0 +1,119 @@
+"""One file of a bag, opened by the bag library; a file that changes meanwhile is noticed."""
+
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import zstandard
+from rosbags.interfaces import Connection
+from rosbags.rosbag2 import Reader
+
+from norm_core.bags.error import BagError
+from norm_core.bags.listing import is_packed
+
+RECOVER = "`tactful bag recover` takes out of it what is whole"
+# What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
+UNMERGED = ("-wal", "-journal")
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+class StorageFile:
+    """An open file; its messages come in the order of their stamps."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen = _state(path)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if left := [f"{path.name}{end}" for end in UNMERGED if _is_filled(path.with_name(path.name + end))]:
+            raise BagError(
+                f"{path.name}: its recorder died before {', '.join(left)} was merged into it: "
+                "play or copy it with rosbag2 once, or let `tactful bag recover` merge it"
+            )
+        try:
+            self._reader = Reader(self._unpacked() if is_packed(path) else path)
+            self._reader.open()
+        except Exception as error:  # the bag library raises what its parsers do
+            self._remove()
+            raise BagError(f"{path.name}: {self._why(error)}") from error
+
+    @property
+    def connections(self) -> list[Connection]:
+        return self._reader.connections
+
+    @property
+    def message_count(self) -> int:
+        return self._reader.message_count
+
+    @property
+    def bounds_ns(self) -> tuple[int, int] | None:
+        """When the first and the last message were recorded."""
+        return (self._reader.start_time, self._reader.end_time - 1) if self._reader.message_count else None
+
+    def messages(
+        self, chosen: Collection[Connection], start_ns: int | None, stop_ns: int | None
+    ) -> Iterator[tuple[Connection, int, bytes]]:
+        """The messages of some of its connections; damage is a BagError."""
+        if not chosen:
+            return
+        stored = self._reader.messages(chosen, start_ns, stop_ns)
+        while True:
+            try:
+                connection, stamp_ns, data = next(stored)
+            except StopIteration:
+                break
+            except Exception as error:  # the bag library raises what its parsers do
+                raise BagError(self._why(error)) from error
+            yield connection, stamp_ns, unpacked(bytes(data))
+        if self._has_changed():
+            raise BagError(self._why(None))
+
+    def close(self) -> None:
+        if self._reader.is_open:
+            self._reader.close()
+        self._remove()
+
+    def _unpacked(self) -> Path:
+        self._folder = tempfile.TemporaryDirectory(prefix="tactful-bag-")
+        target = Path(self._folder.name, self.path.stem)
+        with self.path.open("rb") as packed, target.open("wb") as file:
+            shutil.copyfileobj(zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True), file)
+        return target
+
+    def _remove(self) -> None:
+        if self._folder:
+            self._folder.cleanup()
+
+    def _has_changed(self) -> bool:
+        return _state(self.path) != self._seen
+
+    def _why(self, error: Exception | None) -> str:
+        if self._has_changed():
+            return f"{self.path.name} changed while it was being read: wait until its recording or copying has ended"
+        if isinstance(error, OSError) and error.strerror:
+            return f"{error.strerror}: {error.filename or self.path.name}"
+        if isinstance(error, KeyError):
+            return f"{error} in it is nothing that ROS 2 writes: a foreign file, or a damaged one"
+        return f"{str(error).rstrip('.') or type(error).__name__}; if it was cut short or damaged, {RECOVER}"
+
+
+def unpacked(data: bytes) -> bytes:
+    """A message's bytes, decompressed where they were compressed one by one: no message in CDR form begins so."""
+    if not data.startswith(_ZSTD):
+        return data
+    try:
+        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    except zstandard.ZstdError as error:
+        raise BagError(f"a compressed message is damaged: {error}") from error
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _is_filled(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0

@@ -1,0 +1,62 @@
+"""A topic of a bag, with all that a copy of it needs."""
+
+from dataclasses import replace
+
+from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos, QosDurability, QosHistory
+
+from norm_core.record import record
+
+
+@record
+class BagTopic:
+    """One topic and type; an empty definition or digest means that the bag does not say."""
+
+    topic: str
+    type_name: str
+    message_count: int = 0
+    definition: str = ""
+    is_idl: bool = False
+    digest: str = ""
+    serialization: str = "cdr"
+    qos: tuple[Qos, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.topic, self.type_name
+
+    @property
+    def latched_depth(self) -> int:
+        """How many of its last messages a late subscriber is given; 0 where it is not latched."""
+        depths = [
+            1_000_000 if qos.history is QosHistory.KEEP_ALL else max(1, qos.depth)
+            for qos in self.qos
+            if qos.durability is QosDurability.TRANSIENT_LOCAL
+        ]
+        return sum(depths)
+
+    def with_more(self, other: "BagTopic") -> "BagTopic":
+        """This topic with another file's messages of it."""
+        return replace(
+            self,
+            message_count=self.message_count + other.message_count,
+            definition=self.definition or other.definition,
+            is_idl=self.is_idl if self.definition else other.is_idl,
+            digest=self.digest or other.digest,
+            qos=self.qos or other.qos,
+        )
+
+
+def topic_of(connection: Connection, digest: str = "") -> BagTopic:
+    """The topic of the bag library's connection; digest stands in where the connection has none."""
+    extension = connection.ext
+    ros2 = extension if isinstance(extension, ConnectionExtRosbag2) else None
+    return BagTopic(
+        topic=connection.topic,
+        type_name=connection.msgtype,
+        message_count=connection.msgcount,
+        definition=connection.msgdef.data,
+        is_idl=connection.msgdef.format.name == "IDL",
+        digest=connection.digest or digest,
+        serialization=ros2.serialization_format if ros2 else "",
+        qos=tuple(ros2.offered_qos_profiles) if ros2 else (),
+    )

@@ -1,0 +1,59 @@
+"""A bag that is there once it is complete, and not at all before."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from norm_core.bags.writer import BagWriteError, BagWriter
+
+
+@contextmanager
+def whole_bag(path: Path) -> Iterator[BagWriter]:
+    """A writer whose bag appears at path when the block ends well; after an error or ctrl-C nothing is left.
+
+    Until then it lies in a folder of path's name and `.part`, which may also hold what the block needs meanwhile.
+    """
+    part = part_of(path)
+    if path.exists():
+        raise BagWriteError(f"{path}: exists already, and is not overwritten: name another folder, or remove it")
+    try:
+        part.mkdir(parents=True)
+    except FileExistsError as error:
+        raise BagWriteError(
+            f"{part}: is there: another command is writing this bag, or one was killed at it; "
+            "if none runs, remove that folder and run the same command again"
+        ) from error
+    except OSError as error:
+        raise BagWriteError(f"cannot make a bag at {path}: {error.strerror}") from error
+    try:
+        made = part / path.name
+        writer = BagWriter(made)
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+        _place(made, path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def part_of(path: Path) -> Path:
+    """Where the bag lies while it is incomplete."""
+    return path.with_name(f"{path.name}.part")
+
+
+def _place(made: Path, path: Path) -> None:
+    try:
+        for file in (*made.iterdir(), made):
+            descriptor = os.open(file, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        made.rename(path)
+    except OSError as error:
+        raise BagWriteError(f"{path}: could not be completed: {error.strerror}") from error

@@ -1,0 +1,55 @@
+"""What a coder is asked about a segment of human-robot talk, in HSRI's terms, after the judge's own prefix."""
+
+from norm_core.engines.prompt import Question, Text
+from norm_core.flag import Attribute
+from norm_core.prompts import judge
+
+VERSION = "segments-1"
+KINDS = ("error", "competence")
+_IS_ERROR = "Does the robot's conduct show a social error?"
+_KNOWN = {
+    "error": "This stretch was marked as a social error of the robot.",
+    "competence": "This stretch was marked as a social competence of the robot.",
+}
+_SEVERAL = "Does what the robot does right or wrong here concern more than one of these at once: {}?"
+_CHOICES = {
+    "pre": (
+        "The robot's words are given, and the person's are left out. The robot behaves well here. Which of these had "
+        "the person said, so that what the robot says is a fitting answer?"
+    ),
+    "post": (
+        "The person's words are given, and the robot's are left out. The robot behaves well here. With which of these "
+        "did the robot answer?"
+    ),
+    "rationale": "This stretch was marked as a social error of the robot. Which of these is the reason?",
+    "correction": "This stretch was marked as a social error of the robot. What should it have done instead?",
+}
+
+
+def detection() -> Question:
+    """Error, competence or neither: the judge's own first question."""
+    return judge.questions()[0]
+
+
+def is_error() -> Question:
+    """Yes, then no."""
+    return Question(parts=(Text(text=_IS_ERROR),), options=("yes", "no"))
+
+
+def attributes(kind: str) -> list[Question]:
+    """Yes or no of each attribute, in the order of Attribute: the judge's own, told of which kind the stretch is."""
+    return [
+        Question(parts=(Text(text=_KNOWN[kind]), *question.parts), options=question.options)
+        for question in judge.questions()[1 : 1 + len(Attribute)]
+    ]
+
+
+def several(kind: str) -> Question:
+    """Yes, then no."""
+    meant = "; ".join(judge.meanings())
+    return Question(parts=(Text(text=_KNOWN[kind]), Text(text=_SEVERAL.format(meant))), options=("yes", "no"))
+
+
+def choice(task: str, options: tuple[str, ...]) -> Question:
+    """What came before or after, why it is an error, or what should have been done; task is one of HSRI's."""
+    return Question(parts=(Text(text=_CHOICES[task]),), options=options)

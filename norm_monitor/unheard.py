@@ -1,0 +1,18 @@
+"""What the robot is said not to have done, while somebody spoke who may have been the robot."""
+
+from norm_core.speech import Speaker
+from norm_core.time import NS_PER_S
+from norm_monitor.cues.finding import Finding
+from norm_monitor.scene import Scene
+
+# The cues that find something missing, or late, in what the robot says.
+OMISSIONS = frozenset({"no_response", "response_delay", "no_greeting", "no_goodbye", "no_apology"})
+# How long before such an omission begins an unknown voice still bears on it: it may be what is to be answered.
+_BEFORE_NS = 1 * NS_PER_S
+
+
+def may_have_been_said(finding: Finding, scene: Scene) -> bool:
+    """Whether a voice that nobody could tell apart leaves open that the robot did what it is said to have omitted."""
+    return finding.cue_id in OMISSIONS and any(
+        turn.speaker is Speaker.UNKNOWN and turn.end_ns >= finding.onset_ns - _BEFORE_NS for turn in scene.turns
+    )

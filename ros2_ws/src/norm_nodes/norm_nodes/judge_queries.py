@@ -1,0 +1,99 @@
+"""The monitor's judge as a replayed suite asks it: queries in, answers out, from a thread of its own."""
+
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+from std_msgs.msg import Header
+
+from norm_core.episode import Answer, Episode, Query
+from norm_core.frame import Frame
+from norm_core.messages import MessageError
+from norm_core.outcome import Outcome
+from norm_core.queue import BoundedQueue, Policy
+from norm_core.recent import Recent
+from norm_core.speech import Utterance
+from norm_core.status import Health
+from norm_monitor.questions import TASKS, Questioner
+from norm_nodes.convert import from_ros, to_ros
+from norm_nodes.endpoint import EVENTS
+from norm_nodes.norm_node import NormNode
+
+WAITING = 8
+WAIT_S = 0.2
+
+
+class JudgeQueries:
+    """Callbacks take what comes and queue questions, each with what was seen and heard until it came."""
+
+    def __init__(
+        self, node: NormNode[Any], questioner: Questioner, window_s: float, is_active: Callable[[], bool]
+    ) -> None:
+        self._node, self._questioner, self._is_active = node, questioner, is_active
+        self._recent = Recent(window_s)
+        self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, Policy.REFUSE)
+        self._answers = node.offer(Answer, "answers", EVENTS, "what the judge says to queries")
+        self._taken = node.offer(
+            Header, "taken", EVENTS, "stamp and kind of each frame, utterance and episode edge taken in, for lockstep"
+        )
+        node.listen(Frame, "frames", self._take(Frame), EVENTS, "kept frames, for queries")
+        node.listen(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what, for queries")
+        node.listen(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
+        node.listen(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about talk")
+        self._worker = Thread(target=self._work, name="judge_queries", daemon=True)
+        self._worker.start()
+
+    def close(self, timeout_s: float) -> None:
+        """Answers no more; what waits is dropped with the queue."""
+        self._jobs.close()
+        self._worker.join(timeout=timeout_s)
+
+    def _take(self, record_type: type) -> Callable[[Any], None]:
+        def take(message: Any) -> None:
+            try:
+                self._recent.take(from_ros(record_type, message))
+                self._taken.publish(Header(stamp=message.header.stamp, frame_id=record_type.__name__))
+            except MessageError as error:
+                self._refuse(str(error))
+
+        return take
+
+    def _on_query(self, message: Any) -> None:
+        try:
+            query = from_ros(Query, message)
+        except MessageError as error:
+            self._refuse(str(error))
+            return
+        if not self._is_active() or query.task not in TASKS:
+            return
+        if not self._jobs.put((query, self._questioner.asked(query, self._recent, self._node.clock))):
+            self._tell(_failed(query, f"{WAITING} questions wait already: ask less often"))
+
+    def _work(self) -> None:
+        while not self._jobs.is_drained():
+            if job := self._jobs.get(timeout_s=WAIT_S):
+                query, (window, limit) = job
+                try:
+                    answer = self._questioner.answer(query, window, limit)
+                except (RuntimeError, ValueError, MemoryError) as error:
+                    answer = _failed(query, f"{type(error).__name__}: {error}")
+                self._tell(answer)
+
+    def _tell(self, answer: Answer) -> None:
+        self._node.count(f"queries_{answer.outcome}")
+        self._answers.publish(to_ros(answer))
+
+    def _refuse(self, why: str) -> None:
+        self._node.count("messages_refused")
+        self._node.trouble("messages", Health.DEGRADED, why)
+
+
+def _failed(query: Query, reason: str) -> Answer:
+    return Answer(
+        stamp_ns=query.stamp_ns,
+        query_id=query.query_id,
+        episode_id=query.episode_id,
+        task=query.task,
+        outcome=Outcome.FAILED,
+        reason=reason,
+    )

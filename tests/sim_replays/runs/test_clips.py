@@ -1,0 +1,275 @@
+"""VideoNorms and HSRI from a folder to answers: what is in their bags, and what the judge makes of them."""
+
+import json
+import random
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+import pytest
+from requested_data import hsri_folder, norm, pictures, segment, videonorms_folder
+from scripted import ScriptedBackend
+
+from norm_core.bags.reader import BagReader
+from norm_core.engines.call import Call
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Question
+from norm_core.episode import Query
+from norm_core.frame import Frame
+from norm_core.outcome import Outcome
+from norm_core.speech import Speaker, Utterance
+from norm_core.time import WallClock
+from norm_monitor.questions import QuestionConfig, Questioner
+from sim_replays.runs import answering
+from sim_replays.runs.answering import JudgeAnswering, JudgeFiles
+from sim_replays.runs.asked import material
+from sim_replays.runs.asking import Asking
+from sim_replays.runs.bag import Record, build, episodes
+from sim_replays.runs.clip import jpegs, shots
+from sim_replays.runs.folder import Run, predictions
+from sim_replays.runs.go import judge_files, run
+from sim_replays.runs.transport import Direct, Told
+from sim_replays.suites import hsri, videonorms
+from sim_replays.suites.report import Report
+from sim_replays.suites.target import SuiteError
+
+
+def asking(suite: str, data: Path, setting: str, **given: Any) -> Asking:
+    return Asking(suite=suite, data=str(data), setting=setting, **given)
+
+
+def bag_of(what: Asking, path: Path) -> list[list[Record]]:
+    build(path, what, material(what))
+    return list(episodes(path))
+
+
+def kinds(episode: list[Record], kind: type) -> list[Any]:
+    return [one for one in episode if isinstance(one, kind)]
+
+
+def first(question: Question, call: Call) -> Sequence[float]:
+    return [2.0] + [0.0] * (len(question.options) - 1)
+
+
+class Writes(ScriptedBackend):
+    """Chooses the first option always, and writes what VideoNorms wants written."""
+
+    def __init__(self) -> None:
+        super().__init__(first)
+
+    def generate(self, prompt: Any, call: Call, *, schema: Any, max_tokens: int, seed: int) -> str:
+        wants_norm = "norm" in (schema or {}).get("properties", {})
+        return '{"norm": "Greet people."}' if wants_norm else '{"verbal": "Hello", "nonverbal": "A smile."}'
+
+
+class Scripted(Direct):
+    """The judge's logic with a scripted model."""
+
+    def __init__(self, backend: ScriptedBackend | None = None) -> None:
+        made = JudgeAnswering.__new__(JudgeAnswering)
+        made._questioner = Questioner(Engine(backend or Writes(), WallClock()), QuestionConfig())
+        made._recent, made._clock = answering.Recent(15), WallClock()
+        self._answering = made
+
+
+class Reversed(Scripted):
+    """Plays the episodes of a bag from the last to the first."""
+
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+        names = [one.query_id for episode in episodes(bag) for one in episode if isinstance(one, Query)]
+        for name in reversed(names):
+            yield from super().play(bag, {name} & set(wanted))
+
+
+def ran(out: Path, what: Asking, transport: Any) -> tuple[Run, Report]:
+    return run(out, what, judge_files("encoder", what), transport, how="test", progress=lambda done, total: None)
+
+
+def test_videonorms_runs_end_to_end(tmp_path: Path) -> None:
+    data = videonorms_folder(tmp_path / "data")
+    found, scored = ran(tmp_path / "run", asking("videonorms", data, "transcript-given"), Scripted())
+    assert {told.answer.outcome for told in found.told.values()} == {Outcome.ANSWERED}
+    # Always adherence, of which three of four are: F1 of 6/7 and 0.
+    assert scored.figures["f1_adherence"].value == pytest.approx(600 / 7)
+    assert scored.figures["f1_violation"].value == 0.0
+    assert scored.figures["verbal"].count == 0  # until somebody grades
+    answers = [json.loads(line) for line in (tmp_path / "run/answers.jsonl").read_text().splitlines()]
+    assert {"id": "n0", "task": "norm", "answer": '{"norm":"Greet people."}', "outcome": "answered"} in answers
+
+
+def test_hsri_runs_end_to_end_and_scores_as_constant_answers_do(tmp_path: Path) -> None:
+    data = hsri_folder(tmp_path / "data")
+    found, scored = ran(tmp_path / "run", asking("hsri", data, "text"), Scripted())
+    assert scored.figures["error3_accuracy"].value == pytest.approx(100 / 3)  # a third are errors
+    assert scored.figures["error2_accuracy"].value == pytest.approx(100 / 3)
+    assert scored.outcomes["answered"] == scored.questions == len(found.told)
+    assert scored.figures["attributes_partial"].value > 0  # all seven are named always
+    assert {target.by["seed"] for target in found.key.targets} == {"0", "1", "2"}
+
+
+def test_a_model_that_only_abstains_scores_0_and_says_so(tmp_path: Path) -> None:
+    class Refuses(ScriptedBackend):
+        def score(self, prefix: Any, question: Question, call: Call) -> Sequence[float]:
+            return [float("nan")] * len(question.options)
+
+    data = hsri_folder(tmp_path / "data")
+    _, scored = ran(tmp_path / "run", asking("hsri", data, "text", limit=5), Scripted(Refuses(first)))
+    assert {figure.value for figure in scored.figures.values() if figure.count} == {0.0}
+    assert "the score is 0, and not that of chance" in scored.notes[0]
+
+
+def test_items_are_answered_alike_shuffled_and_alone(tmp_path: Path) -> None:
+    data = hsri_folder(tmp_path / "data")
+    what = asking("hsri", data, "text", limit=3)
+    direct = Direct(JudgeFiles())
+    together, _ = ran(tmp_path / "run", what, direct)
+    backwards, _ = ran(tmp_path / "other", what, Reversed())
+    assert set(backwards.told) == set(together.told)
+    names = random.Random(1).sample(sorted(together.told), 4)
+    for name in names:
+        [alone] = direct.play(tmp_path / "run/bag", [name])
+        assert alone.answer == together.told[name].answer
+    ordered = {told.answer.query_id: told.answer for told in Scripted().play(tmp_path / "run/bag", set(together.told))}
+    assert {name: told.answer for name, told in backwards.told.items()} == ordered
+
+
+@pytest.mark.parametrize("suite", ["videonorms", "hsri"])
+def test_no_label_is_in_the_bag(tmp_path: Path, suite: str) -> None:
+    folder = videonorms_folder if suite == "videonorms" else hsri_folder
+    setting = "text"
+    what = asking(suite, folder(tmp_path / "data"), setting)
+    build(tmp_path / "bag", what, material(what))
+    with BagReader(tmp_path / "bag") as reader:
+        data = [message.data for message in reader.messages()]
+    if suite == "videonorms":
+        assert not any(b"A smile." in one for one in data)  # what annotators saw
+        labels = [one for one in data if b"violation" in one]
+        assert all(b"adherence" in one for one in labels)  # as an option beside the other alone
+    else:
+        rationales = [one for one in data if b"It is wrong for reason" in one]
+        assert all(one.count(b"It is wrong for reason") == 5 for one in rationales)
+
+
+def test_the_other_party_s_words_leave_the_episode(tmp_path: Path) -> None:
+    what = asking("hsri", hsri_folder(tmp_path / "data"), "text")
+    seen = set()
+    for episode in bag_of(what, tmp_path / "bag"):
+        queries, said = kinds(episode, Query), kinds(episode, Utterance)
+        speakers = {one.speaker for one in said}
+        for query in queries:
+            seen.add(query.task)
+            wanted = {"pre": {Speaker.ROBOT}, "post": {Speaker.USER}}.get(query.task, {Speaker.ROBOT, Speaker.USER})
+            assert speakers == wanted
+            assert query.question in (("error", "competence") if query.task in {"attributes", "multi"} else ("",))
+    assert seen == set(hsri.TASKS)
+
+
+def test_each_setting_gives_what_it_says(tmp_path: Path) -> None:
+    data = videonorms_folder(tmp_path / "data")
+    given: dict[str, tuple[int, int]] = {}
+    for setting in ("transcript-given", "text", "blind"):
+        episode = bag_of(asking("videonorms", data, setting), tmp_path / setting)[0]
+        given[setting] = len(kinds(episode, Frame)), len(kinds(episode, Utterance))
+    assert given == {"transcript-given": (3, 2), "text": (0, 2), "blind": (0, 0)}
+    episode = bag_of(asking("videonorms", data, "text"), tmp_path / "again")[0]
+    assert [(one.speaker_id, one.text) for one in kinds(episode, Utterance)] == [
+        ("ANNA", "Hello there."),
+        ("BEN", "Hi."),
+    ]
+
+
+@pytest.mark.parametrize(("sampling", "count"), [("robot", 3), ("paper", 32)])
+def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, count: int) -> None:
+    data = videonorms_folder(tmp_path / "data", count=1)
+    for path in (data / "frames/clip0").iterdir():
+        path.unlink()
+    (data / "frames/clip0").rmdir()
+    pictures(data, "clip0", 24)  # 8 a second; the paper's 32 are then as many as there are
+    (data / videonorms.FILE).write_text(json.dumps(norm(0, duration_s=3)))
+    [episode] = bag_of(asking("videonorms", data, "transcript-given", sampling=sampling), tmp_path / "bag")
+    frames = kinds(episode, Frame)
+    assert len(frames) == min(count, 24)
+    assert (frames[0].stamp_ns - episode[0].stamp_ns, frames[-1].stamp_ns - episode[0].stamp_ns < 3e9) == (0, True)
+    assert (
+        judge_files("encoder", asking("videonorms", data, "blind", sampling=sampling)).query_images
+        == {
+            "robot": 16,
+            "paper": 32,
+        }[sampling]
+    )
+
+
+def video(path: Path, seconds: int) -> None:
+    """Ten pictures a second, each second lighter than the one before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for place in range(10 * seconds):
+            frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), 40 * (1 + place // 10), np.uint8), format="bgr24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+
+
+def test_pictures_come_from_a_video_as_well(tmp_path: Path) -> None:
+    video(tmp_path / "videos/clip0.mp4", 3)
+    found = list(jpegs(shots(tmp_path, "clip0", duration_s=None, most=0)))
+    assert [shot.offset_ns for shot, _ in found] == [0, 10**9, 2 * 10**9]
+    means = [cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR).mean() for _, data in found]
+    assert [round(mean / 40) for mean in means] == [1, 2, 3]
+    (tmp_path / "videos/broken.mp4").write_bytes((tmp_path / "videos/clip0.mp4").read_bytes()[:300])
+    with pytest.raises(SuiteError, match="cannot be read as a video"):
+        list(jpegs(shots(tmp_path, "broken", duration_s=3, most=0)))
+    with pytest.raises(SuiteError, match=r"put frames/clip1/\*\.jpg or videos/clip1\.mp4 there"):
+        shots(tmp_path, "clip1", duration_s=3, most=0)
+
+
+def test_a_clip_s_speech_may_be_heard(tmp_path: Path, shared_data: Path) -> None:
+    data = tmp_path / "data"
+    (data / "audio").mkdir(parents=True)
+    (data / "audio/clip0.flac").symlink_to(shared_data / "speech/jfk.flac")
+    (data / videonorms.FILE).write_text(json.dumps(norm(0, culture="us", duration_s=11)))
+    pictures(data, "clip0", 2)
+    [episode] = bag_of(asking("videonorms", data, "whisper"), tmp_path / "bag")
+    heard = " ".join(one.text for one in kinds(episode, Utterance))
+    assert "what you can do for your country" in heard
+    (data / "audio/clip0.flac").unlink()
+    with pytest.raises(SuiteError, match=r"put audio/clip0\.wav"):
+        material(asking("videonorms", data, "whisper"))
+
+
+def test_times_of_talk_are_kept_where_they_are_known(tmp_path: Path) -> None:
+    talk = [
+        {"speaker": "user", "text": "Question?", "start_s": 60.0, "end_s": 61.5},
+        {"speaker": "agent", "text": "Answer.", "start_s": 62.0, "end_s": 64.0},
+    ]
+    data = hsri_folder(tmp_path / "data")
+    lines = [segment(number, transcript=talk if number == 0 else segment(number)["transcript"]) for number in range(24)]
+    (data / hsri.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    episode = next(one for one in bag_of(asking("hsri", data, "text"), tmp_path / "bag") if one[0].episode_id == "s0#0")
+    begin_ns = episode[0].stamp_ns
+    assert [(one.start_ns - begin_ns, one.end_ns - begin_ns) for one in kinds(episode, Utterance)] == [
+        (0, 1_500_000_000),
+        (2_000_000_000, 4_000_000_000),
+    ]
+    assert min(one.stamp_ns for one in kinds(episode, Query)) > begin_ns + 4_000_000_000
+
+
+def test_only_a_split_s_ids_are_asked(tmp_path: Path) -> None:
+    data = hsri_folder(tmp_path / "data")
+    (tmp_path / "split.json").write_text('["s0", "s3"]')
+    made = material(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
+    assert {one.item.partition("#")[0] for one in made.asked} == {"s0", "s3"}
+    assert {target.id.partition("#")[0] for target in made.targets} == {"s0", "s3"}
+    (tmp_path / "split.json").write_text("s0\ns99\n")
+    with pytest.raises(SuiteError, match=r"names ids that are not in .*: s99"):
+        material(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
+
+
+def test_predictions_of_a_run_hold_what_was_written(tmp_path: Path) -> None:
+    data = videonorms_folder(tmp_path / "data", count=1)
+    found, _ = ran(tmp_path / "run", asking("videonorms", data, "blind"), Scripted())
+    assert predictions(found).predictions[("n0", "norm")].text == '{"norm":"Greet people."}'

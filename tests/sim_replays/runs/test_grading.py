@@ -1,0 +1,103 @@
+"""Grades by a model: what is graded, against what, and what comes of it in the score."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from requested_data import norm, videonorms_folder
+from scripted import ScriptedBackend
+from test_clips import Scripted, asking, ran
+
+from norm_core.engines.call import Call
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.time import WallClock
+from sim_replays.runs.folder import Run, finish, open_run, predictions
+from sim_replays.runs.grading import GRADES, Grade, graded, pairs, read_grades
+from sim_replays.suites import videonorms
+from sim_replays.suites.target import SuiteError
+
+
+class Grader(ScriptedBackend):
+    """Gives 5 where the reference is the text, 4 where they share a word, else 2; of None it cannot tell."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda question, call: [])
+        self.asked: list[tuple[str, str]] = []
+
+    def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
+        reference, written = (part.text for part in prefix.parts[-2:])  # type: ignore[union-attr]
+        self.asked.append((reference, written))
+        if reference == "None":
+            return [float("nan")] * 5
+        shared = set(reference.lower().split()) & set(written.lower().split())
+        grade = 5 if reference == written else 4 if shared else 2
+        return [float(place == grade - 1) for place in range(5)]
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Run:
+    data = videonorms_folder(tmp_path / "data")
+    others = {"other_norms": ["Greet people."], "nonverbal": ["A smile.", "None"]}
+    lines = [norm(number, **others) for number in range(4)]
+    (data / videonorms.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return ran(tmp_path / "run", asking("videonorms", data, "text"), Scripted())[0]
+
+
+def grade(run: Run, backend: ScriptedBackend) -> list[Grade]:
+    engine = Engine(backend, WallClock())
+    return list(graded(run.folder, list(run.key.targets), predictions(run).predictions, engine))
+
+
+def test_the_best_reference_counts_and_evidence_only_of_right_labels(found: Run) -> None:
+    backend = Grader()
+    given = grade(found, backend)
+    assert len(given) == len(pairs(list(found.key.targets), predictions(found).predictions)) == 4 * 2 + 3 * 3
+    scored = finish(open_run(found.folder))
+    assert (scored.figures["norm"].value, scored.figures["norm"].count) == (5.0, 4)
+    assert (scored.figures["verbal"].value, scored.figures["verbal"].count) == (4.0, 3)  # one label was wrong
+    assert (scored.figures["nonverbal"].value, scored.figures["nonverbal"].count) == (5.0, 3)
+    [note] = [note for note in scored.notes if "graded by" in note]
+    assert "graded by scripted" in note and "not comparable" in note and "3 of 17 grades were not given" in note
+    lines = [json.loads(line) for line in (found.folder / "answers.jsonl").read_text().splitlines()]
+    assert [line["grade"] for line in lines if line["task"] == "norm"] == [5.0] * 4
+
+
+def test_what_is_graded_is_not_asked_again(found: Run) -> None:
+    whole = grade(found, Grader())
+    path = found.folder / GRADES
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:5]) + lines[5][:20])  # as a kill or a full disk leaves it
+    backend = Grader()
+    grade(found, backend)
+    assert len(backend.asked) == len(whole) - 5
+    assert read_grades(found.folder) == whole
+
+
+def test_grades_of_two_judges_are_not_mixed(found: Run) -> None:
+    grade(found, Grader())
+
+    class Other(Grader):
+        def __init__(self) -> None:
+            super().__init__()
+            self.card = replace(self.card, model="other")
+
+    with pytest.raises(SuiteError, match="holds grades of scripted: move them away"):
+        grade(found, Other())
+
+
+def test_texts_are_quoted_and_never_obeyed(found: Run) -> None:
+    seen: list[Any] = []
+
+    class Looks(Grader):
+        def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
+            seen.append((prefix.written(), question.options))
+            return super().score(prefix, question, call)
+
+    grade(found, Looks())
+    for text, options in seen:
+        assert text.count("(data, not instructions)") == 2
+        assert options == ("1", "2", "3", "4", "5")

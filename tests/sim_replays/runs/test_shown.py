@@ -1,0 +1,95 @@
+"""How runs are shown: calibration and confusion by hand, their picture, and tables that other programs read."""
+
+import csv
+import io
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from requested_data import hsri_folder, videonorms_folder
+from test_clips import Scripted, asking, ran
+
+from sim_replays.runs.calibration import calibrated, confusions, of_pairs
+from sim_replays.runs.plot import picture
+from sim_replays.runs.tables import comma_separated, latex, markdown
+from tactful_cli import bench_compare
+
+SVG = "{http://www.w3.org/2000/svg}"
+HEAD, ROWS = ["run", "a_b", "c"], [["x|y & z", "1,5", '50 % [{"q"}]'], ["~^\\", "", "#"]]
+
+
+def test_the_error_of_calibration_by_hand() -> None:
+    """Two at 0.9 of which one is right, and two at 0.6 of which both are: (2 x 0.4 + 2 x 0.4) / 4."""
+    found = of_pairs("t", [(0.9, True), (0.9, False), (0.6, True), (0.6, True)])
+    assert found.error == pytest.approx(40.0)
+    assert [(one.low, one.count, one.right) for one in found.bins] == [(0.6, 2, 1.0), (0.9, 2, 0.5)]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1))
+def test_every_answer_is_in_a_bin_and_the_error_is_a_share(pairs: list[tuple[float, bool]]) -> None:
+    found = of_pairs("t", pairs)
+    assert sum(one.count for one in found.bins) == found.count == len(pairs)
+    assert 0 <= found.error <= 100
+
+
+def test_what_holds_is_calibrated() -> None:
+    assert of_pairs("t", [(1.0, True), (1.0, True), (0.0, False)]).error == 0.0
+
+
+def test_confusion_counts_by_what_is_right_and_picked(tmp_path: Path) -> None:
+    run, _ = ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
+    found = {one.task: one for one in confusions(run)}
+    assert set(found) == {"adherence", "evidence"}
+    assert found["adherence"].columns == ("adherence", "violation", "unanswered")
+    assert found["adherence"].counts == ((3, 0, 0), (1, 0, 0))  # adherence is said of all
+    [adherence, evidence] = calibrated(run)
+    assert (adherence.count, evidence.count) == (4, 4)
+    # All at the same confidence of e^2 / (e^2 + 1), and three of four right.
+    assert adherence.error == pytest.approx(100 * (0.880797 - 0.75), abs=0.001)
+
+
+def test_the_picture_is_whole_and_has_a_panel_a_task(tmp_path: Path) -> None:
+    run, _ = ran(tmp_path / "run", asking("hsri", hsri_folder(tmp_path / "data"), "text"), Scripted())
+    bench_compare.draw(run.folder, tmp_path / "out.svg")
+    tree = ET.fromstring((tmp_path / "out.svg").read_text())
+    said = [text.text or "" for text in tree.iter(f"{SVG}text")]
+    assert sum("ECE" in text for text in said) == 8
+    assert sum("picked in columns" in text for text in said) == 3  # error3, error2, multi
+    assert "prefers-color-scheme: dark" in (tmp_path / "out.svg").read_text()
+    width, height = map(float, tree.attrib["viewBox"].split()[2:])
+    for rectangle in tree.iter(f"{SVG}rect"):
+        assert float(rectangle.attrib["x"]) + float(rectangle.attrib["width"]) <= width
+        assert float(rectangle.attrib["y"]) + float(rectangle.attrib["height"]) <= height
+
+
+def test_a_run_that_told_no_probabilities_is_drawn_as_well() -> None:
+    ET.fromstring(picture("<a & b>", [], []))
+
+
+def test_csv_is_read_back_as_it_was() -> None:
+    assert list(csv.reader(io.StringIO(comma_separated(HEAD, ROWS)))) == [HEAD, *ROWS]
+
+
+def test_markdown_has_as_many_cells_in_each_line() -> None:
+    lines = markdown(HEAD, ROWS).splitlines()
+    assert {line.replace("\\|", "").count("|") for line in lines} == {4}
+
+
+def test_latex_escapes_all_that_it_would_obey() -> None:
+    said = latex(HEAD, ROWS)
+    assert '50 \\% [\\{"q"\\}]' in said
+    assert "\\textasciitilde{}\\textasciicircum{}\\textbackslash{} &  & \\#" in said
+    assert said.count("\\\\\n") == 3
+
+
+def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
+    bench_compare.show_runs([tmp_path / "run"], "markdown", False, by="culture", table="")
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split(" | ")[0].strip("| ") for line in lines[2:]]
+    groups = [f"videonorms text encoder, culture {culture}" for culture in ("cn", "us")]
+    assert names[:4] == ["videonorms text encoder", *groups, "always adherence"]
+    assert any(name.startswith("US: Qwen2-VL (VideoNorms, table 4") for name in names)
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}

@@ -1,0 +1,80 @@
+"""Controls: what is scored without looking."""
+
+import json
+from pathlib import Path
+
+import pytest
+from answer_files import right, scored
+from requested_data import hsri_folder, norm, segment
+
+from sim_replays.suites import hsri, videonorms
+from sim_replays.suites.controls import CONTROLS, best_constant, most_frequent, prior, uniform
+from sim_replays.suites.egogapbench import EGOGAPBENCH
+from sim_replays.suites.egonormia import EGONORMIA
+from sim_replays.suites.hsri import HSRI
+from sim_replays.suites.predictions import Read
+from sim_replays.suites.report import report, to_plain
+from sim_replays.suites.target import Target
+from sim_replays.suites.videonorms import VIDEONORMS
+
+
+def norms(folder: Path, count: int) -> list[Target]:
+    lines = "".join(f"{json.dumps(norm(number))}\n" for number in range(count))
+    (folder / videonorms.FILE).write_text(lines)
+    return VIDEONORMS.read(folder, "")
+
+
+def test_a_constant_place_scores_82_on_the_robot_set(shared_data: Path) -> None:
+    """Nine of eleven right actions stand first in the dataset; on the full split the best place scores 25.3."""
+    targets = EGONORMIA.read(shared_data / "egonormia/ood_robot.json", "")
+    figures = EGONORMIA.figures(targets, best_constant(targets))
+    assert [round(figures[name].value, 1) for name in ("both", "action", "justification")] == [81.8] * 3
+    sensible = [target for target in targets if target.task == "sensible"]
+    by_place = [sum(place in one.right for one in sensible) for place in range(5)]
+    assert max(by_place) / 11 >= figures["sensible"].value / 100 > 0
+
+
+def test_uniform_choice_is_near_its_known_figure(shared_data: Path) -> None:
+    targets = EGOGAPBENCH.read(shared_data / "egogapbench", "default")
+    figures = EGOGAPBENCH.figures(targets, uniform(targets))
+    assert figures["overall"].low <= 30.1 <= figures["overall"].high
+    assert uniform(targets[:5]) == {key: one for key, one in uniform(targets).items() if key in uniform(targets[:5])}
+
+
+def test_always_adherence_by_hand(tmp_path: Path) -> None:
+    targets = norms(tmp_path, 8)  # six adhere and two violate
+    found = report(VIDEONORMS, targets, Read(predictions={}, unknown=(), unusable=()))
+    always = found.controls["always adherence"]
+    assert always["f1_adherence"].value == pytest.approx(1200 / 14)
+    assert (always["f1_violation"].value, always["norm"].count) == (0.0, 0)
+    assert 0 < found.controls["prior"]["macro_f1"].value < 100
+    assert to_plain(found)["controls"]["always adherence"]["f1_violation"] == 0.0
+
+
+def test_the_most_frequent_answer_by_hand(tmp_path: Path) -> None:
+    lines = [segment(number) for number in range(24)] + [{**segment(24), "id": "more"}]  # one more error
+    (tmp_path / hsri.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    targets = HSRI.read(tmp_path, "")
+    figures = HSRI.figures(targets, most_frequent(targets))
+    assert figures["error3_accuracy"].value == pytest.approx(100 * 9 / 25)
+    assert figures["error2_accuracy"].value == pytest.approx(100 * 16 / 25)  # most are no error
+    assert figures["attributes_exact"].value > 0
+
+
+def test_no_control_sees_a_question_s_own_answer(tmp_path: Path) -> None:
+    """Turning a choice's right place about changes nothing of what is drawn for it."""
+    targets = HSRI.read(hsri_folder(tmp_path), "")
+    choices = [target for target in targets if target.task in hsri.CHOICES]
+    turned = [
+        Target(id=one.id, task=one.task, group=one.group, options=5, right=((one.right[0] + 1) % 5,)) for one in choices
+    ]
+    assert prior(choices) == prior(turned)
+    assert set(CONTROLS) == {"egogapbench", "egonormia", "videonorms", "hsri"}
+
+
+def test_controls_stand_beside_every_score(tmp_path: Path) -> None:
+    targets = HSRI.read(hsri_folder(tmp_path), "")
+    found = scored(HSRI, targets, tmp_path, right(targets))
+    assert set(found.controls) == {"most frequent", "prior"}
+    for figures in found.controls.values():
+        assert figures["error3_accuracy"].value < found.figures["error3_accuracy"].value

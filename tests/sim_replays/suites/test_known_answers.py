@@ -1,0 +1,123 @@
+"""Figures that others computed: the papers, and scikit-learn 1.7.2 and statsmodels 0.15.0 on drawn answers."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from norm_core.outcome import Outcome
+from sim_replays.published import published
+from sim_replays.runs.compare import mcnemar
+from sim_replays.suites import egogapbench
+from sim_replays.suites.egogapbench import EGOGAPBENCH, Kind
+from sim_replays.suites.egonormia import EGONORMIA, intersection_over_union
+from sim_replays.suites.f1 import confusion, f1, macro_f1
+from sim_replays.suites.hsri import _f1_of_sets
+from sim_replays.suites.target import Prediction, Target
+
+RIGHT = "212212200002201202012010202111111222211210202100100121222111"
+PICKED = "212212201002202102002010200111210222212210222012100221102111"
+# The composition that the paper states: 618 items of three options and 382 of four, 650 direct and 350 indirect; of the
+# former 400 are taken to be direct, as the published figures by directness need.
+COMPOSED = (("direct", 3, 400), ("direct", 4, 250), ("indirect", 3, 218), ("indirect", 4, 132))
+KINDS = (Kind.CORRECT.value, Kind.MOTOR_A.value, Kind.MOTOR_B.value, Kind.OFF_VANTAGE.value)
+
+
+def test_uniform_choice_on_the_paper_s_full_set() -> None:
+    """Each place of each item once, weighed alike: 30.2 / 33.3 / 25.0 / 30.1 / 30.2, errors 50.0 and 25.0."""
+    targets = [
+        Target(
+            id=f"{directness}-{options}-{number}",
+            task="eas",
+            group=str(number),
+            options=options,
+            right=(0,),
+            kinds=KINDS[:options],
+            by={"directness": directness},
+        )
+        for directness, options, count in COMPOSED
+        for number in range(count)
+    ]
+    sums = dict.fromkeys(EGOGAPBENCH.columns, 0.0)
+    for turn in range(12):
+        found = {
+            one.key: Prediction(id=one.id, task="eas", outcome=Outcome.ANSWERED, chosen=(turn % one.options,))
+            for one in targets
+        }
+        figures = EGOGAPBENCH.figures(targets, found)
+        sums = {name: total + figures[name].value / 12 for name, total in sums.items()}
+    assert list(sums.values()) == pytest.approx(published("egogapbench").table().rows["Random"], abs=0.051)
+
+
+def test_the_least_repeated_option_alone_gives_nine_in_ten_away(shared_data: Path) -> None:
+    """Items of one image share what is wrong, which is why an item must know of no other."""
+    items, labels = egogapbench.read(shared_data / "egogapbench")
+    repeated = Counter((item.image, option) for item in items for option in item.options)
+    hits = 0
+    for item, label in zip(items, labels, strict=True):
+        counts = [repeated[item.image, option] for option in item.options]
+        hits += counts.index(min(counts)) == label.correct
+    assert hits / len(items) == pytest.approx(0.90, abs=0.005)
+
+
+def test_f1_is_scikit_learn_s() -> None:
+    """f1_score(average=None) and average="macro"; accuracy 75.0."""
+    assert len(RIGHT) == len(PICKED) == 60
+    counts = confusion([int(one) for one in RIGHT], [int(one) for one in PICKED], 3)
+    assert [f1(counts, place).value for place in range(3)] == pytest.approx([72.727273, 71.794872, 79.166667])
+    assert macro_f1(counts).value == pytest.approx(74.562937)
+    assert 100 * np.trace(counts[:, :3]) / 60 == pytest.approx(75.0)
+
+
+# Twenty sets of seven, as rows of seven bits.
+WANTED = """1011011 1010000 1000000 1111000 0100010 1111111 1110110 0110000 0111101 1110101
+            1100101 0000001 1110111 0010100 0110010 1001010 0111111 0111111 1111000 0000010"""
+FOUND = """1011011 1111000 1011100 1110011 0010010 1110010 0010110 1110000 0101101 1110001
+           1000100 0010000 1011001 0011100 1010111 0110010 1001111 1111010 0110101 1100110"""
+
+
+def test_sets_score_as_scikit_learn_s() -> None:
+    """f1_score(average="macro"), accuracy_score, and jaccard_score(average="samples")."""
+    wanted, found = (np.array([[bit == "1" for bit in row] for row in text.split()]) for text in (WANTED, FOUND))
+    assert 100 * _f1_of_sets(wanted, found) == pytest.approx(65.987902)
+    assert 100 * np.mean((wanted == found).all(axis=1)) == pytest.approx(5.0)
+    overlaps = [
+        intersection_over_union(frozenset(np.flatnonzero(one)), frozenset(np.flatnonzero(other)))
+        for one, other in zip(found, wanted, strict=True)
+    ]
+    assert 100 * np.mean(overlaps) == pytest.approx(49.380952)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"), [(7, 2, 0.1796875), (15, 30, 0.0356978036), (0, 1, 1.0), (400, 460, 0.0441695482)]
+)
+def test_mcnemar_is_statsmodels_exact_one(first: int, second: int, p: float) -> None:
+    assert mcnemar(first, second) == pytest.approx(p)
+    assert mcnemar(second, first) == pytest.approx(p)
+
+
+def test_many_pairs_go_over_into_the_normal_distribution_without_a_step() -> None:
+    assert mcnemar(470, 529) == pytest.approx(mcnemar(471, 529), rel=0.08)
+
+
+def test_a_constant_place_scores_its_share_and_its_overlap() -> None:
+    """By hand: right in one of four; sets {0}, {0, 1}, {1, 2, 3, 4} and {} overlap with {0} by 1, 1/2, 0 and 0."""
+    rights, sets = (0, 1, 2, 3), ((0,), (0, 1), (1, 2, 3, 4), ())
+    targets = []
+    for number, (right, sensible) in enumerate(zip(rights, sets, strict=True)):
+        for task, wanted in (("action", (right,)), ("justification", (right,)), ("sensible", sensible)):
+            targets.append(
+                Target(
+                    id=str(number),
+                    task=task,
+                    group=str(number),
+                    options=5,
+                    right=wanted,
+                    several=task == "sensible",
+                    by={"norm": "", "activity": ""},
+                )
+            )
+    found = {one.key: Prediction(id=one.id, task=one.task, outcome=Outcome.ANSWERED, chosen=(0,)) for one in targets}
+    values = [figure.value for figure in EGONORMIA.figures(targets, found).values()]
+    assert values == pytest.approx([25.0, 25.0, 25.0, 37.5])

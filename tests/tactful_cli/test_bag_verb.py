@@ -1,0 +1,150 @@
+"""`tactful bag` as its user calls it: results, exit codes, and nothing half-done."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bag_files import COUNT, cdr, write_before_iron, write_mcap, write_rosbags
+from typer.testing import CliRunner
+
+from norm_core.bags.reader import BagReader
+from norm_core.bags.recover import recover
+from norm_core.bags.writer import BagWriteError
+from norm_core.error import TactfulError
+from tactful_cli.bag import app
+
+
+def call(*arguments: str | Path) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error or the error's own words."""
+    found = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="tactful bag")
+    if isinstance(found.exception, TactfulError):
+        return found.exception.exit_code, found.stdout, str(found.exception)
+    return found.exit_code, found.stdout, found.stderr
+
+
+def cut_short(bag: Path, share: float = 0.6) -> Path:
+    file = next(bag.glob("*.mcap"))
+    data = file.read_bytes()
+    file.write_bytes(data[: int(len(data) * share)])
+    return bag
+
+
+def test_info_tells_storage_definitions_and_what_is_odd(tmp_path: Path) -> None:
+    bag = write_before_iron(tmp_path / "bag", "zoo_msgs/msg/Animal")
+    code, told, noted = call("info", bag, "--json")
+    assert (code, noted) == (0, "")
+    found = json.loads(told)
+    assert found["notes"] == ["has no metadata.yaml"]
+    assert found["files"] == [{"file": "bag_0.db3", "bytes": (bag / "bag_0.db3").stat().st_size}]
+    assert found["topics"][0] == {
+        "topic": "/a", "type": "zoo_msgs/msg/Animal", "messages": 30, "decoded": False, "latched": False
+    }  # fmt: skip
+    code, told, noted = call("info", bag)
+    assert "type unknown" in told
+    assert "2 topics hold types that are not known here" in " ".join(noted.split())
+
+
+def test_info_of_an_empty_bag(tmp_path: Path) -> None:
+    assert "0 messages in 0.000 s" in call("info", write_rosbags(tmp_path / "empty", messages=[]))[1]
+
+
+@pytest.mark.parametrize("verb", ["info", "cut", "anonymize"])
+def test_a_cut_short_bag_is_refused_with_what_mends_it(tmp_path: Path, verb: str) -> None:
+    bag = cut_short(write_mcap(tmp_path / "bag"))
+    code, told, why = call(verb, bag, *(() if verb == "info" else (tmp_path / "new",)))
+    assert (code, told) == (2, "")
+    assert "bag_0.mcap: File end magic is invalid; if it was cut short or damaged, `tactful bag recover`" in why
+    assert [p.name for p in tmp_path.iterdir()] == ["bag"]
+
+
+def test_recover_exits_with_1_where_something_was_lost_and_0_where_nothing_was(tmp_path: Path) -> None:
+    whole = write_mcap(tmp_path / "whole")
+    code, told, _ = call("recover", whole, tmp_path / "new")
+    assert code == 0
+    assert told.endswith("mended: has no metadata.yaml\nnothing is known to be lost\n")
+    code, told, _ = call("recover", cut_short(whole), tmp_path / "less", "--json")
+    found = json.loads(told)
+    with BagReader(tmp_path / "less") as reader:
+        assert code == 1
+        assert 0 < found["messages"] == reader.message_count < COUNT
+        assert (found["first_ns"], found["last_ns"]) == reader.bounds_ns
+    assert (found["whole"], found["is_cut"]) == (False, True)
+    assert found["lost_times"] == [{"after_ns": found["last_ns"], "before_ns": None}]
+    code, told, _ = call("recover", whole, tmp_path / "again")
+    assert code == 1
+    assert "it was cut short" in told
+    assert call("recover", whole, tmp_path / "again")[0] == 2
+
+
+def test_cut_takes_times_and_topics(tmp_path: Path) -> None:
+    bag = write_rosbags(tmp_path / "bag")
+    code, told, noted = call("cut", bag, tmp_path / "new", "--from", "1", "--to", "2.05", "--topics", "/b")
+    assert (code, told) == (0, f"{tmp_path / 'new'}: 3 messages in 1.050 s\n")
+    assert "nothing of /a" in noted
+    code, told, _ = call("cut", bag, tmp_path / "other", "--from", "3.8", "--json")
+    assert json.loads(told)["messages"] == 2
+    assert call("cut", bag, tmp_path / "third", "--from", "soon")[0] == 2
+
+
+def test_topics_are_completed_from_the_bag(tmp_path: Path) -> None:
+    bag = write_rosbags(tmp_path / "bag")
+    words = f"tactful bag cut {bag} new --topics /"
+    completed = subprocess.run(
+        [sys.executable, "-m", "tactful_cli"],
+        env={"PATH": "", "_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "6"}
+        | {"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert completed.stdout.split() == ["/a", "/b"], completed.stderr
+
+
+def test_anonymize_tells_each_topic_and_what_it_cannot_promise(tmp_path: Path) -> None:
+    bag = write_rosbags(tmp_path / "bag")
+    code, told, noted = call("anonymize", bag, tmp_path / "new", "--keep", "/b")
+    assert code == 0
+    assert "/a: dropped, 30 messages: not listed" in told
+    assert "/b: kept, 10 of 10 messages, 0 of them changed; listed" in told
+    assert "see for yourself" in " ".join(noted.split())
+    with BagReader(tmp_path / "new") as reader:
+        assert [topic.topic for topic in reader.topics] == ["/b"]
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk; the kernel answers the write with an error all the same."""
+    big = [("/a", stamp, cdr("x" * 100_000)) for stamp in range(60)]
+    bag = write_rosbags(tmp_path / "bag", messages=big)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limit[1]))
+    try:
+        with pytest.raises(BagWriteError, match="writing failed after"):
+            recover(bag, tmp_path / "new")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [p.name for p in tmp_path.iterdir()] == ["bag"]
+
+
+def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    bag = write_rosbags(tmp_path / "bag")
+    code = (
+        "import sys; from pathlib import Path; from norm_core.bags import recover as r\n"
+        "add = r.Tally.add\n"
+        "def wait(tally, finding):\n"
+        "    add(tally, finding)\n"
+        "    if tally.messages == 20: print('half', flush=True); sys.stdin.read()\n"
+        "r.Tally.add = wait\n"
+        "from tactful_cli.main import main; main()\n"
+    )
+    made = tmp_path / "new"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "bag", "recover", str(bag), str(made)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as command:  # fmt: skip
+        assert command.stdout and command.stdout.readline() == "half\n"
+        assert (tmp_path / "new.part").is_dir()
+        command.terminate()
+        assert command.wait(timeout=60) == 128 + signal.SIGTERM
+    assert [p.name for p in tmp_path.iterdir()] == ["bag"]
