@@ -17,8 +17,7 @@ from norm_core.record import record
 from sim_replays.domain import claimed_domain
 from sim_replays.processes import NodeProcess
 
-END_TIMEOUT_S = 5.0
-LOOK_S = 0.2
+END_TIMEOUT_S, LOOK_S = 5.0, 0.2
 BEGIN, END = "begin", "end"
 
 # Nodes of one process, and the parameters of each.
@@ -83,7 +82,7 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                ended = [f"{', '.join(node.nodes)} said: {node.said()}" for node in nodes]
+                ended = [f"the node said ({', '.join(node.nodes)}): {node.said()}" for node in nodes]
                 raise TransportError("\n".join([*said, *ended]))
         finally:
             if driver.poll() is None:

@@ -98,12 +98,12 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
 
 def in_process(bag: Path) -> Iterator[Said]:
     """The same from the nodes' own logic, without ROS."""
-    topics, began_s = topics_of(bag), time.monotonic()
+    topics = topics_of(bag)
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     here = _Here(topics)
     with BagReader(bag) as reader:
         whisper = Whisper(hearing.whisper) if topics.audio else None
-        at_ns = 0
+        at_ns, began_s = 0, time.monotonic()  # once all is loaded, as where nodes are played to
         for at_ns, one in BagSenses(reader, hearing, whisper, topics.audio).records():
             for topic, told in here.take(one, at_ns):
                 yield Said(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))

@@ -7,7 +7,6 @@ from pydantic import Field
 
 from action_selector.open_selector import SelectorFiles, open_engine_called, open_selector
 from action_selector.recall import Recall, answered
-from norm_core.config import check
 from norm_core.engines.sentences import MODEL, SentenceEncoder
 from norm_core.episode import Answer, Episode, Query
 from norm_core.frame import Frame
@@ -26,14 +25,6 @@ class JudgeFiles(QuestionConfig):
 
 
 Files = SelectorFiles | JudgeFiles
-
-
-def files_from(kind: str, plain: Mapping[str, Any]) -> Files:
-    """The settings that files.model_dump gave of the class so named, as another process was given them."""
-    given = dict(plain)
-    if kind == JudgeFiles.__name__:
-        return check(JudgeFiles, given, "answering")
-    return check(SelectorFiles, given, "answering")
 
 
 class Answering(Protocol):

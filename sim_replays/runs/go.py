@@ -142,6 +142,27 @@ def run(
     return found, with_notes(scored, *cautions(asking, files))
 
 
+class Kept:
+    """How far a run has got, in its folder for whoever looks in from elsewhere: rate and time left of this call."""
+
+    def __init__(self, out: Path, done: int, total: int) -> None:
+        self._out, self._before, self._total = out, done, total
+        self._began_s = self._written_s = time.monotonic()
+
+    def tell(self, done: int) -> None:
+        """Writes it, though at most once in a while."""
+        if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
+            self.write(done)
+
+    def write(self, done: int) -> None:
+        """Writes it now."""
+        self._written_s = time.monotonic()
+        rate = (done - self._before) / max(self._written_s - self._began_s, 1e-3)
+        left_s = (self._total - done) / rate if rate else None
+        plain = {"answered": done, "total": self._total, "answers_per_s": round(rate, 3), "left_s": left_s}
+        run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
+
+
 def fit(asking: Asking, out: Path) -> Fitted:
     """Writes what is fitted on the labels of the data that is asked of, each fold without the images of its own."""
     if asking.suite != egogapbench.SUITE:
@@ -163,27 +184,6 @@ def fit(asking: Asking, out: Path) -> Fitted:
     out.parent.mkdir(parents=True, exist_ok=True)
     run_folder.write_whole(out, f"{made.model_dump_json()}\n")
     return made
-
-
-class Kept:
-    """How far a run has got, in its folder for whoever looks in from elsewhere: rate and time left of this call."""
-
-    def __init__(self, out: Path, done: int, total: int) -> None:
-        self._out, self._before, self._total = out, done, total
-        self._began_s = self._written_s = time.monotonic()
-
-    def tell(self, done: int) -> None:
-        """Writes it, though at most once in a while."""
-        if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
-            self.write(done)
-
-    def write(self, done: int) -> None:
-        """Writes it now."""
-        self._written_s = time.monotonic()
-        rate = (done - self._before) / max(self._written_s - self._began_s, 1e-3)
-        left_s = (self._total - done) / rate if rate else None
-        plain = {"answered": done, "total": self._total, "answers_per_s": round(rate, 3), "left_s": left_s}
-        run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
 
 
 def described(asking: Asking, files: Files, how: str, made: Material) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 from norm_core.config import ConfigError
 from norm_core.jsonl import from_json, to_json
 from sim_replays.playing import TransportError
-from sim_replays.runs.answering import Files, files_from
-from sim_replays.runs.shards import shares, transport
+from sim_replays.runs.answering import Files
+from sim_replays.runs.shards import files_of, plain_of, shares, transport
 from sim_replays.runs.transport import Told
 
 LOCAL = "local"
@@ -35,9 +35,9 @@ class RayShards:
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         try:
             tasks = shares(bag, wanted, max(self._count, -(-len(wanted) // EPISODES_A_TASK)))
-            kind, plain = type(self._config).__name__, self._config.model_dump(mode="json")
+            plain = plain_of(self._config)
             made = ray.remote(_Actor)
-            pool: Any = ActorPool([made.remote(kind, plain, self._how) for _ in range(min(self._count, len(tasks)))])
+            pool: Any = ActorPool([made.remote(plain, self._how) for _ in range(min(self._count, len(tasks)))])
 
             def submit(actor: Any, share: list[str]) -> Any:
                 return actor.play.remote(str(bag.resolve()), share)
@@ -52,8 +52,8 @@ class RayShards:
 
 
 class _Actor:
-    def __init__(self, kind: str, config: dict[str, Any], how: str) -> None:
-        self._transport = transport(files_from(kind, config), how)
+    def __init__(self, config: dict[str, Any], how: str) -> None:
+        self._transport = transport(files_of(config), how)
 
     def play(self, bag: str, share: list[str]) -> list[str]:
         """Lines, as records of this process travel only where both sides have the same Python."""

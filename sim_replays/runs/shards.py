@@ -16,10 +16,12 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any
 
+from action_selector.open_selector import SelectorFiles
 from norm_core.bags.reader import BagReader
+from norm_core.config import check
 from norm_core.jsonl import to_plain
 from sim_replays.playing import TransportError
-from sim_replays.runs.answering import Files, files_from
+from sim_replays.runs.answering import Files, JudgeFiles
 from sim_replays.runs.bag import QUERIES
 from sim_replays.runs.transport import Dds, Direct, Told, Transport, told_of
 
@@ -38,8 +40,7 @@ class Shards:
         lines: SimpleQueue[dict[str, Any]] = SimpleQueue()
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
-            kind, config = type(self._config).__name__, self._config.model_dump(mode="json")
-            asked = {"kind": kind, "config": config, "how": self._how, "rate": self._rate}
+            asked = {"config": plain_of(self._config), "how": self._how, "rate": self._rate}
             (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
             listeners: list[Thread] = []
             workers: list[tuple[subprocess.Popen[str], IO[str]]] = []
@@ -88,11 +89,22 @@ def transport(config: Files, how: str, rate: float = 0.0) -> Transport:
     return Dds(config, rate) if how == DDS else Direct(config)
 
 
+def plain_of(config: Files) -> dict[str, Any]:
+    """The settings of whoever answers, for another process."""
+    return {"of_the_judge": isinstance(config, JudgeFiles), "settings": config.model_dump(mode="json")}
+
+
+def files_of(plain: dict[str, Any]) -> Files:
+    """The inverse of plain_of."""
+    settings = plain["settings"]
+    return check(JudgeFiles, settings, "shard") if plain["of_the_judge"] else check(SelectorFiles, settings, "shard")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Plays one share: the bag, the file of its queries, the file of how they are asked; prints its answers."""
     bag, wanted, asked = map(Path, arguments)
     how = json.loads(asked.read_text(encoding="utf-8"))
-    config = files_from(how["kind"], how["config"])
+    config = files_of(how["config"])
     queries = frozenset(json.loads(wanted.read_text(encoding="utf-8")))
     try:
         for told in transport(config, how["how"], how["rate"]).play(bag, queries):

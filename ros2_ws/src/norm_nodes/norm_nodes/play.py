@@ -46,7 +46,8 @@ TOLD = {
 }
 # Of these the order among other topics matters: whatever came before them is dealt with first, and so are they.
 EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
-MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S, LOST_AFTER_S = 20.0, 5.0, 600.0, 2.0
+MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
+LOST_AFTER_S = 10.0  # what the middleware has to send again waits for its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = NS_PER_S, 25  # readers keep 30
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
 
