@@ -1,1 +1,1 @@
-"""rosbag2 folders (MCAP) written and read without ROS."""
+"""rosbag2 bags read (MCAP, sqlite3), written (MCAP), mended and cut, without ROS."""

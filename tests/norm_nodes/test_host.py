@@ -185,11 +185,13 @@ def test_a_deactivated_player_can_be_activated_again(domain_id: int, observer: A
 
 def test_a_bag_that_turns_out_damaged_is_an_error(domain_id: int, tmp_path: Path) -> None:
     bag = words(tmp_path, 5)
-    metadata = bag / "metadata.yaml"
-    metadata.write_text(metadata.read_text().replace("message_count: 5", "message_count: 6"))
+    storage = next(bag.glob("*.mcap"))
+    data = bytearray(storage.read_bytes())
+    data[data.rindex(b"\x05\x20\0\0\0\0\0\0\0")] = 0x7F  # the last message becomes a record of no known kind
+    storage.write_bytes(data)
     damaged = host(*command("bag_player", bag=bag)[3:], "-p", "wait_for_subscribers_s:=0.0")
     assert damaged.returncode == 1
-    assert "5 of 6 messages could be read" in damaged.stderr
+    assert "4 of 5 messages could be read" in damaged.stderr
     assert "Traceback" not in damaged.stderr
 
 
