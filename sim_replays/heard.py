@@ -1,7 +1,6 @@
 """What ears and camera make of an encounter's synthetic sound and pictures, kept so that it need be made only once."""
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 from norm_core.bags.reader import BagReader
@@ -55,11 +54,6 @@ def sensed(encounter: Encounter, folder: Path, recogniser: Recogniser, seed: int
     part.write_text(to_json(new), encoding="utf-8")
     part.replace(path)
     return new
-
-
-def waiting(encounters: Iterable[Encounter], folder: Path, seed: int = 0) -> list[Encounter]:
-    """Those of which the folder holds nothing yet."""
-    return [one for one in encounters if not (folder / f"{one.id}_{seed}.json").is_file()]
 
 
 def _of_bag(bag: Path, truth: Truth, recogniser: Recogniser | None) -> Sensed:

@@ -8,7 +8,10 @@ from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
-from norm_monitor.wording import asks, is_backchannel, is_filler
+from norm_monitor.wording import asked as asked_in
+from norm_monitor.wording import asks, is_backchannel, is_filler, sentences, word_count
+
+ECHO_WORDS = 3
 
 
 def answer_in_time(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
@@ -32,7 +35,7 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
     taken_over = next((user for user in scene.user_turns if user.start_ns >= turn.end_ns), None)
     until_ns = min(reply.start_ns if reply else scene.end_ns, taken_over.start_ns if taken_over else scene.end_ns)
     silence_s = ns_to_s(until_ns - turn.end_ns)
-    asked = asks(turn.text)
+    asked = _leaves_a_question(turn.text)
     expects = asked or (bool(meaning.match(turn.text, "greeting")) and not _have_met(scene, turn))
     longest_s = table.cues["no_response"].value("silence_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
@@ -73,6 +76,12 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
             evidence=[quoted(turn, "silence before the answer", silence_s, limit_s, "s")],
             rationale=f"The robot answered {said(turn)} after {silence_s:.1f} s, as a person would.",
         )
+
+
+def _leaves_a_question(text: str) -> bool:
+    """Whether a question stands open: one of a few words that the person goes on from only echoes the robot's."""
+    parts, question = sentences(text), asked_in(text)
+    return bool(question) and (question == parts[-1] or word_count(question) > ECHO_WORDS)
 
 
 def _have_met(scene: Scene, turn: Turn) -> bool:

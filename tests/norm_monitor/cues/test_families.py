@@ -151,6 +151,12 @@ def test_a_missing_answer_grows_worse_and_ends_with_the_answer(meaning: Meanings
     assert len({flag.event_id for flag in flags}) == 1
 
 
+@pytest.mark.parametrize(("text", "due"), [("An apple? I'll try it.", False), ("I'll try it. An apple?", True)])
+def test_a_question_that_only_echoes_wants_no_answer(meaning: Meanings, text: str, due: bool) -> None:
+    flags = Watched(meaning).watch(robot(0, 2, "Put an apple next to them."), user(3, 5, text))
+    assert ("no_response" in last_of(flags)) is due
+
+
 def test_words_without_times_raise_no_timing_flags(meaning: Meanings) -> None:
     flags = Watched(meaning).watch(user(0, 0, QUESTION, timing=Timing.ABSENT), robot(9, 11, REPLY))
     assert not {"response_delay", "no_response"} & set(last_of(flags))
