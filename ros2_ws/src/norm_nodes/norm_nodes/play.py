@@ -49,6 +49,8 @@ EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
 MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # what the middleware has to send again waits for its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = NS_PER_S, 25  # readers keep 30
+# The middleware's shared memory holds 512 kB, and what does not fit is sent again only with the next heartbeat.
+BATCH_BYTES = 200_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
 
 
@@ -162,14 +164,16 @@ class Play:
 
     def _in_lockstep(self, topics: set[str]) -> None:
         batch: Counter[str] = Counter()
-        from_ns = self._first_ns
+        from_ns, size = self._first_ns, 0
         for message in self._bag.messages(topics):
             is_edge = message.type_name in EDGES
+            size += len(message.data)
             full = batch[message.topic] >= BATCH_OF_ONE_TOPIC or message.stamp_ns >= from_ns + BATCH_NS
+            full |= size > BATCH_BYTES
             if batch and (full or is_edge):
                 self._settle()
                 batch.clear()
-                from_ns = message.stamp_ns
+                from_ns, size = message.stamp_ns, len(message.data)
             self._send(message)
             batch[message.topic] += 1
             if is_edge:
