@@ -13,7 +13,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 
 from norm_core.bags.writer import BagWriter
 from norm_nodes import parameters
-from norm_nodes.catalogue import NODES
+from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.norm_node import NormNode
 
 # Its own, so that the nodes made for the page disturb none that run.
@@ -56,11 +56,11 @@ def needed_parameters(folder: Path) -> list[str]:
 
 
 def _section(name: str) -> Iterator[str]:
-    node = NODES[name]()
+    node = node_class(name)()
     try:
         if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
             raise RuntimeError(f"{name} cannot be configured: {'; '.join(node.status().reasons)}")
-        yield from ("", f"## {node.get_fully_qualified_name()}", "", inspect.getdoc(NODES[name]) or "")
+        yield from ("", f"## {node.get_fully_qualified_name()}", "", inspect.getdoc(node_class(name)) or "")
         yield from ("", "| | name | type | |", "|---|---|---|---|")
         for endpoint in node.endpoints:
             yield f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {endpoint.description} |"

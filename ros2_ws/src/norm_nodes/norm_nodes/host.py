@@ -17,7 +17,7 @@ from rclpy.utilities import remove_ros_args
 
 from norm_core.error import TactfulError
 from norm_core.status import Health
-from norm_nodes.catalogue import NODES
+from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.norm_node import NormNode
 
 EXIT_CLEAN, EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 1, 2, 4
@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
     nodes: list[NormNode[Any]] = []
     try:
         for name in options.nodes:
-            node = NODES[name]()
+            node = node_class(name)()
             nodes.append(node)
             executor.add_node(node)
         if options.autostart:
