@@ -6,15 +6,20 @@ from rich.table import Table
 
 from norm_core.jsonl import to_plain
 from sim_replays.runs.calibrate import Calibrated, as_set, cases_of, cross_validated
-from sim_replays.runs.folder import open_run
+from sim_replays.runs.folder import RunError, open_run
 from tactful_cli.console import out, print_json
 
 
 def show_calibration(folder: Path, wanted: list[float], as_json: bool) -> None:
     """One row for the coverage that the run had, and one for each share of sets that are to hold the right option."""
     run = open_run(folder)
+    coverage = run.config.get("answering", {}).get("coverage")
+    if coverage is None:
+        raise RunError(
+            f"{folder}: was answered by the judge, which picks one option and keeps no set: nothing to calibrate"
+        )
     cases = cases_of(run)
-    rows = [as_set(cases, float(run.config["selector"]["coverage"])), *(cross_validated(cases, one) for one in wanted)]
+    rows = [as_set(cases, float(coverage)), *(cross_validated(cases, one) for one in wanted)]
     if as_json:
         print_json([to_plain(row) for row in rows])
         return

@@ -15,10 +15,10 @@ ROWS = {
     "user repair": ({"user_repair", "misunderstood"}, {"repairs_at_once"}),
     "repetition": ({"robot_repeats", "user_repeats"}, {"repairs_at_once"}),
     "monologue": ({"monologue"}, {"checks_in"}),
-    "user reaction": ({"user_repair", "misunderstood"}, {"owns_up", "apologises"}),
+    "user reaction": ({"user_repair", "misunderstood", "protest_manners"}, {"owns_up"}),
     "looking away, leaving": ({"ignores_looking_away", "ignores_leaving"}, {"checks_in"}),
     "proxemics": ({"too_near"}, set()),
-    "ritual": ({"no_greeting", "no_goodbye", "no_apology"}, {"greets", "says_goodbye", "accepts_thanks", "apologises"}),
+    "ritual": ({"no_greeting", "no_goodbye", "no_apology"}, {"greets", "says_goodbye", "accepts_thanks", "owns_up"}),
     "name, fact recall": ({"wrong_name", "asks_again"}, {"recalls_name", "recalls_fact"}),
 }
 

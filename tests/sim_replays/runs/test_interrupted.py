@@ -91,9 +91,9 @@ def waited(condition: Any, what: str) -> None:
 
 
 def test_ctrl_c_keeps_what_was_answered(tmp_path: Path) -> None:
-    data, out = hsri_folder(tmp_path / "data", count=15), tmp_path / "run"
+    data, out = hsri_folder(tmp_path / "data", count=90), tmp_path / "run"
     command = [sys.executable, "-m", "tactful_cli", "bench", "run", "hsri", "--data", str(data), "--setting", "text"]
-    command += ["--limit", "12", "--transport", "direct", "--out", str(out)]
+    command += ["--limit", "80", "--transport", "direct", "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     raw = out / run_folder.RAW
     waited(lambda: process.poll() is not None or (raw.is_file() and raw.read_bytes().count(b"\n") > 2), "answers")
@@ -103,7 +103,7 @@ def test_ctrl_c_keeps_what_was_answered(tmp_path: Path) -> None:
     assert "interrupted" in said and "Traceback" not in said
     before = len(times_answered(out))
     assert json.loads((out / run_folder.SCORE).read_text())["outcomes"]["answered"] == before
-    what = Asking(suite="hsri", data=str(data), setting="text", limit=12)
+    what = Asking(suite="hsri", data=str(data), setting="text", limit=80)
     _, scored = go.run(
         out, what, judge_files("encoder", what), Direct(JudgeFiles()), how="direct", progress=lambda done, total: None
     )
