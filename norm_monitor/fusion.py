@@ -36,6 +36,8 @@ class Fusion:
         self._cooldowns_ns = {cue_id: s_to_ns(cooldown_s) for cue_id, cooldown_s in cooldowns_s.items()}
         self._events: dict[str, SocialFlag] = {}
         self._event_of: dict[tuple[str, str], str] = {}
+        # What each event is made of, as it was last seen, by cue and anchor.
+        self._parts: dict[str, dict[tuple[str, str], Finding]] = {}
         self._last_onset_ns: dict[str, int] = {}
         self._tally: Tally[str] = Tally()
 
@@ -90,7 +92,6 @@ class Fusion:
         worse = _rank(finding.severity) > _rank(known.severity)
         if not (ended or worse):
             return None
-        first = finding.cue_id == known.cue_id
         event = replace(
             known,
             stamp_ns=decision_ns,
@@ -98,8 +99,6 @@ class Fusion:
             state=FlagState.CLOSED if ended or known.offset_ns >= 0 else FlagState.UPDATED,
             severity=max(known.severity, finding.severity, key=_rank),
             offset_ns=max(known.offset_ns, finding.offset_ns),
-            evidence=finding.evidence if first else known.evidence,
-            rationale=finding.rationale if first else known.rationale,
         )
         return self._kept(event, finding)
 
@@ -118,16 +117,23 @@ class Fusion:
             onset_ns=min(twin.onset_ns, finding.onset_ns),
             offset_ns=-1 if ongoing else max(twin.offset_ns, finding.offset_ns),
             tier=twin.tier if twin.tier is tier else Tier.FUSED,
-            evidence=(*twin.evidence, *(fact for fact in finding.evidence if fact not in twin.evidence)),
-            rationale=f"{twin.rationale} {finding.rationale}",
             provenance=twin.provenance if tier is Tier.CUE else provenance,
         )
         self._tally["merged"] += 1
         return self._kept(event, finding)
 
     def _kept(self, event: SocialFlag, finding: Finding) -> SocialFlag:
+        """The event with evidence and reason of all its parts, the finding's in place of what it said before."""
+        key = finding.cue_id, finding.anchor
+        parts = self._parts.setdefault(event.event_id, {})
+        parts[key] = finding
+        event = replace(
+            event,
+            evidence=tuple(dict.fromkeys(fact for part in parts.values() for fact in part.evidence)),
+            rationale=" ".join(part.rationale for part in parts.values()),
+        )
         self._events[event.event_id] = event
-        self._event_of[finding.cue_id, finding.anchor] = event.event_id
+        self._event_of[key] = event.event_id
         return event
 
     def _held_back(self, finding: Finding) -> str:
@@ -172,6 +178,7 @@ class Fusion:
         if aged:
             self._events = {key: event for key, event in self._events.items() if key not in aged}
             self._event_of = {key: event_id for key, event_id in self._event_of.items() if event_id not in aged}
+            self._parts = {key: parts for key, parts in self._parts.items() if key not in aged}
 
 
 def _ordered(attributes: tuple[Attribute, ...]) -> tuple[Attribute, ...]:

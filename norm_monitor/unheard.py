@@ -9,10 +9,13 @@ from norm_monitor.scene import Scene
 OMISSIONS = frozenset({"no_response", "response_delay", "no_greeting", "no_goodbye", "no_apology"})
 # How long before such an omission begins an unknown voice still bears on it: it may be what is to be answered.
 _BEFORE_NS = 1 * NS_PER_S
+# A late answer was the robot's own, by a voice that was known: who was answered cannot have been the robot as well.
+_ANSWERED = "response_delay"
 
 
 def may_have_been_said(finding: Finding, scene: Scene) -> bool:
     """Whether a voice that nobody could tell apart leaves open that the robot did what it is said to have omitted."""
+    from_ns = finding.onset_ns + 1 if finding.cue_id == _ANSWERED else finding.onset_ns - _BEFORE_NS
     return finding.cue_id in OMISSIONS and any(
-        turn.speaker is Speaker.UNKNOWN and turn.end_ns >= finding.onset_ns - _BEFORE_NS for turn in scene.turns
+        turn.speaker is Speaker.UNKNOWN and turn.end_ns >= from_ns for turn in scene.turns
     )

@@ -68,6 +68,17 @@ def test_two_cues_of_one_happening_are_one_event() -> None:
     assert len(other.evidence) == 2
 
 
+def test_an_event_of_several_cues_keeps_what_each_saw_when_one_of_them_ends() -> None:
+    fused = fusion()
+    first, second = finding(), finding(10.5, "no_apology", 12)
+    take(fused, first)
+    take(fused, second)
+    ended = take(fused, replace(first, offset_ns=15 * NS_PER_S, rationale="rude until 15."))
+    assert ended and ended.state is FlagState.CLOSED
+    assert ended.rationale == "rude until 15. no_apology at 10.5."
+    assert set(ended.evidence) == {*first.evidence, *second.evidence}
+
+
 def test_what_begins_while_an_event_goes_on_is_part_of_it() -> None:
     """As a late answer that is also off its topic: one behaviour, with all that it bears on."""
     fused = fusion()
