@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from sim_replays.domain import claimed_domain
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# How long an example takes is the machine's affair; what hangs, the time limit of each test ends.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
