@@ -80,7 +80,7 @@ def _print(flag: SocialFlag, start_ns: int, explained: bool) -> None:
     end = f"-{ns_to_s(flag.offset_ns - start_ns):.1f}" if flag.offset_ns >= 0 else " on"
     about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
     kind = f"{flag.severity} error" if flag.polarity is Polarity.ERROR else "competence"
-    out.print(f"[bold]{ns_to_s(flag.onset_ns - start_ns):6.1f}{end} s[/]  [{colour}]{kind}[/]  {about}")
+    out.print(f"[bold]{ns_to_s(flag.onset_ns - start_ns):6.1f}{end} s[/]  [{colour}]{kind}[/]  {about}", soft_wrap=True)
     for line in explain(flag).splitlines()[1:] if explained else [flag.rationale, *_instead(flag)]:
         out.print(f"          {escape(line)}", soft_wrap=True)
 
