@@ -27,7 +27,7 @@ pytestmark = pytest.mark.ros
 
 TALK: list[Entry] = [
     *user(0, 2, "Where can I buy a ticket?"),
-    *robot(6.6, 9, "You can buy it at the counter."),
+    *robot(6.2, 9, "You can buy it at the counter."),
     *user(12, 13, "Stop!"),
     *robot(10.5, 19, "The museum was built by two brothers who loved old clocks and collected them."),
 ]
@@ -47,10 +47,14 @@ def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> Non
     observer.until(lambda: all(p.get_subscription_count() for p in publishers.values()), "the monitor to listen")
     told = ("/tactful/flags", "/tactful/shadow/flags")
     observer.until(lambda: any(observer.node.count_publishers(topic) for topic in told), "the monitor to be heard")
+    before = publishers[Utterance]
     for sent, (_, entry) in enumerate(with_silence(entries, until_s), start=1):
-        publishers[type(entry)].publish(to_ros(entry))
-        if sent % 20 == 0:  # the reader keeps 50
-            assert publishers[type(entry)].wait_for_all_acked(Duration(seconds=10))
+        publisher = publishers[type(entry)]
+        # The reader keeps 50, and topics overtake one another.
+        if publisher is not before or sent % 20 == 0:
+            assert before.wait_for_all_acked(Duration(seconds=10))
+        publisher.publish(to_ros(entry))
+        before = publisher
 
 
 def flags_in(messages: list[Any]) -> dict[str, SocialFlag]:
