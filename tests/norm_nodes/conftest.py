@@ -9,7 +9,7 @@ import pytest
 from foreign_interfaces import MGONZS13, PEOPLE, ROS_DRIVERS, build
 
 from norm_core.messages import from_message
-from norm_core.status import MonitorStatus
+from norm_core.status import MonitorStatus, NodeState
 
 PATIENCE_S = 15.0
 
@@ -62,6 +62,25 @@ class Observer:
             STATUS_QOS,
         )
         return self.statuses
+
+    def meet(self, node: str) -> None:
+        """Returns once what node publishes reaches every subscription that was made here before.
+
+        A writer finds readers in the order of their making: one that reached the newest has found the others.
+        """
+        from norm_nodes.convert import record_class
+        from norm_nodes.heartbeat import STATUS_QOS
+
+        heard: list[MonitorStatus] = []
+        newest = self.node.create_subscription(
+            record_class(MonitorStatus),
+            "/tactful/status",
+            lambda message: heard.append(from_message(MonitorStatus, message)),
+            STATUS_QOS,
+        )
+        wanted = (f"/tactful/{node}", NodeState.ACTIVE)
+        self.until(lambda: any((s.node, s.state) == wanted for s in heard), f"an active {node}")
+        self.node.destroy_subscription(newest)
 
     def counted(self, name: str) -> int:
         """The highest value of a counter in any heartbeat so far."""

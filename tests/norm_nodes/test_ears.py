@@ -1,11 +1,12 @@
 """The node that hears, as a process over real DDS."""
 
-import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from norm_core.messages import from_message
 from norm_core.speech import RobotSpeech as RobotSpeechRecord
 from norm_core.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_monitor.senses.resample import Resampler
@@ -26,51 +27,32 @@ def spoken(path: Path) -> np.ndarray:
     return np.concatenate([*resampler.feed(sound), *resampler.flush(), quiet])
 
 
-def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path) -> None:
-    import rclpy
-    from norm_nodes.convert import from_ros, record_class, to_ros
+def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Any) -> None:
+    from norm_nodes.convert import record_class, to_ros
     from norm_nodes.endpoint import EVENTS
-    from rclpy.executors import SingleThreadedExecutor
     from std_msgs.msg import UInt8MultiArray
 
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain_id)
-    try:
-        node = rclpy.create_node("robot", context=context)
-        executor = SingleThreadedExecutor(context=context)
-        executor.add_node(node)
-        heard: list[Utterance] = []
-        audio = node.create_publisher(UInt8MultiArray, "/audio", 100)
-        robot = node.create_publisher(record_class(RobotSpeechRecord), "/tactful/robot_speech", EVENTS)
-        node.create_subscription(
-            record_class(Utterance), "/tactful/utterances", lambda m: heard.append(from_ros(Utterance, m)), EVENTS
-        )
-        with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE}}, domain_id):
-            deadline_s = time.monotonic() + 60
-            while not (
-                audio.get_subscription_count()
-                and robot.get_subscription_count()
-                and node.count_publishers("/tactful/utterances")
-            ):
-                assert time.monotonic() < deadline_s, "the node was not discovered"
-                executor.spin_once(timeout_sec=0.05)
-            long_ago = RobotSpeechRecord(stamp_ns=1, speech_id="s", state=SpeechEdge.STOP, text="Hello")
-            robot.publish(to_ros(long_ago))
-            for part in np.array_split(sound, 40):
-                audio.publish(UInt8MultiArray(data=part.tobytes()))
-                executor.spin_once(timeout_sec=0.01)
-            while not any(utterance.final for utterance in heard):
-                assert time.monotonic() < deadline_s, f"no final utterance came, only {heard}"
-                executor.spin_once(timeout_sec=0.2)
-        final = next(utterance for utterance in heard if utterance.final)
-        assert "fellow" in final.text.lower()
-        assert (final.speaker, final.timing, final.source_topic) == (Speaker.USER, Timing.ARRIVAL, "/audio")
-        # Beside it come marks of silence, which have no text.
-        assert {u.utterance_id for u in heard if u.text} == {final.utterance_id}
-    finally:
-        node.destroy_node()  # else its publishers stand in the next test, which has the same domain
-        rclpy.try_shutdown(context=context)
+    audio = observer.node.create_publisher(UInt8MultiArray, "/audio", 100)
+    robot = observer.node.create_publisher(record_class(RobotSpeechRecord), "/tactful/robot_speech", EVENTS)
+    told = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+
+    def heard() -> list[Utterance]:
+        return [from_message(Utterance, message) for message in told]
+
+    with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE}}, domain_id):
+        observer.meet("ears")
+        observer.until(lambda: audio.get_subscription_count() and robot.get_subscription_count(), "the ears to listen")
+        long_ago = RobotSpeechRecord(stamp_ns=1, speech_id="s", state=SpeechEdge.STOP, text="Hello")
+        robot.publish(to_ros(long_ago))
+        for part in np.array_split(sound, 40):
+            audio.publish(UInt8MultiArray(data=part.tobytes()))
+        observer.until(lambda: any(utterance.final for utterance in heard()), "a final utterance", 60)
+    final = next(utterance for utterance in heard() if utterance.final)
+    assert "fellow" in final.text.lower()
+    assert (final.speaker, final.timing, final.source_topic) == (Speaker.USER, Timing.ARRIVAL, "/audio")
+    # Beside it come marks of silence, which have no text.
+    assert {u.utterance_id for u in heard() if u.text} == {final.utterance_id}
 
 
 def test_a_missing_audio_type_is_named_and_not_fatal(domain_id: int) -> None:

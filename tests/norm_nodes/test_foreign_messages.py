@@ -63,12 +63,11 @@ class Session:
         # So that speech at the end of the bag is ended soon.
         ears = {"partial_every_s": 0.0, "stale_after_s": 1.0, **ears}
         player = {"bag": str(bag), "rate": rate, "wait_for_subscribers_s": 20.0}
-        with (
-            NodeProcess(["ears"], {"ears": ears}, self._domain_id),
-            NodeProcess(["bag_player"], {"bag_player": player}, self._domain_id) as played,
-        ):
-            assert played.wait(90) == 0, played.said()
-            self.observer.until(until, what)
+        with NodeProcess(["ears"], {"ears": ears}, self._domain_id):
+            self.observer.meet("ears")
+            with NodeProcess(["bag_player"], {"bag_player": player}, self._domain_id) as played:
+                assert played.wait(90) == 0, played.said()
+                self.observer.until(until, what)
 
 
 @pytest.fixture

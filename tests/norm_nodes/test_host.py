@@ -132,12 +132,15 @@ def test_a_player_ends_soon_though_its_subscriber_hangs(domain_id: int, tmp_path
 
 
 def test_nothing_is_lost_however_fast_it_is_played(domain_id: int, tmp_path: Path) -> None:
-    bag = words(tmp_path, 5000)
+    from norm_nodes.bag_recorder import QUEUE_LENGTH
+
+    # More than that waits for no disk.
+    bag = words(tmp_path, QUEUE_LENGTH)
     parameters = {"bag_player": {"bag": str(bag), "rate": 1000.0}}
     with recorder(tmp_path / "recorded", domain_id), NodeProcess(["bag_player"], parameters, domain_id) as playing:
         assert playing.wait(60) == 0
     with BagReader(tmp_path / "recorded") as recorded:
-        assert [recorded.decode(m).data for m in recorded.messages()] == [str(n) for n in range(5000)]
+        assert [recorded.decode(m).data for m in recorded.messages()] == [str(n) for n in range(QUEUE_LENGTH)]
 
 
 def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer: Any, tmp_path: Path) -> None:

@@ -45,8 +45,7 @@ def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> Non
         for kind, topic in TOPICS.items()
     }
     observer.until(lambda: all(p.get_subscription_count() for p in publishers.values()), "the monitor to listen")
-    told = ("/tactful/flags", "/tactful/shadow/flags")
-    observer.until(lambda: any(observer.node.count_publishers(topic) for topic in told), "the monitor to be heard")
+    observer.meet("monitor")
     before = publishers[Utterance]
     for sent, (_, entry) in enumerate(with_silence(entries, until_s), start=1):
         publisher = publishers[type(entry)]

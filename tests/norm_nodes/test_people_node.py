@@ -73,7 +73,7 @@ def test_distances_of_a_shipped_scenario_are_those_it_was_made_with(  # noqa: PL
     last_ns = max(stamp_ns for stamp_ns, _ in truth)
     statuses = observer.watch_status()
     with NodeProcess(["people"], None, domain_id):
-        observer.until(lambda: observer.node.count_publishers("/tactful/presence"), "the people node")
+        observer.meet("people")
         play(tmp_path / "bag", domain_id, 4.0, lambda ended: observer.until(ended, "the bag's end", 60))
         observer.until(
             lambda: presences and told(presences)[-1].stamp_ns >= last_ns - NS_PER_S, "presence up to the bag's end"
@@ -129,7 +129,7 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     make = Maker(PEOPLE)
     bag = write(tmp_path / "bag", make, talk_of_two(make))
     with NodeProcess(["people"], None, domain_id, ("--autostart", "--executor", executor)):
-        observer.until(lambda: observer.node.count_publishers("/tactful/presence"), "the people node")
+        observer.meet("people")
         play(bag, domain_id, 1.0, lambda ended: observer.until(ended, "the bag's end", 60))
         # Its own subscriptions about b go as b does, and those about a once nobody publishes about a.
         observer.until(

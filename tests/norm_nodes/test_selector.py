@@ -66,6 +66,7 @@ def ask(observer: Any, **fields: Any) -> tuple[Decision, list[str]]:
     steps: list[str] = []
     client = ActionClient(observer.node, SelectAction, "/tactful/select_action")
     observer.until(client.server_is_ready, "the action")
+    observer.meet("selector")
     now_ns = observer.node.get_clock().now().nanoseconds
     fields = {"others_given": True, "others": [to_ros(COOK)], "deadline_ns": now_ns + 14_000_000_000, **fields}
     sent = client.send_goal_async(
@@ -91,7 +92,6 @@ def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Any) -> Non
     from std_msgs.msg import String
 
     mirrored = observer.collect(String, "/tactful/decisions_json", EVENTS)
-    observer.until(lambda: observer.node.count_publishers("/tactful/decisions_json"), "the mirror")
     decision, steps = ask(observer, query_id="q1", candidates=["Stir the soup.", "Lay the table."])
     assert (decision.outcome, decision.chosen, decision.query_id) == (Outcome.ANSWERED, "Lay the table.", "q1")
     assert decision.candidates[0].veto is Veto.SINGLETON
@@ -117,7 +117,7 @@ def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, 
     answers = observer.collect(record_class(Answer), "/tactful/answers", EVENTS)
     publisher = observer.node.create_publisher(record_class(Query), "/tactful/queries", EVENTS)
     observer.until(publisher.get_subscription_count, "the node to listen")
-    observer.until(lambda: observer.node.count_publishers("/tactful/answers"), "the node to answer")
+    observer.meet("selector")
     common: dict[str, Any] = {"stamp_ns": 7, "episode_id": "e", "others_given": True, "others": (COOK,)}
     options = ("Stir the soup.", "Lay the table.")
     for task in ("attributes", "eas"):
@@ -167,6 +167,7 @@ def test_a_model_tells_the_node_what_others_do(
                 persons=(Person(person_id="p7", distance_m=1.5),),
             )
             taken = observer.collect(Header, "/tactful/taken", EVENTS)
+            observer.meet("selector")
             for topic, entry in (("frames", frame), ("presence", guest)):
                 publisher = observer.node.create_publisher(record_class(type(entry)), f"/tactful/{topic}", EVENTS)
                 observer.until(publisher.get_subscription_count, "the node to listen")

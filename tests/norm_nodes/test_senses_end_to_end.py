@@ -64,10 +64,12 @@ def play(bag: Path, observer: Any, domain_id: int, until_ns: int) -> list[Any]:
         NodeProcess(["camera"], parameters, domain_id),
         NodeProcess(["ears"], parameters, domain_id),
         NodeProcess(["windows"], parameters, domain_id),
-        NodeProcess(["bag_player"], player, domain_id) as played,
     ):
-        observer.until(lambda: not played.is_running(), "the bag's end", 90)
-        assert played.wait(5) == 0, played.said()
+        for node in ("ears", "windows"):
+            observer.meet(node)
+        with NodeProcess(["bag_player"], player, domain_id) as played:
+            observer.until(lambda: not played.is_running(), "the bag's end", 90)
+            assert played.wait(5) == 0, played.said()
         observer.until(lambda: any(w.end_ns >= until_ns for w in windows_of(heard)), "the windows", 60)
         said = list(heard)
     for subscription in subscriptions:

@@ -83,7 +83,7 @@ def test_windows_are_the_same_at_any_pace(rate: float, executor: str, bag: Path,
     told = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
     expected = cut_directly(bag)
     with NodeProcess(["windows"], {"windows": WINDOWS}, domain_id, ("--autostart", "--executor", executor)):
-        observer.until(lambda: observer.node.count_publishers("/tactful/windows"), "the windows node")
+        observer.meet("windows")
         with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag), "rate": rate}}, domain_id) as player:
             assert player.wait(60) == 0
             observer.until(lambda: len(told) >= len(expected), f"{len(expected)} windows")
@@ -101,6 +101,7 @@ def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: i
     frames = observer.node.create_publisher(record_class(Frame), "/tactful/frames", EVENTS)
     with NodeProcess(["windows"], {"windows": WINDOWS | {"lateness_s": 2.0}}, domain_id):
         observer.until(frames.get_subscription_count, "the windows node")
+        observer.meet("windows")
         from norm_nodes.convert import to_ros
 
         for seconds in range(6):
