@@ -1,6 +1,7 @@
 """A node of the test's own, on the test's own domain, that looks at others from outside."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from foreign_interfaces import MGONZS13, PEOPLE, ROS_DRIVERS, build
 
+from norm_core.jsonl import from_json
 from norm_core.messages import from_message
 from norm_core.status import MonitorStatus, NodeState
 
@@ -81,6 +83,26 @@ class Observer:
         wanted = (f"/tactful/{node}", NodeState.ACTIVE)
         self.until(lambda: any((s.node, s.state) == wanted for s in heard), f"an active {node}")
         self.node.destroy_subscription(newest)
+
+    def counts_of(self, node: str) -> Callable[[], Counter[str]]:
+        """Tells, when called, how many messages of each topic the node has taken by then."""
+        from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, Settled
+        from std_msgs.msg import String
+
+        told = self.collect(String, f"/tactful/{TOLD_TOPIC}", 10)
+        ask = self.node.create_publisher(String, f"/tactful/{ASK_TOPIC}", 10)
+        name = f"/tactful/{node}"
+
+        def counts() -> Counter[str]:
+            told.clear()
+            ask.publish(String(data="test"))
+            answer = self.until(
+                lambda: next((s for s in (from_json(Settled, m.data) for m in told) if s.node == name), None),
+                f"what {node} has taken",
+            )
+            return Counter(answer.taken)
+
+        return counts
 
     def counted(self, name: str) -> int:
         """The highest value of a counter in any heartbeat so far."""
