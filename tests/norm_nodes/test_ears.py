@@ -36,6 +36,7 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
     audio = observer.node.create_publisher(UInt8MultiArray, "/audio", 100)
     robot = observer.node.create_publisher(record_class(RobotSpeechRecord), "/tactful/robot_speech", EVENTS)
     told = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+    taken = observer.counts_of("ears")
 
     def heard() -> list[Utterance]:
         return [from_message(Utterance, message) for message in told]
@@ -45,7 +46,8 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
         observer.until(lambda: audio.get_subscription_count() and robot.get_subscription_count(), "the ears to listen")
         long_ago = RobotSpeechRecord(stamp_ns=1, speech_id="s", state=SpeechEdge.STOP, text="Hello")
         robot.publish(to_ros(long_ago))
-        for part in np.array_split(sound, 40):
+        for sent, part in enumerate(np.array_split(sound, 40)):
+            observer.until(lambda sent=sent: taken()["/audio"] == sent, "the ears to take what was sent")
             audio.publish(UInt8MultiArray(data=part.tobytes()))
         observer.until(lambda: any(utterance.final for utterance in heard()), "a final utterance", 60)
     final = next(utterance for utterance in heard() if utterance.final)

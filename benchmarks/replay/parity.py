@@ -1,0 +1,94 @@
+"""Whether a session says the same however it is replayed: ten bags, three modes, two paces.
+
+Each bag is gone through in one process, over DDS in lockstep and over DDS at two paces, with every model on; all items
+(windows with their digests, utterances, flags with their prompts, answers) of each are held against the first.
+What a window closed without, as words came too late at that pace, is counted beside it and stands outside parity.
+
+python benchmarks/replay/parity.py [--rates 1 2] [--bags NAME ...]
+
+Prints a line a replay and writes parity.json beside itself.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
+
+from sim_replays.demo_session import write_demo_session  # noqa: E402
+from sim_replays.playing import Said  # noqa: E402
+from sim_replays.sessions import first_difference, in_process, items, over_dds  # noqa: E402
+
+SHIPPED = ROOT / "sim_replays/scenarios/shipped"
+DEMO = "demo_session"
+
+
+def bags(names: list[str], folder: Path) -> Iterator[tuple[str, Path]]:
+    for name in names:
+        if name == DEMO:
+            write_demo_session(folder / name)
+            yield name, folder / name
+        else:
+            yield name, SHIPPED / name
+
+
+def kinds(said: list[Said]) -> dict[str, int]:
+    """How many items of each kind are compared."""
+    return dict(Counter(name.split()[1] for name in items(said)))
+
+
+def replayed(bag: Path, rate: float, first: list[Said]) -> dict[str, Any]:
+    """One replay over DDS held against the one in process."""
+    began_s = time.perf_counter()
+    said = list(over_dds(bag, rate))
+    end = said[-1].what
+    late = sum(1 for one in said if one.topic == "/tactful/windows" and one.what["late"])
+    return {
+        "mode": f"DDS at {rate:g} x" if rate else "DDS in lockstep",
+        "items": kinds(said),
+        "first_difference": first_difference(first, said),
+        "lost": end["lost"],
+        "dropped": {node: count for node, count in end["dropped"].items() if count},
+        "closed_late": late,
+        "took_s": round(time.perf_counter() - began_s, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rates", type=float, nargs="+", default=[1.0, 2.0])
+    parser.add_argument("--bags", nargs="+", default=[*sorted(p.name for p in SHIPPED.iterdir() if p.is_dir()), DEMO])
+    options = parser.parse_args()
+    machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+    figures: dict[str, Any] = {"machine": machine, "bags": {}}
+    with tempfile.TemporaryDirectory() as name:
+        for bag_name, bag in bags(options.bags, Path(name)):
+            first = list(in_process(bag))
+            rows = [replayed(bag, rate, first) for rate in (0.0, *options.rates)]
+            figures["bags"][bag_name] = {"in_process": kinds(first), "replays": rows}
+            for row in rows:
+                verdict = "the same" if row["first_difference"] is None else f"differs: {row['first_difference']}"
+                sys.stdout.write(
+                    f"{bag_name}, {row['mode']}: {sum(row['items'].values())} items, {verdict}; "
+                    f"{row['closed_late']} windows closed late, lost {row['lost']}, dropped {row['dropped']}\n"
+                )
+                sys.stdout.flush()
+    every = [row for bag in figures["bags"].values() for row in bag["replays"]]
+    figures["replays"] = len(every)
+    figures["the_same"] = sum(row["first_difference"] is None for row in every)
+    sys.stdout.write(f"{figures['the_same']} of {figures['replays']} replays say what the first said\n")
+    Path(__file__).with_suffix(".json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
