@@ -90,12 +90,13 @@ class Memory:
                 steps.append((turn.end_ns, 1, turn, asked(robot.text) if robot else ""))
             robot = None  # whoever speaks next answers nothing that the robot asked
         steps += [(seen.stamp_ns, 0, seen, "") for seen in presences if seen.stamp_ns > self._seen_ns]
-        for _, _, step, question in sorted(steps, key=lambda one: one[:2]):
+        for at_ns, _, step, question in sorted(steps, key=lambda one: one[:2]):
+            self._age(at_ns)  # as it would have been, had this been the end of what is known
             if isinstance(step, Presence):
                 self._see(step)
             else:
                 self._hear(step, person_of(step, presences), question)
-        self._age()
+        self._age(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
         """Forgets at once all that was said until then; how many facts that were."""
@@ -112,7 +113,7 @@ class Memory:
         if not (question or tells_of_self(turn.text)) or asks(turn.text):
             return
         until_ns = max(self._all_forgotten_ns, self._forgotten_ns.get(person_id, self._all_forgotten_ns))
-        if turn.start_ns <= until_ns or turn.end_ns < self._now_ns - self._kept_ns:
+        if turn.start_ns <= until_ns:
             return
         for other in self._facts.values():
             other.pop(turn.turn_id, None)  # it may be known better by now who spoke
@@ -137,14 +138,14 @@ class Memory:
             elif presence.stamp_ns - self._missed_ns.setdefault(person_id, presence.stamp_ns) >= self._after_leaving_ns:
                 self._drop_all(person_id, "of_leavers", presence.stamp_ns)
 
-    def _age(self) -> None:
-        before_ns = self._now_ns - self._kept_ns
+    def _age(self, now_ns: int) -> None:
+        before_ns = now_ns - self._kept_ns
         for person_id, facts in list(self._facts.items()):
             for fact in [fact for fact in facts.values() if fact.turn.end_ns < before_ns]:
                 self._drop(person_id, fact, "aged")
         self._facts = {person_id: facts for person_id, facts in self._facts.items() if facts}
         self._missed_ns = {who: since_ns for who, since_ns in self._missed_ns.items() if who in self._facts}
-        retold_ns = self._now_ns - _RETOLD_NS
+        retold_ns = now_ns - _RETOLD_NS
         self._forgotten_ns = {who: at_ns for who, at_ns in self._forgotten_ns.items() if at_ns >= retold_ns}
         if len(self._tracked_by) > 2 * MOST_PERSONS:
             self._tracked_by = {who: topic for who, topic in self._tracked_by.items() if who in self._facts}

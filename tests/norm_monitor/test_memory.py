@@ -1,7 +1,7 @@
 """What is remembered of whom, and when it is forgotten."""
 
 from encounter_talk import Watched, at, last_of, robot, user
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from norm_core.flag import SocialFlag
@@ -70,6 +70,8 @@ POLICIES = st.builds(
 )
 
 
+@example([turn(0), turn(44)], [seen(44)], [2, 130], MemoryConfig(remember_s=85, remember_after_leaving_s=0))
+@example([turn(0), turn(88)], [seen(88)], [50, 130], MemoryConfig(remember_s=42, remember_after_leaving_s=0))
 @given(TURNS, PRESENCES, CUTS, POLICIES)
 def test_how_the_past_is_cut_changes_no_memory(
     turns: list[Turn], presences: list[Presence], cuts_s: list[int], policy: MemoryConfig
