@@ -1,5 +1,6 @@
 """What the robot could do: given in the question, from its skill catalogue, or proposed by a model and filtered."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -14,13 +15,19 @@ from norm_core.engines.reply import Generation
 from norm_core.outcome import Outcome
 from norm_core.record import record
 
+_SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
+
 
 @record
 class Candidate:
-    """One thing to do; an empty action is none of the above. unmet says which precondition does not hold."""
+    """One thing to do; an empty action is none of the above. unmet says which precondition does not hold.
+
+    same_as is the first index of the same words: what is repeated is judged once, and stands or falls with it.
+    """
 
     index: int
     action: str
+    same_as: int
     norms: tuple[Norm, ...] = ()
     unmet: str = ""
 
@@ -38,12 +45,12 @@ class Needs(Config):
 
     def unmet(self, viewpoint: Viewpoint, facts: Iterable[str]) -> str:
         """Why they do not hold, or nothing."""
-        if viewpoint.place and self.places and _plain(viewpoint.place) not in map(_plain, self.places):
-            return f"it is done in {' or '.join(self.places)}, and the robot is in {viewpoint.place}"
-        if viewpoint.role and self.roles and _plain(viewpoint.role) not in map(_plain, self.roles):
+        if viewpoint.place and self.places and not _names_one(viewpoint.place, self.places):
+            return f"it is done in the {' or '.join(self.places)}, and the robot is here: {viewpoint.place}"
+        if viewpoint.role and self.roles and not _names_one(viewpoint.role, self.roles):
             return f"it is for {' or '.join(self.roles)}, and the robot is here as {viewpoint.role}"
-        stated = set(map(_plain, facts))
-        missing = [fact for fact in self.facts if _plain(fact) not in stated]
+        stated = [_words(fact) for fact in facts]
+        missing = [fact for fact in self.facts if _words(fact) not in stated]
         return f"nobody vouches that {' and '.join(missing)}" if missing else ""
 
 
@@ -101,10 +108,13 @@ def of_request(
     if not options and catalogue:
         options = tuple(skill.action for skill in catalogue.skills) + ("",) * catalogue.may_do_nothing
     found = []
+    firsts: dict[str, int] = {}
     for index, action in enumerate(options):
         skill = known.get(_plain(action))
         unmet = skill.needs.unmet(viewpoint, facts) if skill else ""
-        found.append(Candidate(index=index, action=action, norms=skill.norms if skill else (), unmet=unmet))
+        same_as = firsts.setdefault(_plain(action) or action.strip(), index)
+        norms = skill.norms if skill else ()
+        found.append(Candidate(index=index, action=action, same_as=same_as, norms=norms, unmet=unmet))
     return tuple(found)
 
 
@@ -124,4 +134,14 @@ def propose(engine: Writes, prompt: Prompt, limit: Limit, most: int = 6) -> tupl
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".")
+    return " ".join(text.casefold().split()).rstrip(" .!?。！？")
+
+
+def _words(text: str) -> list[str]:
+    """The words that tell one place or fact from another."""
+    return [word for word in re.findall(r"[^\W_]+", text.casefold()) if word not in _SMALL_WORDS]
+
+
+def _names_one(stated: str, wanted: Iterable[str]) -> bool:
+    """Whether all words of a wanted one stand in what is stated, as gym in "the gym, ground floor"."""
+    return any(set(_words(one)) <= set(_words(stated)) for one in wanted)

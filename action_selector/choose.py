@@ -56,14 +56,32 @@ class Judged:
 
 def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> tuple[float, ...]:
     """Near the scene and to what is advised, far from what others do; every term weighs the same."""
-    towards = [texts for texts in ((evidence.scene,) if evidence.scene else (), evidence.advised) if texts]
-    away = [texts for texts in (evidence.others_do, evidence.advised_against) if texts]
-    worth = np.zeros(len(actions))
-    for texts in towards:
-        worth += likeness(sentences, actions, texts).max(axis=1)
-    for texts in away:
-        worth -= likeness(sentences, actions, texts).max(axis=1)
-    return shares(actions, worth)
+    return shares(actions, sum(_terms(sentences, actions, evidence).values(), np.zeros(len(actions))))
+
+
+def grounds(sentences: Sentences, actions: Sequence[str], evidence: Evidence, place: int) -> str:
+    """By what likeness preferred one of several actions: the term in which it is ahead of all, by the most."""
+    ahead = {
+        ground: worth[place] - max(np.delete(worth, place), default=worth[place])
+        for ground, worth in _terms(sentences, actions, evidence).items()
+    }
+    ground = max(ahead, key=lambda ground: ahead[ground], default="")
+    return ground if ground and ahead[ground] > 0 else ""
+
+
+def _terms(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> dict[str, NDArray[np.float64]]:
+    """What each action is worth by each thing that is known, under the words that say so."""
+    compared = {
+        "it is nearest to what is said of the scene": (1, (evidence.scene,) if evidence.scene else ()),
+        "it is most like what was right in scenes like this": (1, evidence.advised),
+        "it is least like what the others do": (-1, evidence.others_do),
+        "it is least like what is not to be done here": (-1, evidence.advised_against),
+    }
+    return {
+        ground: sign * likeness(sentences, actions, texts).max(axis=1)
+        for ground, (sign, texts) in compared.items()
+        if texts
+    }
 
 
 def shares(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:

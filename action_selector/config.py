@@ -39,7 +39,8 @@ class SelectorConfig(Config):
         default=0.4, ge=-1, le=1, description="cosine from which a precedent is like the scene"
     )
     norm_order: tuple[Norm, ...] = Field(
-        default=DEFAULT_ORDER, description="norm categories, those that give way last first"
+        default=DEFAULT_ORDER,
+        description="norm categories, from the one that never gives way to the one that always does",
     )
     style: Literal["default", "egoplan", "exclusion"] = Field(default="default", description="how a model is asked")
     max_frame_age_s: float = Field(default=3.0, gt=0, le=600, description="older frames are not decided upon")

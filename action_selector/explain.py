@@ -3,15 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 from action_selector.veto import Fallen
+from norm_core.decision import Veto
 
 _LONGEST = 300
+# What of those that fell a person would ask about first.
+_TELLING = (Veto.HARD_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
 
 
 def chosen(action: str, reason: str, fallen: Mapping[int, Fallen], texts: Mapping[int, str]) -> str:
     """What is recommended, the reason, and the most telling of what fell."""
     what = one_line(action, 140).rstrip(".") if action.strip() else "None of what was offered"
     because = f": {one_line(reason, 110).rstrip('.')}" if reason.strip() else ""
-    told = next((f" (not “{one_line(texts[index], 50)}”: {fall.reason})" for index, fall in fallen.items()), "")
+    index = min(fallen, key=lambda index: _TELLING.index(fallen[index].veto), default=None)
+    told = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {fallen[index].reason})"
     return one_line(f"{what}{because}.{told}", _LONGEST)
 
 

@@ -8,17 +8,15 @@ from pydantic import Field, model_validator
 
 from action_selector.likeness import Sentences, likeness
 from norm_core.config import Config, load
-from norm_core.decision import Norm
 
 
 class HouseRule(Config):
-    """In a situation like this, do that and not the other; why is told to people."""
+    """In a situation like this, do that and not the other, which falls; why is told to people."""
 
     situation: str = Field(min_length=1, max_length=1000)
     do: str = Field(default="", max_length=400)
     dont: str = Field(default="", max_length=400)
     why: str = Field(min_length=1, max_length=400)
-    norms: tuple[Norm, ...] = ()
 
     @model_validator(mode="after")
     def _says_something(self) -> "HouseRule":
@@ -54,6 +52,28 @@ def forbidden(actions: Sequence[str], hard: Sequence[HardRule], sentences: Sente
                 why = f": {rule.why}" if rule.why else ""
                 reasons.setdefault(place, f"a rule of this house says never to {rule.never.rstrip('.')}{why}")
     return reasons
+
+
+def advised_against(
+    actions: Sequence[str], rules: Sequence[HouseRule], sentences: Sentences, least: float
+) -> dict[int, str]:
+    """Why an action is not to be done here, by its place: it is like what an applying rule says not to do."""
+    reasons: dict[int, str] = {}
+    for rule in rules:
+        alike = likeness(sentences, actions, [rule.dont, rule.do])
+        for place in range(len(actions)):
+            if alike[place, 0] >= least and alike[place, 0] > alike[place, 1]:
+                reasons.setdefault(place, f"a rule of this house says not to here: {rule.why}")
+    return reasons
+
+
+def in_favour(action: str, rules: Sequence[HouseRule], sentences: Sentences, least: float) -> str:
+    """Why an applying rule says to do this, or nothing where none does."""
+    for rule in rules:
+        alike = likeness(sentences, [action], [rule.do, rule.dont])[0]
+        if alike[0] >= least and alike[0] > alike[1]:
+            return rule.why
+    return ""
 
 
 def applying(rules: Sequence[HouseRule], situation: str, sentences: Sentences, least: float) -> tuple[HouseRule, ...]:

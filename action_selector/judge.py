@@ -77,6 +77,20 @@ class Judge:
         best = choose.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(verdict, justification=best, reason=reasons[best])
 
+    def grounds(self, case: Case, verdict: Verdict) -> str:
+        """What the choice rests on, in words."""
+        standing = [one for one in case.candidates if one.index not in verdict.fallen and not one.is_none]
+        if verdict.chosen is None or not verdict.texts[verdict.chosen].strip():
+            return ""
+        if len(standing) == 1:
+            return "nothing else stands" if verdict.fallen else ""
+        if verdict.scores is not None and not verdict.note:
+            return f"the model gives it {verdict.probabilities[verdict.chosen]:.0%}"
+        if self._fitted is not None:
+            return "weights fitted on labels prefer it"
+        place = [one.index for one in standing].index(verdict.chosen)
+        return choose.grounds(self._sentences, [one.action for one in standing], case.evidence, place)
+
     def labelled(self, case: Case, verdict: Verdict) -> Verdict:
         """With the norms that a model says the standing candidates serve, where the catalogue states none.
 
@@ -117,12 +131,13 @@ class Judge:
             return choose.by_likeness(self._sentences, actions, case.evidence)
         offered = [one.action for one in case.candidates]
         worth = self._fitted.worth(self._sentences, offered, case.evidence, case.request.source)
-        return choose.shares(actions, worth[[one.index for one in standing]])
+        places = {one.index: place for place, one in enumerate(case.candidates)}
+        return choose.shares(actions, worth[[places[one.index] for one in standing]])
 
     def _settled(self, verdict: Verdict, stated: Mapping[int, tuple[Norm, ...]]) -> Verdict:
         """The likeliest, or the one that the order of norms prefers of those that could be right, or none."""
         could_be = calibrated_set(verdict.probabilities, self._config.coverage)
-        sure = len({verdict.texts[index].strip() for index in could_be}) == 1
+        sure = len(could_be) == 1
         resolution = norms.resolve({index: stated[index] for index in could_be}, self._config.norm_order)
         if not sure and resolution.preferred >= 0:
             return replace(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from action_selector.likeness import Sentences, likeness
+from action_selector.orders import meaning
 from norm_core.decision import Norm
 from norm_core.record import record
 
@@ -87,11 +88,11 @@ def inferred(sentences: Sentences, actions: Sequence[str], margin: float = 0.05)
     found = []
     for action, row in zip(actions, alike, strict=True):
         nearest = {
-            norm: max(v for (of, _), v in zip(texts, row, strict=True) if of is norm) if action.strip() else 0.0
+            norm: max(v for (of, _), v in zip(texts, row, strict=True) if of is norm) if meaning(action) else 0.0
             for norm in EXAMPLES
         }
         most = max(nearest.values())
-        found.append(tuple(norm for norm, value in nearest.items() if action.strip() and value >= most - margin))
+        found.append(tuple(norm for norm, value in nearest.items() if meaning(action) and value >= most - margin))
     return found
 
 

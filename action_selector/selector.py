@@ -80,26 +80,23 @@ class Selector:
         stages.enter("observe")
         now_ns, max_age_ns = limit.clock.now_ns(), s_to_ns(config.max_frame_age_s)
         people = from_people(people_in(request.window, now_ns, max_age_ns))
-        check(
-            request,
-            now_ns=now_ns,
-            deadline_ns=limit.deadline_ns,
-            max_frame_age_ns=max_age_ns,
-            needs_frames=request.others is None and not people,
-        )
+        needs_frames = request.others is None and not people
+        check(request, limit, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
+        limit.check()
         if request.style not in asking.STYLES:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(asking.STYLES)}")
         for_model = self._limit_of_model(limit)
         observation = self._observe(request, people, for_model)
-        candidates = self._candidates(request, observation, for_model)
+        offered = self._candidates(request, observation, for_model)
+        candidates = tuple(one for one in offered if one.same_as == one.index)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         doings = (said_of(other) for other in observation.others)
         learn(self._sentences, (*(one.action for one in candidates), *doings, scene, *request.justifications))
         stages.enter("veto")
-        fallen = self._fallen(candidates, observation)
+        rules = house_rules.applying(self._rules.rules, scene, self._sentences, config.rule_least)
+        fallen = self._fallen(offered, observation, rules)
         limit.check()
         stages.enter("retrieve")
-        rules = house_rules.applying(self._rules.rules, scene, self._sentences, config.rule_least)
         precedents = self._retrieved(request, scene, len(rules))
         limit.check()
         stages.enter("choose")
@@ -117,8 +114,14 @@ class Selector:
             verdict = self._judge.justified(case, verdict)
         verdict = self._judge.labelled(case, verdict)
         stages.enter("explain")
-        why = rules[0].why if rules else ""
-        return verdict.explained(observation, why)
+        return verdict.explained(observation, self._why(case, verdict, rules)).with_repeats(offered)
+
+    def _why(self, case: Case, verdict: Verdict, rules: tuple[house_rules.HouseRule, ...]) -> str:
+        """What speaks for what was chosen: a rule of the house, else what it was chosen by."""
+        if verdict.chosen is None:
+            return ""
+        favour = house_rules.in_favour(verdict.texts[verdict.chosen], rules, self._sentences, self.config.rule_least)
+        return favour or self._judge.grounds(case, verdict)
 
     def _limit_of_model(self, limit: Limit) -> Limit:
         """The model's time ends early enough to answer with what is known without it."""
@@ -153,16 +156,21 @@ class Selector:
             raise UnusableError("there are no candidates: give some, or load a skill catalogue")
         return found
 
-    def _fallen(self, candidates: tuple[Candidate, ...], observation: Observation) -> dict[int, veto.Fallen]:
+    def _fallen(
+        self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[house_rules.HouseRule, ...]
+    ) -> dict[int, veto.Fallen]:
+        """Why candidates fall; of those repeated, the first for them all."""
         config = self.config
         actions = [candidate.action for candidate in candidates]
+        against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
         forbidden = house_rules.forbidden(actions, self._rules.hard, self._sentences, config.rule_least)
-        fallen = veto.of_hard_rules(forbidden) | veto.of_orders(candidates)
+        by_rule = {candidates[place].index: reason for place, reason in (against | forbidden).items()}
+        fallen = veto.of_house_rules(by_rule) | veto.of_orders(candidates)
         fallen = veto.of_preconditions(candidates) | fallen
         if config.veto_others:
             # Of all of them: a candidate that falls for another reason still takes up the other whose action it is.
             fallen = veto.of_others(candidates, observation, self._sentences, config.match_least) | fallen
-        return dict(sorted(fallen.items()))
+        return {candidates[index].same_as: fall for index, fall in sorted(fallen.items())}
 
     def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:
         """As many precedents as the rules of the house leave room for."""

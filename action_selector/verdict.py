@@ -1,5 +1,6 @@
 """A decision in the making: what is known of each candidate, and how it becomes a Decision."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
 
@@ -43,14 +44,28 @@ class Verdict:
         """The same, where nothing may be recommended any more."""
         return replace(self, chosen=None, justification=-1, reason="", trade_off="", sensible=())
 
+    def with_repeats(self, offered: tuple[Candidate, ...]) -> "Verdict":
+        """With all that was offered: what repeats another shares its probability, and all else of it."""
+        first = {one.index: one.same_as for one in offered}
+        times = Counter(first.values())
+        return replace(
+            self,
+            candidates=offered,
+            fallen={index: self.fallen[same] for index, same in first.items() if same in self.fallen},
+            norms={index: self.norms.get(same, ()) for index, same in first.items()},
+            probabilities={index: self.probabilities.get(same, 0.0) / times[same] for index, same in first.items()},
+            sensible=tuple(index for index, same in first.items() if same in self.sensible),
+        )
+
     def explained(self, observation: Observation, why: str) -> "Verdict":
-        """With its one line; why is what a rule of the house says in favour of what was chosen."""
+        """With its one line; why is what speaks for what was chosen, where no reason was chosen with it."""
         if self.explanation:
             line = self.explanation
         elif self.chosen is None:
             line = explain.nothing_stands(self.fallen, self.texts)
         else:
-            line = self.note + explain.chosen(self.texts[self.chosen], self.reason or why, self.fallen, self.texts)
+            because = "; ".join(filter(None, (self.reason or why, self.trade_off)))
+            line = self.note + explain.chosen(self.texts[self.chosen], because, self.fallen, self.texts)
         unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
         if observation.outcome is not Outcome.ANSWERED:
             reason = explain.one_line(observation.reason, 80)

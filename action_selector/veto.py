@@ -1,13 +1,22 @@
 """Which candidates fall before any choice, and why: rules, preconditions, others' actions, the viewpoint."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from action_selector.candidates import Candidate
 from action_selector.likeness import Sentences, likeness, match
 from action_selector.observe import Observation, said_of
 from action_selector.orders import meaning
-from norm_core.decision import Duplicable, OtherAgent, Veto
+from norm_core.decision import Duplicable, Norm, OtherAgent, Veto
 from norm_core.record import record
+
+# Who speaks to another about what they do, helps with it or waits for it, does not do the same, however like the words.
+_ANSWERS = {
+    *("ask", "tell", "warn", "alert", "remind", "inform", "call", "greet", "thank", "praise", "applaud"),
+    *("offer", "help", "assist", "join", "rescue", "evacuate", "wait", "watch"),
+}
+# From here a cosine leaves little doubt that it is the same deed.
+_SURE = 0.6
 
 
 @record
@@ -37,8 +46,8 @@ def of_orders(candidates: Sequence[Candidate]) -> dict[int, Fallen]:
     }
 
 
-def of_hard_rules(reasons: Mapping[int, str]) -> dict[int, Fallen]:
-    """Those that a rule of the house forbids."""
+def of_house_rules(reasons: Mapping[int, str]) -> dict[int, Fallen]:
+    """Those that a rule of the house forbids, always or in this situation."""
     return {index: Fallen(veto=Veto.HARD_RULE, reason=reason) for index, reason in reasons.items()}
 
 
@@ -48,26 +57,23 @@ def of_others(
     """Those that another is doing already. Each other takes at most one, so that two others never take three.
 
     An action known to be open to several at once, as applauding, takes none. One of which that is not known
-    counts as taken, as doing what another does is the error that models make.
+    counts as taken, as doing what another does is the error that models make. An action that answers the other's, or
+    that is stated to serve safety, is nobody else's.
     """
     doers = [other for other in observation.others if said_of(other) and other.duplicable is not Duplicable.YES]
-    actions = [candidate.action for candidate in candidates]
-    pairs = match(likeness(sentences, actions, [said_of(other) for other in doers]), least)
-    fallen = {
+    alike = likeness(sentences, [one.action for one in candidates], [said_of(other) for other in doers])
+    for place, candidate in enumerate(candidates):
+        for number, other in enumerate(doers):
+            if Norm.SAFETY in candidate.norms or _answers(candidate.action, other.doing):
+                alike[place, number] = -1.0
+    return {
         candidates[place].index: Fallen(
             veto=Veto.SINGLETON,
-            reason=f"{_named(doers[doer])} is doing that already",
+            reason=f"{_named(doers[doer])} {'is' if alike[place, doer] >= _SURE else 'seems to be'} doing that already",
             matched=observation.others.index(doers[doer]),
         )
-        for place, doer in pairs.items()
+        for place, doer in match(alike, max(least, -0.99)).items()
     }
-    # The same words offered twice fall together: a repetition must not outlive what it repeats.
-    of_text = {candidates[place].action.strip(): candidates[place].index for place in pairs}
-    for candidate in candidates:
-        first = of_text.get(candidate.action.strip())
-        if first is not None and candidate.index not in fallen:
-            fallen[candidate.index] = fallen[first]
-    return fallen
 
 
 def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> dict[int, Fallen]:
@@ -78,6 +84,12 @@ def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> di
         for index, possible in impossible.items()
         if possible < most
     }
+
+
+def _answers(action: str, doing: str) -> bool:
+    """Whether an action is of another kind than the doing it may be about: said to, or done for, whoever does it."""
+    verb = next(iter(re.findall(r"\w+", action.lower().removeprefix("please "))), "")
+    return verb in _ANSWERS and not re.search(rf"\b{verb.removesuffix('e')}", doing.lower())
 
 
 def _named(other: OtherAgent) -> str:

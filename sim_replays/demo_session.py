@@ -74,7 +74,7 @@ def write_demo_session(bag: Path) -> DemoSession:
         asked_ns = choice.query.stamp_ns + start_ns
         query = replace(choice.query, stamp_ns=asked_ns, query_id=f"{name}-choice", episode_id=name)
         scenes.append(Scene(name=name, title=title, start_ns=start_ns, choice=replace(choice, query=query)))
-        entries += [*_moved(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
+        entries += [*moved(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
         turns += [_turn(turn, by_ns, name) for turn in truth.turns]
         events += [_event(event, by_ns) for event in truth.events]
         heard_ns, seen_ns = (max(e[0] for e in entries if e[1] == topic) for topic in (AUDIO, CAMERA))
@@ -97,7 +97,7 @@ def write_demo_session(bag: Path) -> DemoSession:
     return DemoSession(bag=bag, truth=whole, scenes=tuple(scenes))
 
 
-def _moved(shipped: Path, by_ns: int) -> Iterator[Entry]:
+def moved(shipped: Path, by_ns: int) -> Iterator[Entry]:
     """What is seen, heard and said in a shipped bag, at another time."""
     with BagReader(shipped) as bag:
         for stored in bag.messages((AUDIO, CAMERA, ROBOT_SPEECH)):

@@ -30,7 +30,7 @@ from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper
 from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, WindowConfig, WindowFeed
-from sim_replays.playing import END, Hosts, Said, played
+from sim_replays.playing import END, Hosts, Said, TransportError, played
 from sim_replays.watching import MONITORED, BagSenses
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
@@ -76,7 +76,12 @@ def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
 
 def over_dds(bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False) -> Iterator[Said]:
     """What the nodes say, each sense in a process of its own; in lockstep where rate is 0, else at that pace."""
-    return played(bag, hosts_for(topics_of(bag), rate, partials=partials), rate=rate, domain_id=domain_id)
+    topics = topics_of(bag)
+    for one in played(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
+        for topic, why in one.what.get("not_played", {}).items():
+            if topic in {topics.audio, topics.camera}:
+                raise TransportError(f"{topic} cannot be played: {why}")
+        yield one
 
 
 def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:

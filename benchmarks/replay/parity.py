@@ -1,7 +1,8 @@
 """Whether a session says the same however it is replayed: ten bags, three modes, two paces.
 
-Each bag is gone through in one process, over DDS in lockstep and over DDS at two paces, with every model on; all items
-(windows with their digests, utterances, flags with their prompts, answers) of each are held against the first.
+Sound stands in the bags as a type that every installation has, so that nodes can hear it. Each bag is gone through in
+one process, over DDS in lockstep and over DDS at two paces, with every model on; all items (windows with their digests,
+utterances, flags with their prompts, answers) of each are held against the first.
 What a window closed without, as words came too late at that pace, is counted beside it and stands outside parity.
 
 python benchmarks/replay/parity.py [--rates 1 2] [--bags NAME ...]
@@ -25,8 +26,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from sim_replays.demo_session import write_demo_session  # noqa: E402
+from norm_core.bags.reader import BagReader  # noqa: E402
+from norm_core.bags.writer import BagWriter  # noqa: E402
+from norm_core.speech import RobotSpeech  # noqa: E402
+from sim_replays.demo_session import moved, write_demo_session  # noqa: E402
 from sim_replays.playing import Said  # noqa: E402
+from sim_replays.scenarios.records import AUDIO  # noqa: E402
 from sim_replays.sessions import first_difference, in_process, items, over_dds  # noqa: E402
 
 SHIPPED = ROOT / "sim_replays/scenarios/shipped"
@@ -39,7 +44,19 @@ def bags(names: list[str], folder: Path) -> Iterator[tuple[str, Path]]:
             write_demo_session(folder / name)
             yield name, folder / name
         else:
-            yield name, SHIPPED / name
+            yield name, audible(SHIPPED / name, folder / name)
+
+
+def audible(shipped: Path, target: Path) -> Path:
+    """A shipped bag with its sound as a type that every installation has; itself where it has none."""
+    with BagReader(shipped) as bag:
+        if AUDIO not in {topic.topic for topic in bag.topics}:
+            return shipped
+    with BagWriter(target) as writer:
+        for stamp_ns, topic, content in moved(shipped, 0):
+            write = writer.write if isinstance(content, RobotSpeech) else writer.write_message
+            write(topic, content, stamp_ns)
+    return target
 
 
 def kinds(said: list[Said]) -> dict[str, int]:

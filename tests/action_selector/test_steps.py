@@ -19,7 +19,7 @@ from action_selector.precedents import Precedent, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.stages import STEPS
 from norm_core.config import ConfigError
-from norm_core.decision import Duplicable, Norm, Veto, Viewpoint
+from norm_core.decision import Decision, Duplicable, Norm, Veto, Viewpoint
 from norm_core.engines.call import Limit
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.outcome import Outcome
@@ -89,8 +89,14 @@ def test_skills_stand_in_for_candidates_and_their_needs_veto(sentences: Sentence
         "": Veto.NONE,
     }
     assert decision.chosen == "Say good morning."
-    freed = decide(sentences, request(facts=("Hands free",)), catalogue=CATALOGUE)
+    freed = decide(sentences, request(facts=("hands_free",)), catalogue=CATALOGUE)
     assert freed.candidates[0].veto is freed.candidates[2].veto is Veto.NONE
+
+
+@pytest.mark.parametrize("place", ["bathroom", "in the bathroom", "The bathroom, ground floor", "guest_bathroom"])
+def test_a_place_may_be_told_in_more_words(sentences: SentenceEncoder, place: str) -> None:
+    decision = decide(sentences, request(viewpoint=Viewpoint(place=place)), catalogue=CATALOGUE)
+    assert decision.candidates[0].veto is Veto.NONE
 
 
 def test_a_catalogue_says_what_is_wrong_with_it(tmp_path: Path) -> None:
@@ -124,6 +130,67 @@ def test_house_rules_outrank_precedents(sentences: SentenceEncoder) -> None:
     decision = decide(sentences, asked, precedents=learned, rules=HouseRules(rules=(rule,)))
     assert decision.chosen == call
     assert "splinters need gloves" in decision.explanation
+
+
+def test_what_a_rule_says_not_to_do_falls_and_its_reason_is_no_argument_for_anything_else(
+    sentences: SentenceEncoder,
+) -> None:
+    rule = HouseRule(
+        situation="A glass has broken on the floor.",
+        do="Call a member of staff.",
+        dont="Sweep up the pieces.",
+        why="splinters need gloves",
+    )
+
+    def decided(*options: str) -> Decision:
+        asked = request(*options, situation="A glass has broken on the floor.")
+        return decide(sentences, asked, rules=HouseRules(rules=(rule,)))
+
+    nothing = decided("Sweep up the pieces.", "")
+    assert (nothing.chosen, nothing.candidates[0].veto) == ("", Veto.HARD_RULE)
+    assert "not “Sweep up the pieces.”: a rule of this house says not to here: splinters" in nothing.explanation
+    assert "splinters" not in decided("Sing a song.", "Play the piano.").explanation
+    called = decided("Call a member of staff.", "Sing a song.")
+    assert called.explanation.startswith("Call a member of staff: splinters need gloves.")
+
+
+@pytest.mark.parametrize(
+    ("doing", "action"),
+    [
+        ("carrying a table", "Help to carry the table."),
+        ("looking for a seat", "Offer the woman a seat."),
+        ("leaving the lift", "Wait for the lift."),
+        ("shouting that there is a fire", "Warn the guests of the fire."),
+        ("playing the piano", "Please applaud the pianist at the piano."),
+    ],
+)
+def test_to_answer_what_another_does_is_not_to_copy_it(sentences: SentenceEncoder, doing: str, action: str) -> None:
+    decision = decide(sentences, request(action, "Hum a tune.", others=(other(doing, "guest"),)))
+    assert decision.candidates[0].veto is Veto.NONE
+    same = decide(sentences, request(action, "Hum a tune.", others=(other(f"doing this: {action}", "guest"),)))
+    assert same.candidates[0].veto is Veto.SINGLETON
+
+
+def test_what_is_stated_to_serve_safety_is_nobody_elses(sentences: SentenceEncoder) -> None:
+    cook = other("switching off the stove", "cook")
+    skills = SkillCatalogue(skills=(Skill(action="Switch off the stove.", norms=(Norm.SAFETY,)),))
+    assert decide(sentences, request("Switch off the stove.", "", others=(cook,))).chosen == ""
+    assert decide(sentences, request(others=(cook,)), catalogue=skills).chosen == "Switch off the stove."
+
+
+def test_the_line_says_what_the_choice_rests_on(sentences: SentenceEncoder) -> None:
+    cook = other("stirring the soup", "cook")
+
+    def line(*options: str, **fields: Any) -> str:
+        return decide(sentences, request(*options, **fields)).explanation
+
+    assert line("Mop up the puddle.", "Hum.", situation="There is a puddle.").startswith(
+        "Mop up the puddle: it is nearest to what is said of the scene."
+    )
+    assert "it is least like what the others do" in line("Lay the table.", "Feed the dog.", others=(cook,))
+    assert line("Stir the soup.", "Lay the table.", others=(cook,)) == (
+        "Lay the table: nothing else stands. (not “Stir the soup.”: the cook is doing that already)"
+    )
 
 
 def test_a_rule_for_another_situation_does_not_speak(sentences: SentenceEncoder) -> None:

@@ -1,10 +1,12 @@
 """One session, any mode and pace: the same windows, prompts, flags and answers."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 
-from sim_replays.scenarios.library import find, read
+from sim_replays.playing import TransportError
+from sim_replays.scenarios.library import HERE, find, read
 from sim_replays.scenarios.sensed import write_sensed
 from sim_replays.sessions import first_difference, in_process, items, over_dds
 
@@ -26,3 +28,9 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
         live = list(over_dds(bag, pace, domain_id=domain_id))
         assert live[-1].what["lost"] == {}
         assert first_difference(direct, live) is None
+
+
+@pytest.mark.skipif(bool(importlib.util.find_spec("audio_common_msgs")), reason="audio_common_msgs is installed here")
+def test_sound_of_a_type_that_is_not_installed_is_named(domain_id: int) -> None:
+    with pytest.raises(TransportError, match=r"/audio cannot be played: .*install audio_common_msgs"):
+        list(over_dds(HERE / "shipped/zoo_keeper", domain_id=domain_id))

@@ -32,7 +32,7 @@ from norm_core.status import MonitorStatus
 from norm_core.time import NS_PER_S
 from norm_core.window import ClosedWindow
 from norm_nodes.bag_player import PLAYED
-from norm_nodes.convert import from_ros, message_class, record_class
+from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
 from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, Settled
@@ -90,10 +90,15 @@ class Play:
         self._node = Node("play", namespace="tactful", enable_rosout=False, start_parameter_services=False)
         self._executor = EventsExecutor()
         self._executor.add_node(self._node)
-        self._publishers: dict[str, Publisher] = {
-            summary.topic: self._node.create_publisher(message_class(summary.type_name), summary.topic, PLAYED)
-            for summary in bag.topics
-        }
+        self._publishers: dict[str, Publisher] = {}
+        self._not_played: dict[str, str] = {}
+        for summary in bag.topics:
+            try:
+                type_ = message_class(summary.type_name)
+            except TypeMissingError as error:
+                self._not_played[summary.topic] = str(error)
+            else:
+                self._publishers[summary.topic] = self._node.create_publisher(type_, summary.topic, PLAYED)
         self._ask = self._node.create_publisher(String, f"/tactful/{ASK_TOPIC}", EVENTS)
         self._node.create_subscription(String, f"/tactful/{TOLD_TOPIC}", self._on_settled, EVENTS)
         self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
@@ -124,7 +129,7 @@ class Play:
         self._before = dict(self._replies)
         first_ns, _ = self._bag.bounds_ns or (0, 0)
         self._first_ns, self._at_ns, self._began_s = first_ns, first_ns, time.monotonic()
-        self._say("begin", {"unheard": sorted(set(self._publishers) - played)})
+        self._say("begin", {"unheard": sorted(set(self._publishers) - played), "not_played": self._not_played})
         if self._rate:
             self._in_time(played)
         else:

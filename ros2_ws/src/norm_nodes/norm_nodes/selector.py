@@ -43,7 +43,7 @@ WAIT_S = 0.2
 
 class SelectorNodeConfig(SelectorFiles):
     window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past is looked at")
-    longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is -1")
+    longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is 0 or -1")
     intent: bool = Field(default=False, description="whether decisions also go out as REP-155 intents")
 
 
@@ -126,7 +126,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     async def _execute(self, handle: Any) -> Any:
         goal, key = handle.request, bytes(handle.goal_id.uuid)
         now_ns = self.clock.now_ns()
-        deadline_ns = goal.deadline_ns if goal.deadline_ns != -1 else now_ns + s_to_ns(self.config.longest_s)
+        deadline_ns = goal.deadline_ns if goal.deadline_ns not in {0, -1} else now_ns + s_to_ns(self.config.longest_s)
         limit = self._limits[key] = Limit(self.clock, deadline_ns)
         future: Future = Future(executor=self.executor)
 
@@ -235,6 +235,7 @@ def _request_of_goal(goal: Any, goal_id: str, window: Window | None) -> Request:
         candidates=tuple(goal.candidates),
         justifications=tuple(goal.justifications),
         situation=goal.situation,
+        facts=tuple(goal.facts),
         others=tuple(from_ros(OtherAgent, other) for other in goal.others) if goal.others_given else None,
         viewpoint=from_ros(Viewpoint, goal.viewpoint) if goal.viewpoint_given else None,
         window=window,
