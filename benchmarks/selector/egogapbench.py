@@ -78,7 +78,9 @@ def main() -> int:
     for name, card in rows.items():
         print(f"| {name} | " + " | ".join(str(getattr(card, column)) for column in COLUMNS) + f" | {card.unanswered} |")
     mean, low, high = headline
-    print(f"\nothers given minus swapped (mean of {SWAPS}): {mean:.1f} [{low:.1f}, {high:.1f}] points; nothing fitted")
+    print(
+        f"\nothers given minus swapped (mean of {SWAPS}): {mean:.1f} [{low:.1f}, {high:.1f}] points; no weight fitted"
+    )
     print(f"{took_s:.1f} s for {bench.asked} decisions", file=sys.stderr)
     return 0
 

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from action_selector.candidates import of_request
+from action_selector.config import SelectorConfig
 from action_selector.likeness import likeness
+from action_selector.observe import given
+from action_selector.veto import of_others
 from norm_core.config import load_yaml
+from norm_core.decision import OtherAgent, Viewpoint
 from norm_core.engines.sentences import SentenceEncoder
 
 
@@ -30,7 +35,21 @@ def main() -> int:
     for least in np.arange(0.2, 0.65, 0.05):
         shares = " | ".join(f"{np.mean(values >= least):.0%}" for values in (same, not_same, answers))
         print(f"| {least:.2f} | {shares} |")
+    print("| vetoed as shipped | " + " | ".join(f"{np.mean(fell):.0%}" for fell in as_shipped(pairs, encoder)) + " |")
     return 0
+
+
+def as_shipped(pairs: list[dict[str, str]], encoder: SentenceEncoder) -> list[list[bool]]:
+    """For each kind of deed, of which pairs the selector's veto takes it."""
+    least = SelectorConfig().match_least
+    fell: list[list[bool]] = []
+    for kind in ("same", "other_deed", "answers_it"):
+        fell.append([])
+        for pair in pairs:
+            role, doing = pair["other"].split(", ", 1)
+            seen = given((OtherAgent(agent_id="other", role=role, doing=doing),), None)
+            fell[-1].append(bool(of_others(of_request((pair[kind],), None, Viewpoint(), ()), seen, encoder, least)))
+    return fell
 
 
 if __name__ == "__main__":
