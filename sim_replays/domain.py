@@ -12,8 +12,9 @@ from norm_core.error import TactfulError
 # Below 102 the ports of a domain stay out of the range that Linux hands out for itself.
 DOMAINS = range(50, 102)
 
-# How fast nodes find one another there; the first name is of Fast DDS 2, the second of 3.
-DISCOVERY = Path(__file__).with_name("discovery.xml")
+# How soon nodes find one another there, and how much is under way at a time.
+MIDDLEWARE = Path(__file__).with_name("middleware.xml")
+# The first name is of Fast DDS 2, the second of 3.
 _PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 
 
@@ -43,12 +44,17 @@ def _locked_domain() -> Iterator[int]:
     raise NoDomainError(f"the ROS domains {DOMAINS.start} to {DOMAINS.stop - 1} are all in use: end another run")
 
 
+def has_room() -> bool:
+    """Whether megabytes may be under way at a time, as the profile of a claimed domain lets them."""
+    return os.environ.get(_PROFILES[0]) == str(MIDDLEWARE)
+
+
 @contextmanager
 def _found_soon() -> Iterator[None]:
     if any(name in os.environ for name in _PROFILES):
         yield
         return
-    os.environ.update(dict.fromkeys(_PROFILES, str(DISCOVERY)))
+    os.environ.update(dict.fromkeys(_PROFILES, str(MIDDLEWARE)))
     try:
         yield
     finally:

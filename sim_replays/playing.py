@@ -14,7 +14,7 @@ from typing import Any
 
 from norm_core.error import TactfulError
 from norm_core.record import record
-from sim_replays.domain import claimed_domain
+from sim_replays.domain import claimed_domain, has_room
 from sim_replays.processes import NodeProcess
 
 END_TIMEOUT_S, LOOK_S = 5.0, 0.2
@@ -57,9 +57,14 @@ def played(
         for process in started:
             process.await_start()
         names = [name for host in hosts for name in host]
-        command = [sys.executable, "-m", "norm_nodes.play", str(bag), *names, "--rate", str(rate)]
-        for line in lines_of([*command, *(["--quiet"] if quiet else [])], domain_id, started):
+        for line in lines_of(play_command(bag, names, rate=rate, quiet=quiet), domain_id, started):
             yield Said(**line)
+
+
+def play_command(bag: Path, names: Sequence[str], *, rate: float = 0.0, quiet: bool = False) -> list[str]:
+    """What plays a bag to the nodes of these names."""
+    options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else [])]
+    return [sys.executable, "-m", "norm_nodes.play", str(bag), *names, "--rate", str(rate), *options]
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:

@@ -34,7 +34,7 @@ from norm_core.bags.writer import BagWriter  # noqa: E402
 from norm_core.time import NS_PER_S  # noqa: E402
 from sim_replays.demo_session import picture, sound  # noqa: E402
 from sim_replays.domain import claimed_domain  # noqa: E402
-from sim_replays.playing import lines_of  # noqa: E402
+from sim_replays.playing import lines_of, play_command  # noqa: E402
 from sim_replays.processes import NodeProcess  # noqa: E402
 from sim_replays.runs.asked import Asking  # noqa: E402
 from sim_replays.runs.go import run, selector_files  # noqa: E402
@@ -94,8 +94,7 @@ def over_dds(bag: Path) -> float:
         for process in started:
             process.await_start()
         names = [name for host in hosts for name in host]
-        command = [sys.executable, "-m", "norm_nodes.play", str(bag), *names, "--quiet"]
-        *_, end = lines_of(command, domain_id, started)
+        *_, end = lines_of(play_command(bag, names, quiet=True), domain_id, started)
     assert end["what"]["lost"] == {} and end["what"]["sent"] == {CAMERA: 1800, AUDIO: 600}
     return float(end["what"]["took_s"])
 

@@ -50,7 +50,7 @@ MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # what the middleware has to send again waits for its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = NS_PER_S, 25  # readers keep 30
 # The middleware's shared memory holds 512 kB, and what does not fit is sent again only with the next heartbeat.
-BATCH_BYTES = 200_000
+BATCH_BYTES, ROOMY_BATCH_BYTES = 200_000, 4_000_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
 
 
@@ -66,12 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("bag", type=Path)
     parser.add_argument("nodes", nargs="+", help="names of the nodes it is played to")
     parser.add_argument("--rate", type=float, default=0.0, help="0: in lockstep; else times its pace")
+    parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     parser.add_argument("--quiet", action="store_true", help="print the last line alone")
     options = parser.parse_args(arguments)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         with BagReader(options.bag) as bag:
-            Play(bag, options.nodes, options.rate, options.quiet).run()
+            batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
+            Play(bag, options.nodes, options.rate, options.quiet, batch_bytes).run()
     except TactfulError as error:
         print(f"tactful: {error}", file=sys.stderr)
         return error.exit_code
@@ -83,8 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class Play:
     """Publishes the topics of a bag that somebody listens to, and keeps count of what was sent and dealt with."""
 
-    def __init__(self, bag: BagReader, nodes: Sequence[str], rate: float, quiet: bool) -> None:
-        self._bag, self._rate, self._quiet = bag, rate, quiet
+    def __init__(self, bag: BagReader, nodes: Sequence[str], rate: float, quiet: bool, batch_bytes: int) -> None:
+        self._bag, self._rate, self._quiet, self._batch_bytes = bag, rate, quiet, batch_bytes
         self._expected = {f"/tactful/{name}" for name in nodes}
         self._parent = os.getppid()
         self._node = Node("play", namespace="tactful", enable_rosout=False, start_parameter_services=False)
@@ -174,7 +176,7 @@ class Play:
             is_edge = message.type_name in EDGES
             size += len(message.data)
             full = batch[message.topic] >= BATCH_OF_ONE_TOPIC or message.stamp_ns >= from_ns + BATCH_NS
-            full |= size > BATCH_BYTES
+            full |= size > self._batch_bytes
             if batch and (full or is_edge):
                 self._settle()
                 batch.clear()
