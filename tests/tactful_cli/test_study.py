@@ -79,6 +79,33 @@ def test_every_form_is_written(log: Path, tmp_path: Path, form: str) -> None:
     assert (tmp_path / "x").stat().st_size > 500
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt"])
+def test_a_coded_file_is_written_over_only_when_asked(log: Path, tmp_path: Path, form: str) -> None:
+    if form == "boris":
+        pytest.importorskip("openpyxl")
+    (tmp_path / "x").write_text("a day's work")
+    command = ["study", "export", str(log), "--form", form, "-o", str(tmp_path / "x")]
+    refused = CliRunner().invoke(app, command)
+    assert isinstance(refused.exception, FormError)
+    assert "--force" in str(refused.exception)
+    assert (tmp_path / "x").read_text() == "a day's work"
+    assert CliRunner().invoke(app, [*command, "--force"]).exit_code == 0
+    assert (tmp_path / "x").stat().st_size > 500
+
+
+def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "polarity,attribute,start_s,end_s\nerror,engagement,9000,9001\nerror,engagement,-5,-4\nerror,emotions,5,6\n"
+    )
+    command = ["study", "import", str(own_log), str(tmp_path / "a.csv"), "--coder", "Ana", "--json"]
+    refused = CliRunner().invoke(app, command)
+    assert isinstance(refused.exception, FormError)
+    assert "2 of 3 labels begin outside the session, which is from 0 to 60.0 s: -5.0 s, 9000.0 s" in str(
+        refused.exception
+    )
+    assert json.loads(CliRunner().invoke(app, [*command, "--outside"]).stdout)["imported"] == 3
+
+
 def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
     bag = wordless_bag(tmp_path / "s07_bag")
     assert CliRunner().invoke(app, ["study", "bag", str(own_log), str(bag)]).exit_code == 0

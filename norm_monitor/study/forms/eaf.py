@@ -7,12 +7,22 @@ from xml.etree import ElementTree
 from norm_core.flag import Attribute, Polarity
 from norm_core.speech import Utterance
 from norm_core.time import MIN_STAMP_NS
-from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, in_place_of, tiers
+from norm_monitor.study.forms.sheet import (
+    FormError,
+    Sheet,
+    Span,
+    attributes_in,
+    check_session,
+    from_ms,
+    in_place_of,
+    tiers,
+)
 from norm_monitor.study.labels import from_note, in_order, one_line, to_note
 from norm_monitor.study.schema import MONITOR, Label
 
 NOTES = " notes"
 ORIGIN = "tactful:origin_ns"
+SESSION = "tactful:session"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 _MIMES = {
     ".wav": "audio/x-wav", ".mp4": "video/mp4", ".webm": "video/webm", ".mpg": "video/mpeg", ".mov": "video/quicktime"
@@ -39,7 +49,7 @@ def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = 
         url = name if "://" in name else f"file://{Path(name).resolve()}"
         attributes = {"MEDIA_URL": url, "MIME_TYPE": mime, "RELATIVE_MEDIA_URL": f"./{Path(name).name}"}
         ElementTree.SubElement(header, "MEDIA_DESCRIPTOR", attributes)
-    for key, value in ((ORIGIN, str(sheet.origin_ns)), ("tactful:session", one_line(sheet.session))):
+    for key, value in ((ORIGIN, str(sheet.origin_ns)), (SESSION, one_line(sheet.session))):
         ElementTree.SubElement(header, "PROPERTY", {"NAME": key}).text = value
     _Body(root, sheet).write()
     ElementTree.indent(root)
@@ -129,7 +139,7 @@ class _Body:
         return name
 
 
-def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None) -> tuple[Label, ...]:
+def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session: str = "") -> tuple[Label, ...]:
     """The labels on tiers whose names hold a polarity and an attribute; other tiers are not labels."""
     try:
         if "<!ENTITY" in path.read_text(encoding="utf-8", errors="replace"):
@@ -141,6 +151,7 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None) -> tuple
         raise FormError(f"{path}: is no XML: {error}") from error
     if root.tag != "ANNOTATION_DOCUMENT":
         raise FormError(f"{path}: is no ELAN document: its root is {root.tag}")
+    check_session(str(path), _property(root, SESSION), session)
     if origin_ns is None:
         origin_ns = _origin(root)
     slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
@@ -181,10 +192,12 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None) -> tuple
 
 
 def _origin(root: ElementTree.Element) -> int:
-    for entry in root.iter("PROPERTY"):
-        if entry.get("NAME") == ORIGIN and entry.text and entry.text.lstrip("-").isdigit():
-            return max(int(entry.text), MIN_STAMP_NS)
-    return 0
+    text = _property(root, ORIGIN)
+    return max(int(text), MIN_STAMP_NS) if text.lstrip("-").isdigit() else 0
+
+
+def _property(root: ElementTree.Element, name: str) -> str:
+    return next((entry.text or "" for entry in root.iter("PROPERTY") if entry.get("NAME") == name), "")
 
 
 def _speech_tiers(root: ElementTree.Element) -> Iterator[str]:
