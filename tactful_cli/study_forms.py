@@ -90,7 +90,7 @@ def import_(  # noqa: PLR0917
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON.")
     ],
-    coder: Annotated[str, typer.Option(help="Pseudonym of who coded; as the file says if left out.")] = "",
+    coder: Annotated[str, typer.Option(help="Pseudonym of who coded or reviewed; as the file says if left out.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add to the labels that this coder has in the log.")] = False,
     outside: Annotated[
@@ -112,7 +112,11 @@ def import_(  # noqa: PLR0917
     if as_json:
         print_json({"imported": len(found), "head": head})
     else:
-        print(f"{len(found)} {'verdicts' if found and isinstance(found[0], Review) else 'labels'}\nhead {head}")
+        verdicts = sum(isinstance(entry, Review) for entry in found)
+        counts = [
+            f"{number} {name}" for number, name in ((len(found) - verdicts, "labels"), (verdicts, "verdicts")) if number
+        ]
+        print(f"{', '.join(counts) or 'nothing new'}\nhead {head}")
 
 
 @app.command()
@@ -179,7 +183,8 @@ def _read(file: Path, recording: Recording, coder: str) -> tuple[Label | Review,
     origin_ns, session = sheet_of(recording).origin_ns, recording.info.session
     match file.suffix.lower():
         case ".eaf":
-            return eaf.read_eaf(file, coder, None if _states_origin(file) else origin_ns, session)
+            labels = eaf.read_eaf(file, coder, None if _states_origin(file) else origin_ns, session)
+            return (*labels, *_known(file, eaf.read_verdicts(file, coder, session), recording))
         case ".xlsx" | ".tsv":
             return boris.read_boris(file, coder, origin_ns)
         case ".csv":
@@ -187,7 +192,7 @@ def _read(file: Path, recording: Recording, coder: str) -> tuple[Label | Review,
         case ".jsonl":
             return table.read_jsonl(file, coder, origin_ns, session)
         case ".json":
-            return _reviews(file, recording)
+            return _known(file, _reviews(file, recording, coder), recording)
         case other:
             raise FormError(f"{file}: {other or 'no ending'} is not read; eaf, xlsx, tsv, csv, jsonl and json are")
 
@@ -212,16 +217,21 @@ def _states_origin(file: Path) -> bool:
         raise FormError(f"{file}: cannot be read: {error.strerror}") from error
 
 
-def _reviews(file: Path, recording: Recording) -> tuple[Review, ...]:
+def _reviews(file: Path, recording: Recording, coder: str) -> tuple[Review, ...]:
     try:
         plain = json.loads(file.read_text(encoding="utf-8"))
         if plain["session"] != recording.info.session:
             raise FormError(f"{file}: is of session {plain['session']}, and the log of {recording.info.session}")
         reviews = tuple(from_json(Review, json.dumps(review)) for review in plain["reviews"])
+        return tuple(replace(review, reviewer=coder or review.reviewer) for review in reviews)
     except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
         if isinstance(error, FormError):
             raise
         raise FormError(f"{file}: is no review that the report exported: {error}") from error
+
+
+def _known(file: Path, reviews: tuple[Review, ...], recording: Recording) -> tuple[Review, ...]:
+    """The verdicts, each of which must be on an event of the log."""
     known = {flag.event_id for flag in recording.flags}
     if unknown := [review.event_id for review in reviews if review.event_id not in known]:
         raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")

@@ -68,8 +68,10 @@ def from_note(note: str) -> dict[str, object]:
                     fields["probability"] = float(value)
                 case "event":
                     fields["event_id"] = value
-                case "instant":
-                    fields["instant"] = True
+                case "verdict":
+                    fields["verdict"] = Verdict(value)
+                case "instant" | "blind":
+                    fields[key] = True
                 case _:
                     raise ValueError(key)
     except ValueError:

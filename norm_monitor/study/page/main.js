@@ -95,7 +95,7 @@ byId("next").addEventListener("click", () => step(1));
 byId("previous").addEventListener("click", () => step(-1));
 byId("export-json").addEventListener("click", exportJson);
 byId("export-eaf").addEventListener("click", exportEaf);
-byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim() || "R1"; });
+byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim() || "R1"; keepReviewer(); });
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
@@ -108,7 +108,7 @@ document.addEventListener("keydown", (event) => {
   if (does) { event.preventDefault(); does(); }
 });
 
-if (data.server) { state.reviewer = data.server.reviewer; byId("reviewer").value = state.reviewer; byId("reviewer").readOnly = true; }
+if (data.server) { nameReviewer(data.server.reviewer); byId("reviewer").readOnly = true; }
 recall();
 fillHead();
 fillFilters();

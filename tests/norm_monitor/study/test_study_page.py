@@ -12,9 +12,10 @@ import pytest
 from browser import CHROMIUM, Browser
 
 from norm_core.flag import Evidence, FlagState, Tier, Verdict
+from norm_core.jsonl import from_json
 from norm_core.time import ReplayClock
-from norm_monitor.study.forms.eaf import read_eaf
-from norm_monitor.study.forms.sheet import sheet_of
+from norm_monitor.study.forms.eaf import read_eaf, read_verdicts
+from norm_monitor.study.forms.sheet import FormError, sheet_of
 from norm_monitor.study.log import StudyLog
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.report import page
@@ -136,19 +137,56 @@ def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording
     assert faults(shown) == []
 
 
-def test_the_eaf_it_exports_is_read_back(shown: Browser, session: Recording, tmp_path: Path) -> None:
-    for key in "jajajr":
+def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
+    shown: Browser, session: Recording, tmp_path: Path
+) -> None:
+    for key in "jajrjbl":
         shown.key(key)
+    shown.run(
+        "for (const box of document.querySelectorAll('[name=attribute]'))"
+        "  box.checked = ['engagement', 'emotions'].includes(box.value);"
+        "document.querySelector('[name=note]').value = 'in two minds';"
+        "document.querySelector('#relabel form').requestSubmit()"
+    )
+    shown.key("j")
+    shown.key("r")
     (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
-    labels = read_eaf(tmp_path / "a.eaf")
-    accepted = session.flags[:2]
-    assert {label.event_id for label in labels} == {flag.event_id for flag in accepted}
-    assert {label.coder for label in labels} == {"R1"}
-    for flag in accepted:
-        mine = [label for label in labels if label.event_id == flag.event_id]
-        assert {label.attribute for label in mine} == set(flag.attributes)
-        assert all(abs(label.start_ns - flag.onset_ns) <= 1_000_000 for label in mine)
-        assert all(abs(label.end_ns - flag.offset_ns) <= 1_000_000 for label in mine)
+    read = {review.event_id: review for review in read_verdicts(tmp_path / "a.eaf", session="S07")}
+    plain = json.loads(downloads(shown, "export-json"))["reviews"]
+    assert read == {review["event_id"]: from_json(Review, json.dumps(review)) for review in plain}
+    assert [(r["verdict"], r["blind"]) for r in plain] == [
+        ("accept", False),
+        ("reject", False),
+        ("relabel", True),
+        ("reject", True),
+    ]
+    assert read_eaf(tmp_path / "a.eaf") == ()
+    with pytest.raises(FormError, match="is of session S07"):
+        read_verdicts(tmp_path / "a.eaf", session="S08")
+
+
+def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tmp_path: Path) -> None:
+    def named(reviewer: str) -> None:
+        shown.run(
+            f"const box = document.getElementById('reviewer'); box.value = '{reviewer}';"
+            "box.dispatchEvent(new Event('input'))"
+        )
+
+    named("Ana")
+    for key in "jaj":
+        shown.key(key)
+    shown.open((tmp_path / "report.html").as_uri())
+    assert shown.run("document.getElementById('reviewer').value") == "Ana"
+    for key in "jjr":
+        shown.key(key)
+    named("Bo")
+    for key in "ja":
+        shown.key(key)
+    expected = dict(zip((flag.event_id for flag in session.flags), ("Ana", "Ana", "Bo"), strict=False))
+    plain = json.loads(downloads(shown, "export-json"))["reviews"]
+    assert {review["event_id"]: review["reviewer"] for review in plain} == expected
+    (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
+    assert {r.event_id: r.reviewer for r in read_verdicts(tmp_path / "a.eaf")} == expected
 
 
 def test_filters_narrow_the_list_and_say_so(shown: Browser, session: Recording) -> None:
