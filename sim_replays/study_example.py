@@ -1,5 +1,6 @@
 """A generated session of a study, seeded: what a monitor might log in a library in ten minutes."""
 
+import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,11 +176,11 @@ def _flag(chance: random.Random, table: Table, cue_id: str, cue: Cue, said: Utte
 def _fact(chance: random.Random, cue_id: str, name: str, limit: float, unit: str, said: Utterance) -> Evidence:  # noqa: PLR0917
     below = name in ("within_s", "turns", "stops_s", "resumes_s", "words")
     share = chance.uniform(0.3, 0.97) if below else chance.uniform(1.02, 2.4)
-    digits = 0 if unit in ("words", "turns") else 2
+    scale = 1 if unit in ("words", "turns") else 100
     most = 1.0 if name in ("similarity", "nearness") else float("inf")
     return Evidence(
         measure=name.removesuffix("_s").replace("_", " "),
-        value=round(min(most, limit * share), digits),
+        value=(math.floor if below else math.ceil)(min(most, limit * share) * scale) / scale,
         threshold=limit,
         unit=unit,
         start_ns=said.start_ns,

@@ -148,12 +148,12 @@ def agree(
     pairs = [("human-human", pair) for pair in combinations(humans, 2)]
     pairs += [("monitor-human", (MONITOR, human)) for human in humans if MONITOR in coders]
     for comparison, pair in pairs:
-        shared = [shared for s in sessions if (shared := s.between(pair))]
+        shared = [both for s in sessions if (both := s.between(pair))]
         if shared:
             rows += judge.pair(comparison, pair, shared, tolerances_s, kappa_tolerance_s, frame_s)
             confusions.append(_confusion(pair, shared, kappa_tolerance_s))
     if len(humans) > 1:
-        shared = [shared for s in sessions if (shared := s.between(humans))]
+        shared = [every for s in sessions if (every := s.between(humans))]
         if shared:
             rows += judge.group("human-human", tuple(humans), shared, frame_s)
     return Agreement(

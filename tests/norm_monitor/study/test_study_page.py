@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from browser import CHROMIUM, Browser
 
-from norm_core.flag import Evidence, FlagState, Tier, Verdict
+from norm_core.flag import Evidence, FlagState, SocialFlag, Tier, Verdict
 from norm_core.jsonl import from_json
 from norm_core.time import ReplayClock
+from norm_monitor.cues import finding
+from norm_monitor.cues.table import Table
 from norm_monitor.study.forms.eaf import read_eaf, read_verdicts
 from norm_monitor.study.forms.sheet import FormError, sheet_of
 from norm_monitor.study.log import StudyLog
@@ -226,6 +228,41 @@ def test_a_moved_threshold_hides_what_would_not_have_been_raised(shown: Browser,
     assert text(shown, "#whatif-sum") == f"{len(session.flags) - 1} of {len(session.flags)} flags would remain"
     shown.run("document.getElementById('whatif-reset').click()")
     assert text(shown, "#count") == f"{len(session.flags)} in all"
+
+
+def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    def flag(number: int, cue_id: str, measure: str, value: float, threshold: float) -> SocialFlag:
+        fact = Evidence(measure=measure, value=value, threshold=threshold, start_ns=0, end_ns=0)
+        return replace(session.flags[number], cue_id=cue_id, evidence=(fact,))
+
+    flags = (
+        flag(0, "timely_answer", "silence before the answer", 1, 1),
+        flag(1, "response_delay", "silence before the answer", 2, 2),
+        flag(2, "of_another_version", "words", 14, 14),
+        flag(3, "of_another_version", "words", 9, 14),
+    )
+    (tmp_path / "sides.html").write_text(page(replace(session, flags=flags)), encoding="utf-8")
+    browser.open((tmp_path / "sides.html").as_uri())
+
+    def moved(key: str, to: float) -> str:
+        browser.run(
+            f"window.slider = document.querySelector('[data-key=\"{key}\"]'); slider.step = 'any';"
+            f"slider.value = {to}; slider.dispatchEvent(new Event('input'))"
+        )
+        return str(browser.run("slider.parentElement.querySelector('output').textContent"))
+
+    assert moved("timely_answer · silence before the answer", 0.96).endswith(": 0 of 1")
+    assert moved("response_delay · silence before the answer", 1.96).endswith(": 1 of 1")
+    assert moved("of_another_version · words", 13).endswith(": 1 of 2")
+
+
+def test_the_measures_that_stay_below_are_those_of_the_cues() -> None:
+    told = "".join(path.read_text(encoding="utf-8") for path in Path(finding.__file__).parent.glob("*.py"))
+    for cue_id, measure in finding.AT_MOST.items():
+        assert cue_id in Table.shipped().cues
+        assert told.count(f'"{measure}"') > 1, measure
 
 
 def test_a_flag_of_two_cues_stays_while_one_still_sees_it(browser: Browser, tmp_path: Path, session: Recording) -> None:
