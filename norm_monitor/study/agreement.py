@@ -89,6 +89,7 @@ class Confusion:
     coders: tuple[str, str]
     categories: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
+    tolerance_s: float
 
 
 @record
@@ -309,7 +310,7 @@ def _confusion(pair: tuple[str, str], sessions: Sequence[Session], tolerance_s: 
     order = [f"{p.value} {a.value}" for p in Polarity for a in Attribute]
     categories = (*(name for name in order if name in used), NOTHING)
     counts = tuple(tuple(units[a, b] for b in categories) for a in categories)
-    return Confusion(coders=pair, categories=categories, counts=counts)
+    return Confusion(coders=pair, categories=categories, counts=counts, tolerance_s=tolerance_s)
 
 
 def _category(label: Label) -> str:
