@@ -16,9 +16,11 @@ from norm_core.jsonl import from_json
 from norm_core.time import ReplayClock
 from norm_monitor.cues import finding
 from norm_monitor.cues.table import Table
+from norm_monitor.study.agreement import Confusion
 from norm_monitor.study.forms.eaf import read_eaf, read_verdicts
 from norm_monitor.study.forms.sheet import FormError, sheet_of
 from norm_monitor.study.log import StudyLog
+from norm_monitor.study.picture import confusion_svg
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.report import page
 from norm_monitor.study.schema import Review
@@ -191,6 +193,70 @@ def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tm
     assert {r.event_id: r.reviewer for r in read_verdicts(tmp_path / "a.eaf")} == expected
 
 
+def test_keys_bring_the_row_and_its_details_into_view(shown: Browser) -> None:
+    def places(selector: str) -> Any:
+        return shown.run(
+            f"(({{ top, bottom }}) => [top, bottom])(document.querySelector('{selector}').getBoundingClientRect())"
+        )
+
+    shown.size(1366, 768)
+    try:
+        for _ in range(12):
+            shown.key("j")
+            row, details = places("[aria-selected=true]"), places("#details .split")
+            assert 0 <= row[0] < row[1] <= 768
+            assert 0 <= details[0] < details[1] <= 768
+    finally:
+        shown.size(1440, 900)
+
+
+def test_a_name_from_right_to_left_leaves_its_neighbours_in_order(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    people = tuple(replace(session.info.participants[0], pseudonym=name) for name in ("P-01", "م"))
+    info = replace(session.info, participants=people, robot="")
+    (tmp_path / "names.html").write_text(page(replace(session, info=info)), encoding="utf-8")
+    browser.open((tmp_path / "names.html").as_uri())
+    assert text(browser, "#meta") == "condition apology · participants P-01, م · 2026-01-01"
+    lefts = browser.run(
+        """(() => { const walker = document.createTreeWalker(document.getElementById('meta'), NodeFilter.SHOW_TEXT);
+        const lefts = [], words = ['condition', 'P-01', 'م', '2026'];
+        for (let node; (node = walker.nextNode());) for (const word of words) {
+          const at = node.data.indexOf(word), range = document.createRange();
+          if (at < 0) continue;
+          range.setStart(node, at); range.setEnd(node, at + word.length);
+          lefts.push(range.getBoundingClientRect().left);
+        }
+        return lefts; })()"""
+    )
+    assert len(lefts) == 4
+    assert lefts == sorted(lefts)
+
+
+def test_nothing_of_the_confusion_picture_is_cut_off(browser: Browser, tmp_path: Path) -> None:
+    categories = ("error conversational_mechanics", "competence conversational_mechanics", "nothing")
+    for number in (1, 3):
+        confusion = Confusion(
+            coders=("monitor", "A coder of a long name"),
+            categories=categories[-number:],
+            counts=((0,) * number,) * number,
+            tolerance_s=1.0,
+        )
+        drawn = confusion_svg(confusion)
+        (tmp_path / "a.html").write_text(f'<html data-ready="yes"><body>{drawn}</body></html>', encoding="utf-8")
+        browser.open((tmp_path / "a.html").as_uri())
+        cut = browser.run(
+            "(() => { const all = document.querySelector('svg').getBoundingClientRect();"
+            "return [...document.querySelectorAll('svg text')].filter((text) => {"
+            "const box = text.getBoundingClientRect(); return box.left < all.left || box.right > all.right"
+            "|| box.top < all.top || box.bottom > all.bottom; }).map((text) => text.textContent); })()"
+        )
+        assert cut == []
+        title = "Events matched within 1 s: monitor (rows), A coder of a long name (columns)"
+        assert f"<title>{title}</title>" in drawn
+        assert f">{title}</text>" in drawn
+
+
 def test_filters_narrow_the_list_and_say_so(shown: Browser, session: Recording) -> None:
     shown.run(
         "const box = document.getElementById('attribute'); box.value = 'engagement';"
@@ -356,8 +422,13 @@ def test_a_session_without_flags_says_what_that_means(browser: Browser, tmp_path
     browser.open((tmp_path / "empty.html").as_uri())
     assert "Nothing was flagged in this session" in text(browser, "#list-empty")
     assert text(browser, "#notes") == "the bag holds no flags"
+    assert "notes above" in text(browser, "#list-empty")
     browser.key("j")
     assert faults(browser) == []
+    (tmp_path / "empty.html").write_text(page(replace(empty, notes=())), encoding="utf-8")
+    browser.open((tmp_path / "empty.html").as_uri())
+    assert "Nothing was flagged in this session" in text(browser, "#list-empty")
+    assert "notes above" not in text(browser, "#list-empty")
 
 
 def test_three_hours_with_two_thousand_flags_keep_few_nodes(
