@@ -70,8 +70,10 @@ def from_note(note: str) -> dict[str, object]:
                     fields["event_id"] = value
                 case "verdict":
                     fields["verdict"] = Verdict(value)
-                case "instant" | "blind":
-                    fields[key] = True
+                case "instant":
+                    fields["instant"] = True
+                case "blind" if "verdict" in fields:
+                    fields["blind"] = True
                 case _:
                     raise ValueError(key)
     except ValueError:

@@ -156,7 +156,6 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session:
             where = f"tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
             raise FormError(f"{path}: {where} has no time: align it in ELAN, then save again")
         instant = bool(note.pop("instant", False))
-        note.pop("blind", None)
         start_ns, end_ns = from_ms(int(start), int(end), origin_ns, instant=instant)
         value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
         if "code" not in note and value != attribute:

@@ -196,6 +196,8 @@ def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:
     assert (label.start_ns, label.end_ns) == (START_NS + 1500 * MS, START_NS + 2250 * MS)
     assert (label.coder, label.polarity, label.attribute) == ("Ana", Polarity.ERROR, Attribute.ENGAGEMENT)
     assert label.comment == "looked away"
+    (tmp_path / "a.tsv").write_text((tmp_path / "a.tsv").read_text().replace("looked away", "blind | to the reader"))
+    assert boris.read_boris(tmp_path / "a.tsv")[0].comment == "blind | to the reader"
 
 
 def test_a_boris_event_that_never_stops_is_named(tmp_path: Path) -> None:
