@@ -1,5 +1,6 @@
 """A generated session of a study, seeded: what a monitor might log in a library in ten minutes."""
 
+import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ _TALK = (
     ("Thank you for your help.", "You are welcome. Good luck with your book."),
 )
 # What may be flagged after each of these, in their order.
-_CUES = (
+CUES = (
     ("greets", "response_delay", "introduces_itself"),
     ("robot_cuts_in", "yields_to_user", "recalls_name"),
     ("no_response", "response_delay", "announced_delay"),
@@ -46,7 +47,7 @@ _CUES = (
     ("user_repeats", "misunderstood", "no_apology"),
     ("ignores_looking_away", "checks_in", "response_delay"),
     ("cheerful_after_bad_news", "discloses", "cheerful_after_bad_news"),
-    ("owns_up", "apologises", "sympathises"),
+    ("owns_up", "apologised_for", "sympathises"),
     ("waits_for_return", "does_not_wait", "talks_over_user"),
     ("asks_again", "response_delay", "no_response"),
     ("no_goodbye", "accepts_thanks", "response_delay"),
@@ -88,10 +89,11 @@ def write_log(
     folder: Path, *, session: str = "S07", length_s: float = 600, flags: int = 34, seed: int = 7, **settings: Any
 ) -> None:
     """Writes the session as a sealed log."""
+    found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log, so that none stays half written
     clock = ReplayClock(START_NS)
     about = info(session, end_ns=START_NS + s_to_ns(length_s))
     with StudyLog.begin(folder, about, clock, **settings) as log:
-        for known_ns, entry in records(length_s=length_s, flags=flags, seed=seed):
+        for known_ns, entry in found:
             clock.advance_to(max(known_ns, clock.now_ns()))
             log.append(entry, known_ns)
         log.close(sealed=True)
@@ -128,7 +130,7 @@ def _flags(chance: random.Random, talk: list[Utterance], number: int) -> Iterato
         said = told[index * len(told) // number] if told else None
         if said is None:
             return
-        cue_id = chance.choice(_CUES[int(said.utterance_id[1:].split("-")[0]) % len(_CUES)])
+        cue_id = chance.choice(CUES[int(said.utterance_id[1:].split("-")[0]) % len(CUES)])
         yield _flag(chance, table, cue_id, table.cues[cue_id], said, index)
 
 
@@ -174,11 +176,11 @@ def _flag(chance: random.Random, table: Table, cue_id: str, cue: Cue, said: Utte
 def _fact(chance: random.Random, cue_id: str, name: str, limit: float, unit: str, said: Utterance) -> Evidence:  # noqa: PLR0917
     below = name in ("within_s", "turns", "stops_s", "resumes_s", "words")
     share = chance.uniform(0.3, 0.97) if below else chance.uniform(1.02, 2.4)
-    digits = 0 if unit in ("words", "turns") else 2
+    scale = 1 if unit in ("words", "turns") else 100
     most = 1.0 if name in ("similarity", "nearness") else float("inf")
     return Evidence(
         measure=name.removesuffix("_s").replace("_", " "),
-        value=round(min(most, limit * share), digits),
+        value=(math.floor if below else math.ceil)(min(most, limit * share) * scale) / scale,
         threshold=limit,
         unit=unit,
         start_ns=said.start_ns,

@@ -1,7 +1,7 @@
 """`tactful study export, import, agreement`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from norm_core.jsonl import RecordError, from_json, to_plain
-from norm_core.time import WallClock
+from norm_core.time import NS_PER_MS, WallClock, ns_to_s
 from norm_monitor.study.agreement import TOLERANCES_S, agree, sessions_of
 from norm_monitor.study.forms import boris, eaf, table, textgrid, webvtt
 from norm_monitor.study.forms.sheet import FormError, Sheet, remarks, sheet_of
@@ -58,6 +58,7 @@ def export(  # noqa: PLR0917
     ] = None,
     coder: Annotated[str, typer.Option(help="Whose labels; all for everyone's.")] = MONITOR,
     media: Annotated[list[str] | None, typer.Option(help="Video or sound to link. Repeatable.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a session's labels and speech for a coder's tool or for statistics."""
@@ -67,6 +68,8 @@ def export(  # noqa: PLR0917
         sheet = replace(sheet, media=tuple(media))
     ending, write = WRITERS[form]
     path = output or source.resolve().parent / f"{recording.info.session}{ending}"
+    for written in (path, boris.behaviours_path(path)) if form is Form.BORIS else (path,):
+        _spare(written, force=force)
     write(path, sheet)
     notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
     if form is Form.BORIS:
@@ -87,14 +90,20 @@ def import_(  # noqa: PLR0917
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON.")
     ],
-    coder: Annotated[str, typer.Option(help="Pseudonym of who coded; as the file says if left out.")] = "",
+    coder: Annotated[str, typer.Option(help="Pseudonym of who coded or reviewed; as the file says if left out.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add to the labels that this coder has in the log.")] = False,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Take labels that begin before the session or after its end.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Append a coder's labels, or a reviewer's verdicts, to a log; what it holds already is not taken twice."""
     recording = open_recording(log)
-    found = _new(_read(file, recording, coder), recording, log, add=add)
+    coded = _read(file, recording, coder)
+    if not outside:
+        _check_times(file, coded, recording)
+    found = _new(coded, recording, log, add=add)
     redactor = redactor_of(None, keys)
     with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
         for entry in found:
@@ -103,7 +112,11 @@ def import_(  # noqa: PLR0917
     if as_json:
         print_json({"imported": len(found), "head": head})
     else:
-        print(f"{len(found)} {'verdicts' if found and isinstance(found[0], Review) else 'labels'}\nhead {head}")
+        verdicts = sum(isinstance(entry, Review) for entry in found)
+        counts = [
+            f"{number} {name}" for number, name in ((len(found) - verdicts, "labels"), (verdicts, "verdicts")) if number
+        ]
+        print(f"{', '.join(counts) or 'nothing new'}\nhead {head}")
 
 
 @app.command()
@@ -138,6 +151,25 @@ def agreement(  # noqa: PLR0917
         err.print(remark, markup=False)
 
 
+def _spare(path: Path, *, force: bool) -> None:
+    """Refuses to write over a file, which may hold a coder's work; an empty one holds none."""
+    if path.is_file() and path.stat().st_size and not force:
+        raise FormError(f"{path}: is there already, and may hold a coder's work: name another with -o, or add --force")
+
+
+def _check_times(file: Path, coded: Iterable[Label | Review], recording: Recording) -> None:
+    """Refuses labels that begin outside the session, by a millisecond or more."""
+    origin_ns = sheet_of(recording).origin_ns
+    begun_ns = [entry.start_ns for entry in coded if isinstance(entry, Label)]
+    outside = [ns for ns in begun_ns if not origin_ns - NS_PER_MS < ns < recording.end_ns + NS_PER_MS]
+    if outside:
+        named = ", ".join(f"{ns_to_s(ns - origin_ns):.1f} s" for ns in outside[:5]) + (", ..." if outside[5:] else "")
+        raise FormError(
+            f"{file}: {len(outside)} of {len(begun_ns)} labels begin outside the session, which is from 0 to "
+            f"{ns_to_s(recording.end_ns - origin_ns):.1f} s: {named}. Correct them, or take them with --outside"
+        )
+
+
 def _labels_of(recording: Recording, coder: str) -> tuple[Label, ...]:
     coders = by_coder(recording)
     if coder == "all":
@@ -148,18 +180,19 @@ def _labels_of(recording: Recording, coder: str) -> tuple[Label, ...]:
 
 
 def _read(file: Path, recording: Recording, coder: str) -> tuple[Label | Review, ...]:
-    origin_ns = sheet_of(recording).origin_ns
+    origin_ns, session = sheet_of(recording).origin_ns, recording.info.session
     match file.suffix.lower():
         case ".eaf":
-            return eaf.read_eaf(file, coder) if _states_origin(file) else eaf.read_eaf(file, coder, origin_ns)
+            labels = eaf.read_eaf(file, coder, None if _states_origin(file) else origin_ns, session)
+            return (*labels, *_known(file, eaf.read_verdicts(file, coder, session), recording))
         case ".xlsx" | ".tsv":
             return boris.read_boris(file, coder, origin_ns)
         case ".csv":
-            return table.read_csv(file, coder, origin_ns)
+            return table.read_csv(file, coder, origin_ns, session)
         case ".jsonl":
-            return table.read_jsonl(file, coder, origin_ns)
+            return table.read_jsonl(file, coder, origin_ns, session)
         case ".json":
-            return _reviews(file, recording)
+            return _known(file, _reviews(file, recording, coder), recording)
         case other:
             raise FormError(f"{file}: {other or 'no ending'} is not read; eaf, xlsx, tsv, csv, jsonl and json are")
 
@@ -184,16 +217,21 @@ def _states_origin(file: Path) -> bool:
         raise FormError(f"{file}: cannot be read: {error.strerror}") from error
 
 
-def _reviews(file: Path, recording: Recording) -> tuple[Review, ...]:
+def _reviews(file: Path, recording: Recording, coder: str) -> tuple[Review, ...]:
     try:
         plain = json.loads(file.read_text(encoding="utf-8"))
         if plain["session"] != recording.info.session:
             raise FormError(f"{file}: is of session {plain['session']}, and the log of {recording.info.session}")
         reviews = tuple(from_json(Review, json.dumps(review)) for review in plain["reviews"])
+        return tuple(replace(review, reviewer=coder or review.reviewer) for review in reviews)
     except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
         if isinstance(error, FormError):
             raise
         raise FormError(f"{file}: is no review that the report exported: {error}") from error
+
+
+def _known(file: Path, reviews: tuple[Review, ...], recording: Recording) -> tuple[Review, ...]:
+    """The verdicts, each of which must be on an event of the log."""
     known = {flag.event_id for flag in recording.flags}
     if unknown := [review.event_id for review in reviews if review.event_id not in known]:
         raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")

@@ -4,6 +4,16 @@ from norm_core.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.record import record
 from norm_monitor.turns import Turn
 
+# By cue, the measures that must lie at or below their threshold; every other must reach it.
+AT_MOST = {
+    "timely_answer": "silence before the answer",
+    "announced_delay": "filler after",
+    "yields_to_user": "robot stops after",
+    "too_near": "distance",
+    "question_unanswered": "similarity of the reply",
+    "wrong_name": "names used that were given",
+}
+
 
 @record
 class Finding:

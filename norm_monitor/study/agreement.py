@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, replace
 from itertools import combinations
 from typing import TypeVar
 
@@ -35,7 +36,27 @@ class Session:
     start_ns: int
     end_ns: int
     labels: dict[str, tuple[Label, ...]]
-    reviewers: tuple[str, ...] = ()  # those whose labels are verdicts on the monitor's
+    reviewed: dict[str, frozenset[str]] = field(default_factory=dict)  # by whose labels are verdicts: on what events
+
+    @property
+    def events(self) -> frozenset[str]:
+        """The events that the monitor flagged."""
+        return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
+
+    def between(self, coders: Iterable[str]) -> "Session | None":
+        """The session as these coders share it: what a reviewer has not reviewed yet is no rejection.
+
+        None where they share none, as where one codes alone and another has reviewed only part.
+        """
+        if not set(coders) <= self.labels.keys():
+            return None
+        events = self.events.intersection(*(self.reviewed[coder] for coder in coders if coder in self.reviewed))
+        if events == self.events:
+            return self
+        labels = {coder: self.labels[coder] for coder in coders}
+        if not labels.keys() <= {MONITOR, *self.reviewed}:
+            return None
+        return replace(self, labels={c: tuple(x for x in found if x.event_id in events) for c, found in labels.items()})
 
 
 @record
@@ -68,6 +89,7 @@ class Confusion:
     coders: tuple[str, str]
     categories: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
+    tolerance_s: float
 
 
 @record
@@ -85,7 +107,10 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
     for recording in recordings:
         coders = dict(by_coder(recording))
         coded = {label.coder for label in recording.labels}
-        reviewers = sorted({review.reviewer for review in recording.reviews} - coded)
+        reviewed: dict[str, set[str]] = {}
+        for review in recording.reviews:
+            if review.reviewer not in coded:
+                reviewed.setdefault(review.reviewer, set()).add(review.event_id)
         for label in (extra or {}).get(recording.info.session, ()):
             coders[label.coder] = (*coders.get(label.coder, ()), label)
         found.append(
@@ -94,7 +119,7 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
                 start_ns=recording.start_ns,
                 end_ns=recording.end_ns,
                 labels=coders,
-                reviewers=tuple(reviewers),
+                reviewed={reviewer: frozenset(events) for reviewer, events in reviewed.items()},
             )
         )
     return found
@@ -124,12 +149,12 @@ def agree(
     pairs = [("human-human", pair) for pair in combinations(humans, 2)]
     pairs += [("monitor-human", (MONITOR, human)) for human in humans if MONITOR in coders]
     for comparison, pair in pairs:
-        shared = [s for s in sessions if set(pair) <= s.labels.keys()]
+        shared = [both for s in sessions if (both := s.between(pair))]
         if shared:
             rows += judge.pair(comparison, pair, shared, tolerances_s, kappa_tolerance_s, frame_s)
             confusions.append(_confusion(pair, shared, kappa_tolerance_s))
     if len(humans) > 1:
-        shared = [s for s in sessions if set(humans) <= s.labels.keys()]
+        shared = [every for s in sessions if (every := s.between(humans))]
         if shared:
             rows += judge.group("human-human", tuple(humans), shared, frame_s)
     return Agreement(
@@ -285,7 +310,7 @@ def _confusion(pair: tuple[str, str], sessions: Sequence[Session], tolerance_s: 
     order = [f"{p.value} {a.value}" for p in Polarity for a in Attribute]
     categories = (*(name for name in order if name in used), NOTHING)
     counts = tuple(tuple(units[a, b] for b in categories) for a in categories)
-    return Confusion(coders=pair, categories=categories, counts=counts)
+    return Confusion(coders=pair, categories=categories, counts=counts, tolerance_s=tolerance_s)
 
 
 def _category(label: Label) -> str:
@@ -301,7 +326,15 @@ def _remarks(sessions: Sequence[Session], humans: Sequence[str]) -> Iterable[str
         "event-matched kappa has no count of what nobody marked, so it tends to lie below the frame-level one; "
         "nothing is a category of its own in it"
     )
-    if reviewers := sorted({who for session in sessions for who in session.reviewers}):
+    for session in sessions:
+        for reviewer, events in sorted(session.reviewed.items()):
+            if events < session.events:
+                yield (
+                    f"{reviewer} has reviewed {len(events)} of {len(session.events)} flags of session {session.name}: "
+                    "only those are compared, with the monitor and other reviewers; whoever codes alone is compared "
+                    "once all are reviewed"
+                )
+    if reviewers := sorted({who for session in sessions for who in session.reviewed}):
         yield (
             f"{', '.join(reviewers)} judged the monitor's own flags, so what it missed is not among their labels: "
             "against them its recall says nothing, and two of them agree more than two who code alone"

@@ -17,6 +17,7 @@ from norm_core.outcome import Outcome
 from norm_core.presence import Presence
 from norm_core.speech import Speaker
 from norm_core.time import NS_PER_MS, NS_PER_S
+from norm_monitor.cues.finding import AT_MOST
 from norm_monitor.study.forms.sheet import sheet_of
 from norm_monitor.study.recording import Recording
 
@@ -79,6 +80,7 @@ def page_data(
         "end": _ms(recording.end_ns, start_ns),
         "origin_ns": str(origin_ns),
         "offset": _ms(start_ns, origin_ns),
+        "at_most": AT_MOST,
         "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
         "all_attributes": [a.value for a in Attribute],
         "flags": flags,

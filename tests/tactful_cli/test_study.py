@@ -79,6 +79,33 @@ def test_every_form_is_written(log: Path, tmp_path: Path, form: str) -> None:
     assert (tmp_path / "x").stat().st_size > 500
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt"])
+def test_a_coded_file_is_written_over_only_when_asked(log: Path, tmp_path: Path, form: str) -> None:
+    if form == "boris":
+        pytest.importorskip("openpyxl")
+    (tmp_path / "x").write_text("a day's work")
+    command = ["study", "export", str(log), "--form", form, "-o", str(tmp_path / "x")]
+    refused = CliRunner().invoke(app, command)
+    assert isinstance(refused.exception, FormError)
+    assert "--force" in str(refused.exception)
+    assert (tmp_path / "x").read_text() == "a day's work"
+    assert CliRunner().invoke(app, [*command, "--force"]).exit_code == 0
+    assert (tmp_path / "x").stat().st_size > 500
+
+
+def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "polarity,attribute,start_s,end_s\nerror,engagement,9000,9001\nerror,engagement,-5,-4\nerror,emotions,5,6\n"
+    )
+    command = ["study", "import", str(own_log), str(tmp_path / "a.csv"), "--coder", "Ana", "--json"]
+    refused = CliRunner().invoke(app, command)
+    assert isinstance(refused.exception, FormError)
+    assert "2 of 3 labels begin outside the session, which is from 0 to 60.0 s: -5.0 s, 9000.0 s" in str(
+        refused.exception
+    )
+    assert json.loads(CliRunner().invoke(app, [*command, "--outside"]).stdout)["imported"] == 3
+
+
 def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
     bag = wordless_bag(tmp_path / "s07_bag")
     assert CliRunner().invoke(app, ["study", "bag", str(own_log), str(bag)]).exit_code == 0
@@ -119,6 +146,38 @@ def test_labels_go_out_and_come_back_and_are_compared(own_log: Path, tmp_path: P
     assert {row["comparison"] for row in rows} == {"monitor-human"}
     assert {row["estimate"]["value"] for row in rows if row["measure"] == "event F1"} == {1.0}
     assert (tmp_path / "pictures/confusion-monitor-Ana.svg").read_text().startswith("<svg")
+
+
+def test_verdicts_are_imported_under_the_name_that_is_given(own_log: Path, tmp_path: Path) -> None:
+    flag = open_recording(own_log).flags[0]
+    verdict = {"event_id": flag.event_id, "reviewer": "R1", "verdict": "reject"}
+    (tmp_path / "v.json").write_text(json.dumps({"session": "S07", "reviews": [verdict]}))
+    command = ["study", "import", str(own_log), str(tmp_path / "v.json")]
+    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("1 verdicts\n")
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("nothing new\n")
+    assert [review.reviewer for review in open_recording(own_log).reviews] == ["Zed", "R1"]
+
+
+def test_verdicts_from_elan_keep_rejections_and_the_caution_of_agreement(own_log: Path, tmp_path: Path) -> None:
+    first, second, *_ = open_recording(own_log).flags
+    tier = (
+        '<TIER TIER_ID="{}" ANNOTATOR="Ana"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a{}"/></ANNOTATION></TIER>'
+        '<TIER TIER_ID="{} notes"><ANNOTATION><REF_ANNOTATION ANNOTATION_REF="a{}"><ANNOTATION_VALUE>event={}'
+        " verdict={} blind | </ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION></TIER>"
+    )
+    accepted = tier.format("error engagement", 1, "error engagement", 1, first.event_id, "accept")
+    rejected = tier.format("rejected", 2, "rejected", 2, second.event_id, "reject")
+    (tmp_path / "v.eaf").write_text(f"<ANNOTATION_DOCUMENT>{accepted}{rejected}</ANNOTATION_DOCUMENT>")
+    imported = CliRunner().invoke(app, ["study", "import", str(own_log), str(tmp_path / "v.eaf")])
+    assert imported.stdout.startswith("2 verdicts\n"), imported.output
+    reviews = open_recording(own_log).reviews
+    assert [(r.reviewer, r.verdict.value, r.blind) for r in reviews] == [
+        ("Ana", "accept", True),
+        ("Ana", "reject", True),
+    ]
+    compared = CliRunner().invoke(app, ["study", "agreement", str(own_log), "--json", "--resamples", "5"])
+    assert "judged the monitor's own flags" in compared.stdout
 
 
 def test_two_logs_of_one_session_are_bad_input(log: Path, own_log: Path) -> None:

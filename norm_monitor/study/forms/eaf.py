@@ -4,15 +4,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from norm_core.flag import Attribute, Polarity
+from norm_core.flag import Attribute, Polarity, Verdict
 from norm_core.speech import Utterance
 from norm_core.time import MIN_STAMP_NS
-from norm_monitor.study.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, in_place_of, tiers
+from norm_monitor.study.forms.sheet import (
+    FormError,
+    Sheet,
+    Span,
+    attributes_in,
+    check_session,
+    from_ms,
+    in_place_of,
+    tiers,
+)
 from norm_monitor.study.labels import from_note, in_order, one_line, to_note
-from norm_monitor.study.schema import MONITOR, Label
+from norm_monitor.study.schema import MONITOR, Label, Review
 
 NOTES = " notes"
 ORIGIN = "tactful:origin_ns"
+SESSION = "tactful:session"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 _MIMES = {
     ".wav": "audio/x-wav", ".mp4": "video/mp4", ".webm": "video/webm", ".mpg": "video/mpeg", ".mov": "video/quicktime"
@@ -39,7 +49,7 @@ def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = 
         url = name if "://" in name else f"file://{Path(name).resolve()}"
         attributes = {"MEDIA_URL": url, "MIME_TYPE": mime, "RELATIVE_MEDIA_URL": f"./{Path(name).name}"}
         ElementTree.SubElement(header, "MEDIA_DESCRIPTOR", attributes)
-    for key, value in ((ORIGIN, str(sheet.origin_ns)), ("tactful:session", one_line(sheet.session))):
+    for key, value in ((ORIGIN, str(sheet.origin_ns)), (SESSION, one_line(sheet.session))):
         ElementTree.SubElement(header, "PROPERTY", {"NAME": key}).text = value
     _Body(root, sheet).write()
     ElementTree.indent(root)
@@ -129,8 +139,68 @@ class _Body:
         return name
 
 
-def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None) -> tuple[Label, ...]:
-    """The labels on tiers whose names hold a polarity and an attribute; other tiers are not labels."""
+def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session: str = "") -> tuple[Label, ...]:
+    """The labels on tiers whose names hold a polarity and an attribute; verdicts and other tiers are not labels."""
+    root = _root(path, session)
+    if origin_ns is None:
+        origin_ns = _origin(root)
+    slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
+    labels: list[Label] = []
+    for tier, annotation, note in _annotations(root):
+        name = tier.get("TIER_ID", "")
+        polarity, attribute = _kind(name)
+        if not (polarity and attribute) or "verdict" in note:
+            continue
+        start, end = (slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
+        if start is None or end is None:
+            where = f"tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
+            raise FormError(f"{path}: {where} has no time: align it in ELAN, then save again")
+        instant = bool(note.pop("instant", False))
+        start_ns, end_ns = from_ms(int(start), int(end), origin_ns, instant=instant)
+        value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
+        if "code" not in note and value != attribute:
+            note["code" if " " not in value else "comment"] = value
+        labels.append(
+            Label(
+                start_ns=start_ns,
+                end_ns=end_ns,
+                polarity=polarity,
+                attribute=attribute,
+                coder=coder or _annotator(tier),
+                **note,  # type: ignore[arg-type]
+            )
+        )
+    if not labels and not any(_other_tiers(root)):
+        names = ", ".join(tier.get("TIER_ID", "") for tier in root.iter("TIER")) or "none"
+        raise FormError(f'{path}: has no tier named as "error engagement" or "competence emotions"; it has {names}')
+    return in_order(labels)
+
+
+def read_verdicts(path: Path, coder: str = "", session: str = "") -> tuple[Review, ...]:
+    """The verdicts that the report exported; those of one event, an attribute a tier, are one."""
+    found: dict[tuple[str, str], Review] = {}
+    for tier, _, note in _annotations(_root(path, session)):
+        if "verdict" not in note:
+            continue
+        polarity, attribute = _kind(tier.get("TIER_ID", ""))
+        event_id, reviewer = str(note.get("event_id", "")), coder or _annotator(tier)
+        relabelled = note["verdict"] is Verdict.RELABEL
+        before = found.get((event_id, reviewer))
+        attributes = {*(before.attributes if before else ()), *([attribute] if relabelled and attribute else [])}
+        found[event_id, reviewer] = Review(
+            event_id=event_id,
+            reviewer=reviewer,
+            verdict=note["verdict"],  # type: ignore[arg-type]
+            polarity=polarity if relabelled else None,
+            attributes=tuple(a for a in Attribute if a in attributes),
+            severity=note.get("severity") if relabelled else None,  # type: ignore[arg-type]
+            note=str(note.get("comment", "")),
+            blind=bool(note.get("blind", False)),
+        )
+    return tuple(found.values())
+
+
+def _root(path: Path, session: str) -> ElementTree.Element:
     try:
         if "<!ENTITY" in path.read_text(encoding="utf-8", errors="replace"):
             raise FormError(f"{path}: declares entities, which ELAN never does: not read")
@@ -141,51 +211,41 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None) -> tuple
         raise FormError(f"{path}: is no XML: {error}") from error
     if root.tag != "ANNOTATION_DOCUMENT":
         raise FormError(f"{path}: is no ELAN document: its root is {root.tag}")
-    if origin_ns is None:
-        origin_ns = _origin(root)
-    slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
+    check_session(str(path), one_line(_property(root, SESSION)), session)
+    return root
+
+
+def _annotations(
+    root: ElementTree.Element,
+) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, dict[str, object]]]:
+    """Each annotation that has times of its own, with its tier and the fields of its note."""
     notes = {
         note.get("ANNOTATION_REF"): note.findtext("ANNOTATION_VALUE") or "" for note in root.iter("REF_ANNOTATION")
     }
-    labels: list[Label] = []
     for tier in root.iter("TIER"):
-        name = tier.get("TIER_ID", "")
-        polarity, attribute = attributes_in(name, list(Polarity)), attributes_in(name, list(Attribute))
-        if polarity and attribute:
-            who = coder or tier.get("ANNOTATOR") or tier.get("PARTICIPANT") or MONITOR
-            for annotation in tier.iter("ALIGNABLE_ANNOTATION"):
-                start, end = (slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
-                if start is None or end is None:
-                    where = f"tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
-                    raise FormError(f"{path}: {where} has no time: align it in ELAN, then save again")
-                note = from_note(notes.get(annotation.get("ANNOTATION_ID"), ""))
-                instant = bool(note.pop("instant", False))
-                start_ns, end_ns = from_ms(int(start), int(end), origin_ns, instant=instant)
-                value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-                if "code" not in note and value != attribute:
-                    note["code" if " " not in value else "comment"] = value
-                labels.append(
-                    Label(
-                        start_ns=start_ns,
-                        end_ns=end_ns,
-                        polarity=Polarity(polarity),
-                        attribute=Attribute(attribute),
-                        coder=who,
-                        **note,  # type: ignore[arg-type]
-                    )
-                )
-    if not labels and not any(_speech_tiers(root)):
-        names = ", ".join(tier.get("TIER_ID", "") for tier in root.iter("TIER")) or "none"
-        raise FormError(f'{path}: has no tier named as "error engagement" or "competence emotions"; it has {names}')
-    return in_order(labels)
+        for annotation in tier.iter("ALIGNABLE_ANNOTATION"):
+            yield tier, annotation, from_note(notes.get(annotation.get("ANNOTATION_ID"), ""))
+
+
+def _annotator(tier: ElementTree.Element) -> str:
+    return tier.get("ANNOTATOR") or tier.get("PARTICIPANT") or MONITOR
+
+
+def _kind(tier: str) -> tuple[Polarity | None, Attribute | None]:
+    polarity, attribute = attributes_in(tier, list(Polarity)), attributes_in(tier, list(Attribute))
+    return Polarity(polarity) if polarity else None, Attribute(attribute) if attribute else None
 
 
 def _origin(root: ElementTree.Element) -> int:
-    for entry in root.iter("PROPERTY"):
-        if entry.get("NAME") == ORIGIN and entry.text and entry.text.lstrip("-").isdigit():
-            return max(int(entry.text), MIN_STAMP_NS)
-    return 0
+    text = _property(root, ORIGIN)
+    return max(int(text), MIN_STAMP_NS) if text.lstrip("-").isdigit() else 0
 
 
-def _speech_tiers(root: ElementTree.Element) -> Iterator[str]:
-    return (name for tier in root.iter("TIER") if (name := tier.get("TIER_ID", "")).startswith("speech "))
+def _property(root: ElementTree.Element, name: str) -> str:
+    return next((entry.text or "" for entry in root.iter("PROPERTY") if entry.get("NAME") == name), "")
+
+
+def _other_tiers(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """Tiers that show it to be one of ours, though without labels: of speech, or of verdicts."""
+    yield from (tier for tier in root.iter("TIER") if tier.get("TIER_ID", "").startswith("speech "))
+    yield from (tier for tier, _, note in _annotations(root) if "verdict" in note)

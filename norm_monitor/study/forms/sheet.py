@@ -8,7 +8,7 @@ from norm_core.error import TactfulError
 from norm_core.record import record
 from norm_core.speech import Speaker, Utterance
 from norm_core.time import NS_PER_MS
-from norm_monitor.study.labels import in_order, monitor_labels
+from norm_monitor.study.labels import in_order, monitor_labels, one_line
 from norm_monitor.study.recording import Recording
 from norm_monitor.study.schema import Label
 
@@ -127,6 +127,12 @@ def from_ms(start_ms: float, end_ms: float, origin_ns: int, *, instant: bool) ->
     """Start and end of a label in nanoseconds."""
     start_ns = origin_ns + round(start_ms * NS_PER_MS)
     return start_ns, start_ns if instant else origin_ns + round(end_ms * NS_PER_MS)
+
+
+def check_session(where: str, named: str, wanted: str) -> None:
+    """Refuses the coding of another session, where both are named."""
+    if named and wanted and named != one_line(wanted):
+        raise FormError(f"{where}: is of session {named}, and the log of {wanted}: import it into that session's log")
 
 
 def to_ms(ns: int) -> int:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.flag import Attribute, Polarity, Severity
-from norm_core.time import NS_PER_S
+from norm_core.time import NS_PER_MS, NS_PER_S
 from norm_monitor.study.extra import need
-from norm_monitor.study.forms.sheet import FormError, Sheet, in_place_of
-from norm_monitor.study.labels import in_order
+from norm_monitor.study.forms.sheet import FormError, Sheet, check_session, in_place_of
+from norm_monitor.study.labels import in_order, one_line
 from norm_monitor.study.schema import Label
 
 COLUMNS = (
@@ -65,20 +65,21 @@ def write_parquet(path: Path, sheet: Sheet) -> None:
         parquet.write_table(arrow.Table.from_pylist(listed, schema=arrow.schema(list(types.items()))), part)
 
 
-def read_csv(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:
+def read_csv(path: Path, coder: str = "", origin_ns: int = 0, session: str = "") -> tuple[Label, ...]:
     """Labels from a CSV with at least polarity, attribute and times (start_ns and end_ns, or start_s and end_s)."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             _check_columns(path, tuple(reader.fieldnames or ()))
-            return in_order(_label(path, reader.line_num, _unquoted(row), coder, origin_ns) for row in reader)
+            rows = ((f"{path}, line {reader.line_num}", _unquoted(row)) for row in reader)
+            return in_order(_label(where, row, coder, origin_ns, session) for where, row in rows)
     except OSError as error:
         raise FormError(f"{path}: cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise FormError(f"{path}: is no CSV in UTF-8: {error}") from error
 
 
-def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:
+def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0, session: str = "") -> tuple[Label, ...]:
     """Labels from what write_jsonl wrote."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")  # splitlines also splits at rarer characters
@@ -87,7 +88,7 @@ def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, 
         raise FormError(f"{path}: cannot be read as JSON lines: {error}") from error
     for _, row in plain:
         _check_columns(path, tuple(row) if isinstance(row, dict) else ())
-    return in_order(_label(path, number, row, coder, origin_ns) for number, row in plain)
+    return in_order(_label(f"{path}, line {number}", row, coder, origin_ns, session) for number, row in plain)
 
 
 def _check_columns(path: Path, present: tuple[str, ...]) -> None:
@@ -99,12 +100,10 @@ def _check_columns(path: Path, present: tuple[str, ...]) -> None:
         )
 
 
-def _label(path: Path, line: int, row: dict[str, Any], coder: str, origin_ns: int) -> Label:
+def _label(where: str, row: dict[str, Any], coder: str, origin_ns: int, session: str) -> Label:
+    check_session(where, one_line(str(row.get("session") or "")), session)
     try:
-        if row.get("start_ns") not in (None, "") and row.get("end_ns") not in (None, ""):
-            start_ns, end_ns = int(row["start_ns"]), int(row["end_ns"])
-        else:
-            start_ns, end_ns = (origin_ns + round(float(row[key]) * NS_PER_S) for key in ("start_s", "end_s"))
+        start_ns, end_ns = (_time_ns(row, name, origin_ns) for name in ("start", "end"))
         probability = row.get("probability")
         return Label(
             start_ns=start_ns,
@@ -119,7 +118,21 @@ def _label(path: Path, line: int, row: dict[str, Any], coder: str, origin_ns: in
             comment=row.get("comment") or "",
         )
     except (ValueError, KeyError, AttributeError, OverflowError) as error:
-        raise FormError(f"{path}, line {line}: {error}") from error
+        raise FormError(f"{where}: {error}") from error
+
+
+def _time_ns(row: dict[str, Any], name: str, origin_ns: int) -> int:
+    """The time in either column; where both are there, one edited alone is refused rather than passed over."""
+    exact, seconds = row.get(f"{name}_ns"), row.get(f"{name}_s")
+    if exact in (None, ""):
+        return origin_ns + round(float(row[f"{name}_s"]) * NS_PER_S)
+    time_ns = int(exact)
+    if seconds not in (None, "") and abs(origin_ns + round(float(seconds) * NS_PER_S) - time_ns) > NS_PER_MS:
+        raise ValueError(
+            f"{name}_s says {seconds} s and {name}_ns {_seconds(time_ns - origin_ns)} s: "
+            f"where the seconds were edited, empty {name}_ns; otherwise empty {name}_s"
+        )
+    return time_ns
 
 
 def _seconds(ns: int) -> str:

@@ -42,7 +42,7 @@ function fillList() {
   list.hidden = visible.length === 0;
   empty.textContent = items.length
     ? "No flag fits these filters. Widen them to see all " + flags.length + "."
-    : "Nothing was flagged in this session. Either nothing happened that a cue measures, or the monitor did not run: the notes above say which.";
+    : "Nothing was flagged in this session. Either nothing happened that a cue measures, or the monitor did not run." + (data.notes.length ? " See the notes above." : "");
 }
 
 function refresh() {
@@ -71,13 +71,19 @@ function select(id, { scroll = true } = {}) {
   draw();
   showDetails();
 }
+// For keys, which leave the page where it is: the chosen row, and above all its details, come into view.
+function show(id) {
+  select(id);
+  byId("row-" + id)?.scrollIntoView({ block: "nearest" });
+  byId("details").parentElement.scrollIntoView({ block: "nearest" });
+}
 function step(by) {
   if (!visible.length) return;
   const at = visible.findIndex((item) => item.id === state.selected);
   const chosen = itemOf.get(state.selected);
   // From a flag that the filters hide, on to the nearest that they show.
   const from = at >= 0 ? at + by : chosen ? (by > 0 ? visible.findIndex((v) => v.start >= chosen.start) : visible.findLastIndex((v) => v.start <= chosen.start)) : 0;
-  select(visible[Math.min(visible.length - 1, Math.max(0, from))].id);
+  show(visible[Math.min(visible.length - 1, Math.max(0, from))].id);
 }
 list.addEventListener("scroll", fillList, { passive: true });
 list.addEventListener("keydown", (event) => {
@@ -85,5 +91,5 @@ list.addEventListener("keydown", (event) => {
   if (!by) return;
   event.preventDefault();
   const at = visible.findIndex((item) => item.id === state.selected);
-  select(visible[Math.min(visible.length - 1, Math.max(0, at + by))].id);
+  show(visible[Math.min(visible.length - 1, Math.max(0, at + by))].id);
 });

@@ -5,8 +5,11 @@ function fillHead() {
   document.title = `Session ${info.session}`;
   byId("kicker").textContent = info.study ? `Study ${info.study}` : "A bag without a study";
   byId("title").textContent = `Session ${info.session}`;
-  const people = info.participants.length ? `participant${info.participants.length > 1 ? "s" : ""} ${info.participants.join(", ")}` : "";
-  byId("meta").textContent = [info.condition && `condition ${info.condition}`, people, info.robot, info.date].filter(Boolean).join(" · ");
+  // Each name in a direction of its own, or an Arabic pseudonym would reorder what stands beside it.
+  const name = (text) => make("bdi", {}, text);
+  const people = info.participants.flatMap((each, i) => [i ? ", " : `participant${info.participants.length > 1 ? "s" : ""} `, name(each)]);
+  const parts = [info.condition && ["condition ", name(info.condition)], people, info.robot && [name(info.robot)], info.date && [info.date]].filter((part) => part.length);
+  byId("meta").replaceChildren(...parts.flatMap((part, i) => i ? [" · ", ...part] : part));
   byId("footer").textContent = `Made by Tactful ${info.software_version || "(version unknown)"} from ${data.source}. Head of the log ${data.head}. Times count from the start of the session. Flags are a monitor's advice and no measure of a person.`;
   if (data.notes.length) {
     byId("notes").hidden = false;
@@ -95,7 +98,7 @@ byId("next").addEventListener("click", () => step(1));
 byId("previous").addEventListener("click", () => step(-1));
 byId("export-json").addEventListener("click", exportJson);
 byId("export-eaf").addEventListener("click", exportEaf);
-byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim() || "R1"; });
+byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim() || "R1"; keepReviewer(); });
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
@@ -108,7 +111,7 @@ document.addEventListener("keydown", (event) => {
   if (does) { event.preventDefault(); does(); }
 });
 
-if (data.server) { state.reviewer = data.server.reviewer; byId("reviewer").value = state.reviewer; byId("reviewer").readOnly = true; }
+if (data.server) { nameReviewer(data.server.reviewer); byId("reviewer").readOnly = true; }
 recall();
 fillHead();
 fillFilters();

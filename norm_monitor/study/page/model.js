@@ -47,7 +47,8 @@ const measureOf = (fact) => fact.measure + " · " + fact.threshold;
 const cueOf = new Map();
 for (const flag of flags) for (const fact of flag.evidence) if (!fact.view) cueOf.set(measureOf(fact), flag.cue);
 
-// Thresholds by cue and measure, with the side on which a flag is raised: above, unless every value lies below.
+// Thresholds by cue and measure, with the side on which a flag is raised: as the cue says, or, of measures that no cue
+// of today takes, below where values lie below and none above.
 const thresholds = new Map();
 for (const flag of flags) {
   for (const fact of flag.evidence) {
@@ -60,7 +61,8 @@ for (const flag of flags) {
   }
 }
 for (const known of thresholds.values()) {
-  known.above = known.values.some((value) => value >= known.at);
+  known.above = data.at_most[known.cue] !== known.measure
+    && (known.values.some((value) => value > known.at) || !known.values.some((value) => value < known.at));
   known.low = Math.min(known.at, ...known.values);
   known.high = Math.max(known.at, ...known.values);
 }

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -164,6 +165,21 @@ def test_intervals_hold_the_figure_and_are_the_same_again() -> None:
     assert kappa.estimate.high is not None
     assert kappa.estimate.low <= kappa.estimate.value <= kappa.estimate.high
     assert kappa.estimate.low < kappa.estimate.high
+
+
+def test_what_is_not_reviewed_yet_is_no_rejection() -> None:
+    """Ana accepts 4 of 5 and has not come to the other 5; Bo accepts all 10; Cy codes alone."""
+    flagged = tuple(replace(at(10 * n, coder=MONITOR), event_id=f"e{n}") for n in range(10))
+    labels = {MONITOR: flagged, "Ana": flagged[:4], "Bo": flagged, "Cy": flagged}
+    reviewed = {who: frozenset(f"e{n}" for n in range(number)) for who, number in (("Ana", 5), ("Bo", 10))}
+    session = Session(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, reviewed=reviewed)
+    agreement = agree([session])
+    for other in (MONITOR, "Bo"):
+        assert row(agreement.rows, "event F1", {other, "Ana"}, 1.0).estimate.value == pytest.approx(f1(4, 0, 1))
+    assert row(agreement.rows, "event F1", {"Bo", "Cy"}, 1.0).estimate.value == 1
+    assert {"Ana", "Cy"} not in [set(r.coders) for r in agreement.rows]
+    assert [said for said in agreement.remarks if "Ana has reviewed 5 of 10 flags of session S: only" in said]
+    assert not [said for said in agreement.remarks if "Bo has reviewed" in said]
 
 
 def test_one_session_gives_no_interval_and_says_why() -> None:

@@ -3,6 +3,7 @@
 import errno
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -90,11 +91,12 @@ def test_csv_and_jsonl_give_back_exactly_what_was_written(
 ) -> None:
     folder = tmp_path_factory.mktemp("tables")
     table.write_jsonl(folder / "a.jsonl", sheet)
-    assert table.read_jsonl(folder / "a.jsonl") == sheet.labels
+    assert table.read_jsonl(folder / "a.jsonl", origin_ns=START_NS) == sheet.labels
     table.write_csv(folder / "a.csv", sheet)
     # A CSV reader takes a bare carriage return for a line's end.
     plain = [{**row, "comment": one_line(row["comment"])} for row in table.rows(sheet)]
-    read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=table.read_csv(folder / "a.csv"), session="S")
+    labels = table.read_csv(folder / "a.csv", origin_ns=START_NS)
+    read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=labels, session="S")
     assert [{**row, "comment": one_line(row["comment"])} for row in table.rows(read)] == plain
 
 
@@ -194,6 +196,8 @@ def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:
     assert (label.start_ns, label.end_ns) == (START_NS + 1500 * MS, START_NS + 2250 * MS)
     assert (label.coder, label.polarity, label.attribute) == ("Ana", Polarity.ERROR, Attribute.ENGAGEMENT)
     assert label.comment == "looked away"
+    (tmp_path / "a.tsv").write_text((tmp_path / "a.tsv").read_text().replace("looked away", "blind | to the reader"))
+    assert boris.read_boris(tmp_path / "a.tsv")[0].comment == "blind | to the reader"
 
 
 def test_a_boris_event_that_never_stops_is_named(tmp_path: Path) -> None:
@@ -250,6 +254,35 @@ def test_what_is_wrong_in_a_csv_is_said_with_its_line(tmp_path: Path, text: str,
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(FormError, match=says):
         table.read_csv(tmp_path / "a.csv")
+
+
+def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,5000000000,9000000000\n"
+    )
+    with pytest.raises(FormError, match=r"line 2: start_s says 7\.5 s and start_ns 5\.0+ s: .* empty start_ns"):
+        table.read_csv(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text(
+        "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,,9000000000\n"
+    )
+    assert table.read_csv(tmp_path / "a.csv")[0].start_ns == 7500 * MS
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [
+        (eaf.write_eaf, eaf.read_eaf),
+        (table.write_csv, table.read_csv),
+        (table.write_jsonl, table.read_jsonl),
+    ],
+)
+def test_the_coding_of_another_session_is_refused(
+    tmp_path: Path, session: Recording, write: Callable[..., None], read: Callable[..., tuple[Label, ...]]
+) -> None:
+    write(tmp_path / "coded", sheet_of(session))
+    assert read(tmp_path / "coded", "Ana", START_NS, "S07")
+    with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
+        read(tmp_path / "coded", "Ana", START_NS, "S08")
 
 
 def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:

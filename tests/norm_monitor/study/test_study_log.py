@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 from mcap.reader import make_reader
 
-from norm_core.flag import Verdict
+from norm_core.flag import SocialFlag, Verdict
 from norm_core.jsonl import sha256_of
 from norm_core.speech import Speaker, Utterance
 from norm_core.time import ReplayClock
+from norm_monitor.cues.table import Table
 from norm_monitor.study.chain import GENESIS
 from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.read import LogError, read, read_sound
 from norm_monitor.study.recording import open_all, open_recording
 from norm_monitor.study.schema import Kind, Recovered, Review, SessionInfo
+from sim_replays import study_example
 from sim_replays.study_example import START_NS, info, records, write_log
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,6 +49,11 @@ def test_a_log_gives_back_what_was_written(tmp_path: Path) -> None:
     written = [record for _, record in records()]
     assert [e.record for e in contents.entries[1:-1]] == written
     assert contents.entries[0].record == info(end_ns=contents.entries[0].record.end_ns)
+
+
+def test_the_example_flags_only_cues_that_the_table_has() -> None:
+    assert {cue for cues in study_example.CUES for cue in cues} <= Table.shipped().cues.keys()
+    assert sum(isinstance(entry, SocialFlag) for _, entry in records(length_s=3 * 3600, flags=2000)) == 2000
 
 
 def test_the_head_is_the_hash_of_the_last_line(tmp_path: Path) -> None:

@@ -11,11 +11,16 @@ from typing import Any
 import pytest
 from browser import CHROMIUM, Browser
 
-from norm_core.flag import Evidence, FlagState, Tier, Verdict
+from norm_core.flag import Evidence, FlagState, SocialFlag, Tier, Verdict
+from norm_core.jsonl import from_json
 from norm_core.time import ReplayClock
-from norm_monitor.study.forms.eaf import read_eaf
-from norm_monitor.study.forms.sheet import sheet_of
+from norm_monitor.cues import finding
+from norm_monitor.cues.table import Table
+from norm_monitor.study.agreement import Confusion
+from norm_monitor.study.forms.eaf import read_eaf, read_verdicts
+from norm_monitor.study.forms.sheet import FormError, sheet_of
 from norm_monitor.study.log import StudyLog
+from norm_monitor.study.picture import confusion_svg
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.report import page
 from norm_monitor.study.schema import Review
@@ -136,19 +141,120 @@ def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording
     assert faults(shown) == []
 
 
-def test_the_eaf_it_exports_is_read_back(shown: Browser, session: Recording, tmp_path: Path) -> None:
-    for key in "jajajr":
+def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
+    shown: Browser, session: Recording, tmp_path: Path
+) -> None:
+    for key in "jajrjbl":
         shown.key(key)
+    shown.run(
+        "for (const box of document.querySelectorAll('[name=attribute]'))"
+        "  box.checked = ['engagement', 'emotions'].includes(box.value);"
+        "document.querySelector('[name=note]').value = 'in two minds';"
+        "document.querySelector('#relabel form').requestSubmit()"
+    )
+    shown.key("j")
+    shown.key("r")
     (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
-    labels = read_eaf(tmp_path / "a.eaf")
-    accepted = session.flags[:2]
-    assert {label.event_id for label in labels} == {flag.event_id for flag in accepted}
-    assert {label.coder for label in labels} == {"R1"}
-    for flag in accepted:
-        mine = [label for label in labels if label.event_id == flag.event_id]
-        assert {label.attribute for label in mine} == set(flag.attributes)
-        assert all(abs(label.start_ns - flag.onset_ns) <= 1_000_000 for label in mine)
-        assert all(abs(label.end_ns - flag.offset_ns) <= 1_000_000 for label in mine)
+    read = {review.event_id: review for review in read_verdicts(tmp_path / "a.eaf", session="S07")}
+    plain = json.loads(downloads(shown, "export-json"))["reviews"]
+    assert read == {review["event_id"]: from_json(Review, json.dumps(review)) for review in plain}
+    assert [(r["verdict"], r["blind"]) for r in plain] == [
+        ("accept", False),
+        ("reject", False),
+        ("relabel", True),
+        ("reject", True),
+    ]
+    assert read_eaf(tmp_path / "a.eaf") == ()
+    with pytest.raises(FormError, match="is of session S07"):
+        read_verdicts(tmp_path / "a.eaf", session="S08")
+
+
+def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tmp_path: Path) -> None:
+    def named(reviewer: str) -> None:
+        shown.run(
+            f"const box = document.getElementById('reviewer'); box.value = '{reviewer}';"
+            "box.dispatchEvent(new Event('input'))"
+        )
+
+    named("Ana")
+    for key in "jaj":
+        shown.key(key)
+    shown.open((tmp_path / "report.html").as_uri())
+    assert shown.run("document.getElementById('reviewer').value") == "Ana"
+    for key in "jjr":
+        shown.key(key)
+    named("Bo")
+    for key in "ja":
+        shown.key(key)
+    expected = dict(zip((flag.event_id for flag in session.flags), ("Ana", "Ana", "Bo"), strict=False))
+    plain = json.loads(downloads(shown, "export-json"))["reviews"]
+    assert {review["event_id"]: review["reviewer"] for review in plain} == expected
+    (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
+    assert {r.event_id: r.reviewer for r in read_verdicts(tmp_path / "a.eaf")} == expected
+
+
+def test_keys_bring_the_row_and_its_details_into_view(shown: Browser) -> None:
+    def places(selector: str) -> Any:
+        return shown.run(
+            f"(({{ top, bottom }}) => [top, bottom])(document.querySelector('{selector}').getBoundingClientRect())"
+        )
+
+    shown.size(1366, 768)
+    try:
+        for _ in range(12):
+            shown.key("j")
+            row, details = places("[aria-selected=true]"), places("#details .split")
+            assert 0 <= row[0] < row[1] <= 768
+            assert 0 <= details[0] < details[1] <= 768
+    finally:
+        shown.size(1440, 900)
+
+
+def test_a_name_from_right_to_left_leaves_its_neighbours_in_order(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    people = tuple(replace(session.info.participants[0], pseudonym=name) for name in ("P-01", "م"))
+    info = replace(session.info, participants=people, robot="")
+    (tmp_path / "names.html").write_text(page(replace(session, info=info)), encoding="utf-8")
+    browser.open((tmp_path / "names.html").as_uri())
+    assert text(browser, "#meta") == "condition apology · participants P-01, م · 2026-01-01"
+    lefts = browser.run(
+        """(() => { const walker = document.createTreeWalker(document.getElementById('meta'), NodeFilter.SHOW_TEXT);
+        const lefts = [], words = ['condition', 'P-01', 'م', '2026'];
+        for (let node; (node = walker.nextNode());) for (const word of words) {
+          const at = node.data.indexOf(word), range = document.createRange();
+          if (at < 0) continue;
+          range.setStart(node, at); range.setEnd(node, at + word.length);
+          lefts.push(range.getBoundingClientRect().left);
+        }
+        return lefts; })()"""
+    )
+    assert len(lefts) == 4
+    assert lefts == sorted(lefts)
+
+
+def test_nothing_of_the_confusion_picture_is_cut_off(browser: Browser, tmp_path: Path) -> None:
+    categories = ("error conversational_mechanics", "competence conversational_mechanics", "nothing")
+    for number in (1, 3):
+        confusion = Confusion(
+            coders=("monitor", "A coder of a long name"),
+            categories=categories[-number:],
+            counts=((0,) * number,) * number,
+            tolerance_s=1.0,
+        )
+        drawn = confusion_svg(confusion)
+        (tmp_path / "a.html").write_text(f'<html data-ready="yes"><body>{drawn}</body></html>', encoding="utf-8")
+        browser.open((tmp_path / "a.html").as_uri())
+        cut = browser.run(
+            "(() => { const all = document.querySelector('svg').getBoundingClientRect();"
+            "return [...document.querySelectorAll('svg text')].filter((text) => {"
+            "const box = text.getBoundingClientRect(); return box.left < all.left || box.right > all.right"
+            "|| box.top < all.top || box.bottom > all.bottom; }).map((text) => text.textContent); })()"
+        )
+        assert cut == []
+        title = "Events matched within 1 s: monitor (rows), A coder of a long name (columns)"
+        assert f"<title>{title}</title>" in drawn
+        assert f">{title}</text>" in drawn
 
 
 def test_filters_narrow_the_list_and_say_so(shown: Browser, session: Recording) -> None:
@@ -188,6 +294,41 @@ def test_a_moved_threshold_hides_what_would_not_have_been_raised(shown: Browser,
     assert text(shown, "#whatif-sum") == f"{len(session.flags) - 1} of {len(session.flags)} flags would remain"
     shown.run("document.getElementById('whatif-reset').click()")
     assert text(shown, "#count") == f"{len(session.flags)} in all"
+
+
+def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    def flag(number: int, cue_id: str, measure: str, value: float, threshold: float) -> SocialFlag:
+        fact = Evidence(measure=measure, value=value, threshold=threshold, start_ns=0, end_ns=0)
+        return replace(session.flags[number], cue_id=cue_id, evidence=(fact,))
+
+    flags = (
+        flag(0, "timely_answer", "silence before the answer", 1, 1),
+        flag(1, "response_delay", "silence before the answer", 2, 2),
+        flag(2, "of_another_version", "words", 14, 14),
+        flag(3, "of_another_version", "words", 9, 14),
+    )
+    (tmp_path / "sides.html").write_text(page(replace(session, flags=flags)), encoding="utf-8")
+    browser.open((tmp_path / "sides.html").as_uri())
+
+    def moved(key: str, to: float) -> str:
+        browser.run(
+            f"window.slider = document.querySelector('[data-key=\"{key}\"]'); slider.step = 'any';"
+            f"slider.value = {to}; slider.dispatchEvent(new Event('input'))"
+        )
+        return str(browser.run("slider.parentElement.querySelector('output').textContent"))
+
+    assert moved("timely_answer · silence before the answer", 0.96).endswith(": 0 of 1")
+    assert moved("response_delay · silence before the answer", 1.96).endswith(": 1 of 1")
+    assert moved("of_another_version · words", 13).endswith(": 1 of 2")
+
+
+def test_the_measures_that_stay_below_are_those_of_the_cues() -> None:
+    told = "".join(path.read_text(encoding="utf-8") for path in Path(finding.__file__).parent.glob("*.py"))
+    for cue_id, measure in finding.AT_MOST.items():
+        assert cue_id in Table.shipped().cues
+        assert told.count(f'"{measure}"') > 1, measure
 
 
 def test_a_flag_of_two_cues_stays_while_one_still_sees_it(browser: Browser, tmp_path: Path, session: Recording) -> None:
@@ -281,8 +422,13 @@ def test_a_session_without_flags_says_what_that_means(browser: Browser, tmp_path
     browser.open((tmp_path / "empty.html").as_uri())
     assert "Nothing was flagged in this session" in text(browser, "#list-empty")
     assert text(browser, "#notes") == "the bag holds no flags"
+    assert "notes above" in text(browser, "#list-empty")
     browser.key("j")
     assert faults(browser) == []
+    (tmp_path / "empty.html").write_text(page(replace(empty, notes=())), encoding="utf-8")
+    browser.open((tmp_path / "empty.html").as_uri())
+    assert "Nothing was flagged in this session" in text(browser, "#list-empty")
+    assert "notes above" not in text(browser, "#list-empty")
 
 
 def test_three_hours_with_two_thousand_flags_keep_few_nodes(
