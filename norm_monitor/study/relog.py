@@ -12,7 +12,7 @@ from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.read import LogError, read_sound
 from norm_monitor.study.recording import BAGGED, bag_reference
 from norm_monitor.study.redact import Redactor
-from norm_monitor.study.schema import BagRef, Kind, SessionInfo
+from norm_monitor.study.schema import SCHEMA, BagRef, Kind, SessionInfo
 
 
 def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> tuple[int, int]:
@@ -60,6 +60,8 @@ def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
 def migrate(old: Path, folder: Path) -> int:
     """Writes the entries of an older log into a new one in the present schema, with their times; how many."""
     contents = read_sound(old)
+    if contents.schema == SCHEMA:
+        raise LogError(f"{old}: has the present schema {SCHEMA} already: use it as it is")
     records: list[tuple[int, int, Any]] = [
         (entry.wall_ns, entry.ros_ns, entry.record)
         for entry in contents.entries

@@ -29,7 +29,7 @@ from norm_monitor.study.log import StudyLog
 from norm_monitor.study.read import LogError, read
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.redact import NAME, WITHHELD, Names, Policy, Redactor
-from norm_monitor.study.relog import log_bag, migrate
+from norm_monitor.study.relog import log_bag
 from norm_monitor.study.schema import Participant, Tombstone
 from norm_monitor.study.voices import RATE_HZ, audible_spans, muted_sound
 from sim_replays.study_example import START_NS, info, records, write_log
@@ -273,16 +273,6 @@ def test_a_clip_holds_pictures_and_muted_sound(tmp_path: Path) -> None:
         assert len(list(opened.decode(video=0))) >= 8
     with pytest.raises(ClipError, match="there is no flag"):
         clip(recording, "nothing", bag, None)
-
-
-def test_a_migrated_log_names_the_older_one(tmp_path: Path) -> None:
-    write_log(tmp_path / "old", length_s=30, flags=2)
-    count = migrate(tmp_path / "old", tmp_path / "new")
-    assert count == len(read(tmp_path / "old").entries) - 1
-    new = open_recording(tmp_path / "new")
-    assert new.info.migrated_from == read(tmp_path / "old").head
-    assert new.flags == open_recording(tmp_path / "old").flags
-    assert read(tmp_path / "new").sealed
 
 
 def sound_bag(path: Path, seconds: int = 12) -> Path:
