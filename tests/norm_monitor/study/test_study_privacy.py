@@ -17,7 +17,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.flag import SocialFlag
 from norm_core.frame import Frame
 from norm_core.presence import Face
-from norm_core.speech import Speaker, Utterance
+from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.study import clips
 from norm_monitor.study.blur import blurred
@@ -55,6 +55,12 @@ def said(text: str, speaker_id: str = "", speaker: Speaker = Speaker.USER, at_s:
         ("I'm Bo, hello", f"I'm {NAME}, hello"),
         ("I'm tired, hello", "I'm tired, hello"),
         ("我叫小明，你好小明", f"我叫{NAME}，你好{NAME}"),
+        ("Please call me a taxi. A taxi it is.", "Please call me a taxi. A taxi it is."),
+        ("My name is on the list. On we go.", "My name is on the list. On we go."),
+        ("CALL ME A TAXI, A TAXI", "CALL ME A TAXI, A TAXI"),
+        ("Ich heiße Sie willkommen, sie alle", "Ich heiße Sie willkommen, sie alle"),
+        ("我叫你来，你好", "我叫你来，你好"),
+        ("Call me P. Now P-1 and P-2 are here", f"Call me {NAME}. Now P-1 and P-2 are here"),
     ],
 )
 def test_names_are_taken_out(text: str, clean: str) -> None:
@@ -82,6 +88,59 @@ def test_who_did_not_consent_keeps_the_time_and_not_the_words(session: Recording
     fact = replace(session.flags[0].evidence[0], utterance_id="u-secret", quote="secret")
     flag = redactor.clean(replace(session.flags[0], evidence=(fact,), rationale="They said “secret”."))
     assert (flag.evidence[0].quote, flag.rationale) == (WITHHELD, f"They said “{WITHHELD}”.")
+
+
+def quoting(session: Recording, rationale: str, quote: str = "") -> SocialFlag:
+    """A flag whose evidence names no utterance."""
+    fact = replace(session.flags[0].evidence[0], utterance_id="", quote=quote)
+    return replace(session.flags[0], evidence=(fact,), rationale=rationale)
+
+
+def test_withheld_words_are_quoted_by_no_flag_whatever_its_evidence(session: Recording) -> None:
+    redactor = Redactor(participants=(Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),))
+    redactor.clean(said("Thank you so much. Yes, my dog died yesterday!", "p1"))
+    redactor.clean(said("You are most welcome, here as everywhere else in this house.", speaker=Speaker.ROBOT))
+    flag = redactor.clean(
+        quoting(
+            session,
+            "Thanked with “Thank you so much.”, after “Yes,”, the robot said “You are most welcome, here as …”. "
+            "Yes, my dog died yesterday, they said.",
+            "Thank you so much. / You are most welcome",
+        )
+    )
+    assert flag.rationale == (
+        f"Thanked with “{WITHHELD}”, after “{WITHHELD}”, the robot said “You are most welcome, here as …”. "
+        f"{WITHHELD}, they said."
+    )
+    assert flag.evidence[0].quote == WITHHELD
+
+
+@pytest.mark.parametrize(
+    ("secret", "repeated", "clean"),
+    [
+        ("My dog died yesterday.", "You said: my dog died yesterday.", f"You said: {WITHHELD}."),
+        ("我奶奶去年死了。", "你说我奶奶去年死了吗", f"你说{WITHHELD}吗"),
+        ("Thank you.", "Thank you too.", "Thank you too."),
+    ],
+)
+def test_a_withheld_sentence_that_the_robot_repeats_goes_too(secret: str, repeated: str, clean: str) -> None:
+    redactor = Redactor(participants=(Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),))
+    redactor.clean(said(secret, "p1"))
+    assert redactor.clean(said(repeated, speaker=Speaker.ROBOT)).text == clean
+
+
+def test_a_policy_without_words_keeps_none_of_the_robots_either() -> None:
+    spoken = RobotSpeech(stamp_ns=1, speech_id="s", state=SpeechEdge.START, text="Hello Ana")
+    assert Redactor(Policy(words=False)).clean(spoken).text == WITHHELD
+
+
+def test_where_someone_refused_a_voice_that_nobody_is_known_to_have_is_withheld() -> None:
+    quiet = Participant(pseudonym="P-1", person_ids=("mistyped",), transcript=False)
+    other = Participant(pseudonym="P-2", person_ids=("p2",))
+    for participants in ((quiet,), (quiet, other)):
+        redactor = Redactor(participants=participants)
+        assert [redactor.clean(said("secret", who)).text for who in ("p1", "")] == [WITHHELD] * 2
+    assert redactor.clean(said("free", "p2")).text == "free"
 
 
 def test_keys_lie_apart_and_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
