@@ -273,6 +273,14 @@ def test_a_bag_becomes_a_log_without_its_pictures(tmp_path: Path) -> None:
     assert open_recording(bag).flags == recording.flags
 
 
+def test_a_person_id_that_the_bag_lacks_is_refused_with_those_it_has(tmp_path: Path) -> None:
+    bag = picture_bag(tmp_path / "bag")
+    mistyped = Participant(pseudonym="P-1", person_ids=("person_1", "nobody_there"), transcript=False)
+    with pytest.raises(LogError, match="the person id nobody_there; it has person_1: mend"):
+        log_bag(bag, tmp_path / "log", info(participants=(mistyped,)), ReplayClock(START_NS), Redactor())
+    assert not (tmp_path / "log").exists()
+
+
 def test_faces_are_gone_and_the_rest_is_not() -> None:
     image = np.random.default_rng(0).integers(0, 255, (200, 200, 3), dtype=np.uint8)
     face = Face(left_ratio=0.4, top_ratio=0.4, width_ratio=0.2, height_ratio=0.2, confidence=1)
