@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_monitor.study.clips import ClipError
 from norm_monitor.study.forms.sheet import FormError
 from norm_monitor.study.read import read
 from norm_monitor.study.recording import open_recording
@@ -192,3 +193,11 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -
         server.send_signal(signal.SIGINT)
         assert server.wait(20) == 130
     assert tactful("study", "verify", str(own_log)).returncode == 0
+
+
+def test_clips_and_pictures_of_another_bag_are_refused(own_log: Path, tmp_path: Path) -> None:
+    bag = str(wordless_bag(tmp_path / "another"))
+    for arguments in (["report", str(own_log), "--frames", bag], ["review", str(own_log), "--bag", bag]):
+        refused = CliRunner().invoke(app, ["study", *arguments])
+        assert isinstance(refused.exception, ClipError)
+        assert "is not the bag that" in str(refused.exception)

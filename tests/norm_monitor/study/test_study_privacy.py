@@ -21,7 +21,7 @@ from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.study import clips
 from norm_monitor.study.blur import blurred
-from norm_monitor.study.clips import ClipError, clip, thumbnails
+from norm_monitor.study.clips import ClipError, check_bag, clip, thumbnails
 from norm_monitor.study.erase import erase, expire
 from norm_monitor.study.inventory import inventory
 from norm_monitor.study.keys import KeyFile, KeyFileError
@@ -29,8 +29,8 @@ from norm_monitor.study.log import StudyLog
 from norm_monitor.study.read import LogError, read
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.redact import NAME, WITHHELD, Names, Policy, Redactor
-from norm_monitor.study.relog import log_bag
-from norm_monitor.study.schema import Participant, Tombstone
+from norm_monitor.study.relog import log_bag, name_bag
+from norm_monitor.study.schema import BagRef, Participant, Tombstone
 from norm_monitor.study.voices import RATE_HZ, audible_spans, muted_sound
 from sim_replays.study_example import START_NS, info, records, write_log
 
@@ -309,6 +309,18 @@ def test_thumbnails_need_consent_are_few_and_within_the_budget(tmp_path: Path) -
     with pytest.raises(ClipError, match="P-7K3MX did not consent"):
         thumbnails(without, bag, None)
     assert clips.may_show(replace(recording, info=replace(recording.info, participants=())))
+
+
+def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path) -> None:
+    bag, other = picture_bag(tmp_path / "bag"), picture_bag(tmp_path / "other", length_s=29)
+    log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
+    recording = open_recording(tmp_path / "log")
+    with pytest.raises(ClipError, match=r"is not the bag that .* is of, which is bag"):
+        thumbnails(recording, other, None)
+    with pytest.raises(ClipError, match="does not say which bag"):
+        check_bag(replace(recording, info=replace(recording.info, bag=BagRef())), bag)
+    name_bag(tmp_path / "log", other, ReplayClock(START_NS))
+    check_bag(open_recording(tmp_path / "log"), other)
 
 
 def test_only_consented_voices_are_heard() -> None:
