@@ -34,6 +34,7 @@ _NO_NAME = re.compile(
 )
 # From how many words, or characters without spaces, on a withheld sentence is taken out of what others say.
 _TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
+_QUOTE = re.compile("“([^”]*)”")
 
 
 class Policy(Config):
@@ -104,7 +105,7 @@ class Redactor:
         """Text without names, and without sentences that were withheld."""
         if not text:
             return text
-        plain = _plain(text)
+        plain = plain_words(text)
         for sentence, pattern in self._withheld_sentences.items():
             if sentence in plain:
                 text = pattern.sub(WITHHELD, text)
@@ -150,19 +151,16 @@ class Redactor:
 
     def _keep_for_quotes(self, speaker: str, text: str) -> None:
         if self._withholds():
-            self._kept_words[speaker] = self._kept_words.get(speaker, " ") + _plain(text)[1:]
+            self._kept_words[speaker] = self._kept_words.get(speaker, " ") + plain_words(text)[1:]
 
     def _withhold(self, utterance: Utterance) -> None:
         """Remembers words that were withheld, as flags and others repeat them."""
         self._withheld.add(utterance.utterance_id)
-        self._withheld_words += _plain(utterance.text)
-        for sentence in re.split(r"[.!?。！？]+", utterance.text):
-            words = _plain(sentence).split()
-            unspaced = len(words) == 1 and not sentence.isascii() and len(words[0]) >= _TELLING_CHARACTERS
-            if unspaced or len(words) >= _TELLING_WORDS:
-                edge = "" if unspaced else r"\b"
-                pattern = edge + r"\W+".join(map(re.escape, words)) + edge
-                self._withheld_sentences[" ".join(words)] = re.compile(pattern, re.IGNORECASE)
+        self._withheld_words += plain_words(utterance.text)
+        for sentence in telling_sentences(utterance.text):
+            edge = r"\b" if sentence.startswith(" ") else ""
+            pattern = edge + r"\W+".join(map(re.escape, sentence.split())) + edge
+            self._withheld_sentences[sentence] = re.compile(pattern, re.IGNORECASE)
 
     def _withholds(self) -> bool:
         return not self._policy.words or self._policy.known_only or not all(p.transcript for p in self._participants)
@@ -182,15 +180,14 @@ class Redactor:
             replace(fact, quote=self._quote(fact.quote, touched=fact.utterance_id in self._withheld))
             for fact in flag.evidence
         )
-        # A rationale quotes between these marks.
-        rationale = re.sub("“([^”]*)”", lambda found: f"“{self._quote(found[1])}”", flag.rationale)
+        rationale = _QUOTE.sub(lambda found: f"“{self._quote(found[1])}”", flag.rationale)
         return replace(flag, evidence=evidence, rationale=self.text(rationale), correction=self.text(flag.correction))
 
     def _quote(self, quote: str, *, touched: bool = False) -> str:
         """A quote as it may be kept: where words are withheld, only of words that a log of them keeps."""
         if not quote or not self._withholds():
             return self.text(quote)
-        plain = _plain(quote)
+        plain = plain_words(quote)
         kept = not touched and plain not in self._withheld_words and any(plain in w for w in self._kept_words.values())
         return self.text(quote) if kept else WITHHELD
 
@@ -204,9 +201,26 @@ def _introduced(text: str) -> Iterator[str]:
                 yield name
 
 
-def _plain(text: str) -> str:
+def plain_words(text: str) -> str:
     """The words of a text alone, each between spaces."""
     return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])
+
+
+def telling_sentences(text: str) -> Iterator[str]:
+    """The sentences of a text that are long enough to be known again where plain_words of another text has them."""
+    for sentence in re.split(r"[.!?。！？]+", text):
+        plain = plain_words(sentence)
+        words = plain.split()
+        if len(words) >= _TELLING_WORDS:
+            yield plain
+        elif len(words) == 1 and not plain.isascii() and len(words[0]) >= _TELLING_CHARACTERS:
+            yield words[0]
+
+
+def quotes_in(flag: SocialFlag) -> Iterator[str]:
+    """Whatever a flag quotes; a rationale does so between these marks."""
+    yield from (fact.quote for fact in flag.evidence if fact.quote)
+    yield from _QUOTE.findall(flag.rationale)
 
 
 def _pattern(name: str) -> str:

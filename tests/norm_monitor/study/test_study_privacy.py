@@ -14,9 +14,11 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.flag import SocialFlag
+from norm_core.decision import Decision
+from norm_core.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.frame import Frame
-from norm_core.presence import Face
+from norm_core.outcome import Outcome
+from norm_core.presence import Face, Person, Presence, PresenceState
 from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.study import clips
@@ -30,7 +32,7 @@ from norm_monitor.study.read import LogError, read
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.redact import NAME, WITHHELD, Names, Policy, Redactor
 from norm_monitor.study.relog import log_bag, name_bag
-from norm_monitor.study.schema import BagRef, Participant, Tombstone
+from norm_monitor.study.schema import BagRef, Label, Participant, Review, Tombstone
 from norm_monitor.study.voices import RATE_HZ, audible_spans, muted_sound
 from sim_replays.study_example import START_NS, info, records, write_log
 
@@ -196,6 +198,59 @@ def test_erasing_one_of_two_keeps_the_other(tmp_path: Path) -> None:
     assert [flag.person_id for flag in left.flags] == ["p2"]
     assert read(tmp_path / "log").faults == ()
     assert b"words of p1" not in everything(tmp_path / "log")
+
+
+SECRET = "My dog died yesterday. Stop it."
+
+
+def others_who_tell(session: Recording) -> dict[str, object]:
+    """Entries that are not P-1's own and tell of P-1 nonetheless."""
+    flag = replace(quoting(session, "fine"), person_id="p2")
+    decision = Decision(
+        stamp_ns=1, decided_ns=1, decision_id="d", outcome=Outcome.ABSTAINED, explanation="My dog died yesterday: wait."
+    )  # fmt: skip
+    label = Label(
+        start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="Ana", comment="P-1 winced"
+    )
+    return {
+        "an unmapped voice": said("It is mine", "voice_9"),
+        "the robot repeats": said("You said my dog died yesterday?", speaker=Speaker.ROBOT),
+        "the robot's speech": RobotSpeech(stamp_ns=1, speech_id="s", state=SpeechEdge.START, text="Hello P-1!"),
+        "another names them": said("I saw P-1 there", "p2"),
+        "a quote": replace(flag, event_id="quoted", rationale="They said “Stop it.” to the robot."),
+        "an unmapped flag": replace(flag, event_id="unmapped", person_id="person_9"),
+        "a decision": decision,
+        "a comment": label,
+        "a verdict": Review(event_id="kept", reviewer="Bo", verdict=Verdict.ACCEPT, note="P-1 again"),
+        "seen": Presence(stamp_ns=1, source_topic="/p", state=PresenceState.PRESENT, persons=(Person(person_id="p1"),)),
+    }
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["an unmapped voice", "the robot repeats", "the robot's speech", "another names them", "a quote",
+     "an unmapped flag", "a decision", "a comment", "a verdict", "seen"],
+)  # fmt: skip
+def test_what_repeats_or_names_a_participant_is_erased_with_them(tmp_path: Path, session: Recording, what: str) -> None:
+    folder = two_people(tmp_path / "log")
+    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
+        log.append(said(SECRET, "p1"), START_NS)
+        before = len(read(folder).entries)
+        log.append(others_who_tell(session)[what], START_NS)
+    erase(folder, "P-1", ReplayClock(START_NS))
+    assert read(folder).entries[before].record is None
+    assert read(folder).faults == ()
+
+
+def test_what_others_say_and_do_of_their_own_accord_stays_and_is_listed(tmp_path: Path, session: Recording) -> None:
+    folder = two_people(tmp_path / "log")
+    flag = replace(quoting(session, "They said “Stop it.”"), person_id="p2", event_id="mine")
+    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
+        for record in (said(SECRET, "p1"), said(SECRET, "p2", at_s=3), said("P-10 came", "p2"), flag):
+            log.append(record, START_NS)
+    done = erase(folder, "P-1", ReplayClock(START_NS))
+    assert done.left == {"flag": 2, "utterance": 4}
+    assert [u.text for u in open_recording(folder).utterances][-1] == SECRET
 
 
 def test_what_names_nobody_may_be_kept(tmp_path: Path) -> None:
