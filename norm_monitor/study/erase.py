@@ -15,6 +15,7 @@ from norm_core.speech import RobotSpeech, Speaker, Utterance
 from norm_core.time import Clock
 from norm_monitor.study.chain import erased, parse, to_line
 from norm_monitor.study.log import StudyLog, mend_tracks
+from norm_monitor.study.private import create
 from norm_monitor.study.read import LogError, read, read_sound, segments
 from norm_monitor.study.redact import WITHHELD, plain_words, quotes_in, telling_sentences
 from norm_monitor.study.schema import (
@@ -200,7 +201,7 @@ def _empty(folder: Path) -> int:
     buried = {seq for e in read(folder).entries if isinstance(e.record, Tombstone) for seq in e.record.seqs}
     for path in segments(folder):
         part = path.with_suffix(".part")
-        with path.open("rb") as old, part.open("wb") as new:
+        with path.open("rb") as old, create(part) as new:
             for text in old:
                 line = parse(text)
                 goes = line["seq"] in buried and "body" in line

@@ -259,6 +259,19 @@ def test_what_names_nobody_may_be_kept(tmp_path: Path) -> None:
     assert b"words of nobody" in everything(tmp_path / "log")
 
 
+def test_no_file_of_a_log_is_readable_by_others(tmp_path: Path) -> None:
+    folder = two_people(tmp_path / "log")
+    with (folder / "events-000001.jsonl").open("ab") as file:
+        file.write(b'{"half')
+    for step in (
+        lambda: StudyLog.resume(folder, ReplayClock(START_NS)).close(),
+        lambda: erase(folder, "P-1", ReplayClock(1)),
+    ):
+        step()
+        modes = {path.name: path.stat().st_mode & 0o007 for path in folder.iterdir()}
+        assert set(modes.values()) == {0}, modes
+
+
 def test_an_interrupted_erasure_is_said_and_finished_by_another(tmp_path: Path) -> None:
     folder = two_people(tmp_path / "log")
     with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
