@@ -201,3 +201,14 @@ def test_clips_and_pictures_of_another_bag_are_refused(own_log: Path, tmp_path: 
         refused = CliRunner().invoke(app, ["study", *arguments])
         assert isinstance(refused.exception, ClipError)
         assert "is not the bag that" in str(refused.exception)
+
+
+@pytest.mark.parametrize("session", ["S/../../evil", "../evil", ".."])
+def test_no_session_name_leads_out_of_the_folder(tmp_path: Path, session: str) -> None:
+    folder = tmp_path / "a/b/log"
+    write_log(folder, session=session, length_s=30, flags=2)
+    for arguments in (["export", str(folder), "--form", "csv"], ["report", str(folder)]):
+        shown = CliRunner().invoke(app, ["study", *arguments])
+        assert shown.exit_code == 0, shown.output
+        assert Path(shown.stdout.splitlines()[0]).parent == tmp_path / "a/b"
+    assert len([path for path in tmp_path.rglob("*") if path.suffix in {".csv", ".html"}]) == 2

@@ -33,6 +33,7 @@ from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.redact import NAME, WITHHELD, Names, Policy, Redactor
 from norm_monitor.study.relog import log_bag, name_bag
 from norm_monitor.study.schema import BagRef, Label, Participant, Review, Tombstone
+from norm_monitor.study.session import redactor_of
 from norm_monitor.study.voices import RATE_HZ, audible_spans, muted_sound
 from sim_replays.study_example import START_NS, info, records, write_log
 
@@ -158,6 +159,25 @@ def test_keys_lie_apart_and_are_readable_by_their_owner_alone(tmp_path: Path) ->
         again.add(("Bo",), pseudonym=drawn)
     assert again.forget(drawn)
     assert "Ana" not in (tmp_path / "keys.json").read_text()
+
+
+def test_a_name_has_letters_and_is_no_pseudonym(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "keys.json")
+    for names in ((), ("",), ("Ana", " - ")):
+        with pytest.raises(KeyFileError, match="needs at least one letter"):
+            keys.add(names)
+    with pytest.raises(KeyFileError, match="bo is a real name there"):
+        keys.add(("Bo",), pseudonym="bo")
+    keys.add(("Ana",), pseudonym="P-1")
+    with pytest.raises(KeyFileError, match="Ana is a real name there"):
+        keys.add(("Bo",), pseudonym="Ana")
+    with pytest.raises(KeyFileError, match="Ana is a real name there"):
+        redactor_of(None, tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
+    (tmp_path / "keys.json").write_text('{"participants": {"P-1": {"names": [""]}}}')
+    with pytest.raises(KeyFileError, match="P-1 has the name '', without a letter"):
+        KeyFile(tmp_path / "keys.json").names()
+    with pytest.raises(ValueError, match="match pattern"):
+        Policy(also=("",))
 
 
 def everything(folder: Path) -> bytes:
