@@ -169,12 +169,13 @@ class _Words:
 
     def are_told_in(self, record: Any, *, by_another: bool) -> bool:
         """Whether a record names the participant or repeats them; another may say the same of their own accord."""
-        texts = tuple(_texts(to_plain(record)))
-        if any(map(self._names.search, texts)):
+        text = "\n".join(_texts(to_plain(record)))
+        if self._names.search(text):
             return True
         if isinstance(record, Utterance) and by_another:
             return False
-        if any(sentence in text for text in map(plain_words, texts) for sentence in self._sentences):
+        plain = plain_words(text)
+        if any(sentence in plain for sentence in self._sentences):
             return True
         return isinstance(record, SocialFlag) and (
             any(fact.utterance_id in self._ids for fact in record.evidence)

@@ -34,7 +34,8 @@ _NO_NAME = re.compile(
 )
 # From how many words, or characters without spaces, on a withheld sentence is taken out of what others say.
 _TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
-_QUOTE = re.compile("“([^”]*)”")
+# A quote ends where no other end follows before the next begins, as what was said may hold such marks too.
+_QUOTE = re.compile("“(.*?)”(?=[^”]*(?:“|$))", re.DOTALL)
 
 
 class Policy(Config):
@@ -136,7 +137,7 @@ class Redactor:
     def _robot_speech(self, speech: RobotSpeech) -> RobotSpeech:
         if not self._policy.words:
             return replace(speech, text=WITHHELD if speech.text else "")
-        self._keep_for_quotes(Speaker.ROBOT, speech.text)
+        self._keep_for_quotes("the robot by its own account", speech.text)
         return replace(speech, text=self.text(speech.text))
 
     def _utterance(self, utterance: Utterance) -> Utterance:
@@ -150,8 +151,9 @@ class Redactor:
         return replace(utterance, text=text, words=words)
 
     def _keep_for_quotes(self, speaker: str, text: str) -> None:
-        if self._withholds():
-            self._kept_words[speaker] = self._kept_words.get(speaker, " ") + plain_words(text)[1:]
+        kept, plain = self._kept_words.get(speaker, " "), plain_words(text)
+        if self._withholds() and not kept.endswith(plain):  # as the start and the stop of one speech tell the same
+            self._kept_words[speaker] = kept + plain[1:]
 
     def _withhold(self, utterance: Utterance) -> None:
         """Remembers words that were withheld, as flags and others repeat them."""

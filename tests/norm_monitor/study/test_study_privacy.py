@@ -118,6 +118,17 @@ def test_withheld_words_are_quoted_by_no_flag_whatever_its_evidence(session: Rec
     assert flag.evidence[0].quote == WITHHELD
 
 
+def test_a_quote_within_a_withheld_quote_does_not_end_it(session: Recording) -> None:
+    redactor = Redactor(participants=(Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),))
+    redactor.clean(said("she said “hi” to me", "p1"))
+    for text in ("Hello there.", "And you?", "Fine."):
+        redactor.clean(said(text, speaker=Speaker.ROBOT))
+    flag = redactor.clean(
+        quoting(session, "Asked “she said “hi” to me”, the robot said “Hello there. And you? Fine.”.")
+    )
+    assert flag.rationale == f"Asked “{WITHHELD}”, the robot said “Hello there. And you? Fine.”."
+
+
 @pytest.mark.parametrize(
     ("secret", "repeated", "clean"),
     [
