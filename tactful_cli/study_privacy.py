@@ -47,9 +47,7 @@ def erase(  # noqa: PLR0917
     if done.left:
         left = ", ".join(f"{count} {kind}" for kind, count in done.left.items())
         err.print(f"Left, as they neither name nor repeat {participant}: {left}.")
-        err.print(
-            f"Look through them (study export {log} --form csv --coder all): others may tell of them in other words."
-        )
+        err.print("Look through these with study report: others may tell of them in words of their own.")
     if not forgotten:
         err.print("No key file was changed: remove the name there too, with --keys.")
     err.print("Bags, exports, reports and copies made from this log are not reached from here: erase them as well.")
