@@ -17,7 +17,7 @@ from norm_monitor.study.forms.sheet import FormError, Sheet, remarks, sheet_of
 from norm_monitor.study.labels import by_coder
 from norm_monitor.study.log import StudyLog
 from norm_monitor.study.picture import confusion_svg
-from norm_monitor.study.recording import Recording, open_all, open_recording
+from norm_monitor.study.recording import Recording, file_beside, open_all, open_recording
 from norm_monitor.study.schema import MONITOR, Label, Review
 from norm_monitor.study.session import redactor_of
 from tactful_cli.agreement_table import LEGEND, tables
@@ -67,7 +67,7 @@ def export(  # noqa: PLR0917
     if media:
         sheet = replace(sheet, media=tuple(media))
     ending, write = WRITERS[form]
-    path = output or source.resolve().parent / f"{recording.info.session}{ending}"
+    path = output or file_beside(recording, ending)
     for written in (path, boris.behaviours_path(path)) if form is Form.BORIS else (path,):
         _spare(written, force=force)
     write(path, sheet)

@@ -11,9 +11,9 @@ from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.study.blur import SURE_ENOUGH, FindFaces
-from norm_monitor.study.clips import clip, may_show, thumbnails
+from norm_monitor.study.clips import check_bag, clip, may_show, thumbnails
 from norm_monitor.study.forms.sheet import in_place_of
-from norm_monitor.study.recording import Recording, open_recording
+from norm_monitor.study.recording import Recording, file_beside, open_recording
 from norm_monitor.study.report import page
 from norm_monitor.study.server import LOOPBACK, ReviewServer, new_token
 from norm_monitor.study.session import redactor_of
@@ -43,7 +43,7 @@ def report(
         pictures, left_out = thumbnails(recording, frames, face_finder())
         if left_out:
             notes.append(f"{left_out} pictures were left out to stay within 40 MB")
-    path = output or source.resolve().parent / f"{recording.info.session}.html"
+    path = output or file_beside(recording, ".html")
     text = page(recording, pictures, notes=notes)
     with in_place_of(path) as part:
         part.write_text(text, encoding="utf-8", errors="replace")
@@ -78,6 +78,8 @@ def review(  # noqa: PLR0917
         raise TactfulError("each reviewer may be named once")
     recording = open_recording(log)
     reason = may_show(recording) if bag else ""
+    if bag and not reason:
+        check_bag(recording, bag)
     finder = face_finder() if bag and not reason else None
 
     def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:

@@ -29,7 +29,7 @@ def erase(  # noqa: PLR0917
     keys: Annotated[Path | None, typer.Option(help="Key file to remove them from too.")] = None,
     reason: Annotated[str, typer.Option(help="What the tombstone says.")] = "the participant's wish",
     keep_unattributed: Annotated[
-        bool, typer.Option("--keep-unattributed", help="Keep what names nobody, where others took part too.")
+        bool, typer.Option("--keep-unattributed", help="Keep what names no participant, where others took part too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -43,7 +43,11 @@ def erase(  # noqa: PLR0917
     if done.sole:
         err.print("They took part alone: all of the session's contents are gone.")
     elif done.unattributed:
-        err.print(f"{done.unattributed} of these named nobody and might have been theirs.")
+        err.print(f"{done.unattributed} of these named no participant and might have been theirs.")
+    if done.left:
+        left = ", ".join(f"{count} {kind}" for kind, count in done.left.items())
+        err.print(f"Left, as they neither name nor repeat {participant}: {left}.")
+        err.print("Look through these with study report: others may tell of them in words of their own.")
     if not forgotten:
         err.print("No key file was changed: remove the name there too, with --keys.")
     err.print("Bags, exports, reports and copies made from this log are not reached from here: erase them as well.")

@@ -20,7 +20,7 @@ from norm_core.time import NS_PER_S
 from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.picture import PictureError, decode, picture_of
 from norm_monitor.study.blur import FindFaces, Pixels, blurred, faces_in, jpeg
-from norm_monitor.study.recording import Recording
+from norm_monitor.study.recording import Recording, bag_reference
 from norm_monitor.study.voices import RATE_HZ, muted_sound
 
 _KEPT = message_type(Frame)
@@ -43,12 +43,27 @@ def may_show(recording: Recording) -> str:
     return f"No clip: {', '.join(refused)} did not consent to clips." if refused else ""
 
 
+def check_bag(recording: Recording, bag: Path) -> None:
+    """Raises ClipError where the log does not name this bag: consent to its pictures was never given."""
+    named = recording.info.bag
+    if not named.sha256:
+        raise ClipError(
+            f"{recording.source}: does not say which bag it is of; name it first: tactful study bag LOG BAG"
+        )
+    if bag_reference(bag, 0).sha256 != named.sha256:
+        raise ClipError(
+            f"{bag}: is not the bag that {recording.source} is of, which is {named.name}, sha256 {named.sha256[:16]}; "
+            "give that one, or name another that holds the same session: tactful study bag LOG BAG"
+        )
+
+
 def thumbnails(
     recording: Recording, bag: Path, find: FindFaces | None, *, budget_bytes: int = BUDGET_BYTES
 ) -> tuple[dict[str, list[str]], int]:
     """At most three small pictures a flag as data URLs, and how many the budget left out."""
     if reason := may_show(recording):
         raise ClipError(reason)
+    check_bag(recording, bag)
     wanted: dict[str, list[int]] = {}
     for flag in recording.flags:
         end_ns = max(flag.offset_ns, flag.onset_ns)
@@ -72,7 +87,10 @@ def thumbnails(
 
 
 def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None) -> tuple[bytes, str]:
-    """A short WebM around a flag, and its type; sound alone where the bag has no pictures."""
+    """A short WebM around a flag, and its type; sound alone where the bag has no pictures.
+
+    check_bag reads the whole bag: call it once before the first clip.
+    """
     if reason := may_show(recording):
         raise ClipError(reason)
     flag = next((f for f in recording.flags if f.event_id == event_id), None)

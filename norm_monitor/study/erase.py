@@ -1,18 +1,23 @@
 """Takes a participant's data out of a log, and leaves a tombstone; the chain still holds."""
 
 import os
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from norm_core.decision import Decision
 from norm_core.flag import SocialFlag
+from norm_core.jsonl import to_plain
 from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Speaker, Utterance
 from norm_core.time import Clock
 from norm_monitor.study.chain import erased, parse, to_line
 from norm_monitor.study.log import StudyLog, mend_tracks
+from norm_monitor.study.private import create
 from norm_monitor.study.read import LogError, read, read_sound, segments
+from norm_monitor.study.redact import WITHHELD, plain_words, quotes_in, telling_sentences
 from norm_monitor.study.schema import (
     BagRef,
     Closed,
@@ -23,21 +28,26 @@ from norm_monitor.study.schema import (
     Review,
     SessionInfo,
     Tombstone,
+    persons_in,
 )
 
 # What says nothing of a person beyond a pseudonym, and what a chain needs to be understood.
 _KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef)
 
+# From how many characters on a person id is looked for in text: "7" would be found in most.
+_TELLING_ID = 4
+
 
 @record
 class Erasure:
-    """What was taken out; unattributed entries name nobody, and went too unless they were to be kept."""
+    """What was taken out; unattributed entries name no participant, and went too unless they were to be kept."""
 
     participant: str
     entries: int
     unattributed: int
     sole: bool
     others: tuple[str, ...]
+    left: dict[str, int]  # what stays of the session, by kind
 
 
 def erase(
@@ -63,19 +73,21 @@ def erase(
         known = ", ".join(p.pseudonym for p in participants) or "none"
         raise LogError(f"{folder}: has no participant {participant}; it has {known}")
     sole = len(participants) == 1
-    theirs, nobodys = _concerned(contents.entries, whose, sole=sole)
+    theirs, nobodys = _concerned(contents.entries, whose, participants, sole=sole)
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
     if seqs:
         with StudyLog.resume(folder, clock) as log:
             log.append(Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), 0)
-    _empty(folder)
+    emptied = _empty(folder)
     mend_tracks(folder, everything=True)
+    left = Counter(e.kind.value for e in read(folder).entries if e.record and not isinstance(e.record, _KEPT))
     return Erasure(
         participant=participant,
-        entries=len(seqs),
+        entries=emptied,
         unattributed=0 if keep_unattributed else len(nobodys),
         sole=sole,
         others=tuple(p.pseudonym for p in participants if p.pseudonym != participant),
+        left=dict(sorted(left.items())),
     )
 
 
@@ -92,59 +104,113 @@ def expire(folder: Path, clock: Clock) -> int:
         reason = f"kept for the {info.record.retention_days} days that were agreed"
         with StudyLog.resume(folder, clock) as log:
             log.append(Tombstone(participant="", seqs=seqs, reason=reason), 0)
-    _empty(folder)
+    emptied = _empty(folder)
     mend_tracks(folder, everything=True)
-    return len(seqs)
+    return emptied
 
 
 def _participants(entries: Iterable[Entry]) -> tuple[Participant, ...]:
     return next((e.record.participants for e in entries if isinstance(e.record, SessionInfo)), ())
 
 
-def _concerned(entries: Iterable[Entry], whose: Participant, *, sole: bool) -> tuple[set[int], set[int]]:
+def _concerned(
+    entries: Iterable[Entry], whose: Participant, participants: Iterable[Participant], *, sole: bool
+) -> tuple[set[int], set[int]]:
     """Entries about the participant, and those of which nobody can say whom they are about."""
     entries = [e for e in entries if e.record is not None and not isinstance(e.record, _KEPT)]
     if sole:
         return {e.seq for e in entries}, set()
     ids = {*whose.person_ids, whose.pseudonym}
-    utterances = {
-        e.record.utterance_id for e in entries if isinstance(e.record, Utterance) and e.record.speaker_id in ids
-    }
+    others = {name for p in participants if p != whose for name in (*p.person_ids, p.pseudonym)}
+    words = _Words(entries, whose, others)
     theirs: set[int] = set()
     nobodys: set[int] = set()
-    events: set[str] = set()
     for entry in entries:
-        match entry.record:
-            case Utterance() as said if said.speaker_id in ids:
-                theirs.add(entry.seq)
-            case Utterance() as said if said.speaker is not Speaker.ROBOT and not said.speaker_id:
-                nobodys.add(entry.seq)
-            case SocialFlag() as flag if flag.person_id in ids or any(
-                f.utterance_id in utterances for f in flag.evidence
-            ):
-                theirs.add(entry.seq)
-                events.add(flag.event_id)
-            case SocialFlag() as flag if not flag.person_id:
-                nobodys.add(entry.seq)
-            case Presence() | Decision() | RobotSpeech() | _:
-                continue
-    for entry in entries:  # what reviewers wrote of these events goes with them
-        if isinstance(entry.record, Review | Label) and entry.record.event_id in events:
+        persons = persons_in(entry.record)
+        if persons & ids or words.are_told_in(entry.record, by_another=bool(persons & others)):
             theirs.add(entry.seq)
-    return theirs, nobodys
+        elif _may_be_anybodys(entry.record) and not persons & others:
+            nobodys.add(entry.seq)
+    events = {e.record.event_id for e in entries if e.seq in theirs and isinstance(e.record, SocialFlag)}
+    for entry in entries:  # every state of an event goes, and what reviewers wrote of it
+        if isinstance(entry.record, SocialFlag | Review | Label) and entry.record.event_id in events:
+            theirs.add(entry.seq)
+    return theirs, nobodys - theirs
 
 
-def _empty(folder: Path) -> None:
-    """Takes the bodies out of all entries that tombstones name; safe to do again."""
+def _may_be_anybodys(record: Any) -> bool:
+    """Whether it is about somebody, whom it has to name to be known."""
+    match record:
+        case Utterance():
+            return record.speaker is not Speaker.ROBOT
+        case SocialFlag():
+            return True
+        case Presence():
+            return bool(record.persons)
+        case _:
+            return False
+
+
+class _Words:
+    """What a participant said, and what they are called, to be found again in what others say and write."""
+
+    def __init__(self, entries: Iterable[Entry], whose: Participant, others: set[str]) -> None:
+        ids = {*whose.person_ids, whose.pseudonym}
+        said = [e.record for e in entries if isinstance(e.record, Utterance)]
+        mine = [u for u in said if u.speaker_id in ids and u.text != WITHHELD]
+        rest = [u.text for u in said if u.speaker is Speaker.ROBOT or u.speaker_id in others]
+        rest += [e.record.text for e in entries if isinstance(e.record, RobotSpeech)]
+        self._ids = {u.utterance_id for u in said if u.speaker_id in ids}
+        self._words = "".join(plain_words(utterance.text) for utterance in mine)
+        self._rest = "".join(map(plain_words, rest))
+        self._sentences = {sentence for utterance in mine for sentence in telling_sentences(utterance.text)}
+        names = [whose.pseudonym, *(i for i in whose.person_ids if len(i) >= _TELLING_ID)]
+        self._names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
+
+    def are_told_in(self, record: Any, *, by_another: bool) -> bool:
+        """Whether a record names the participant or repeats them; another may say the same of their own accord."""
+        text = "\n".join(_texts(to_plain(record)))
+        if self._names.search(text):
+            return True
+        if isinstance(record, Utterance) and by_another:
+            return False
+        plain = plain_words(text)
+        if any(sentence in plain for sentence in self._sentences):
+            return True
+        return isinstance(record, SocialFlag) and (
+            any(fact.utterance_id in self._ids for fact in record.evidence)
+            or any(self._are_mine_alone(quote) for quote in quotes_in(record))
+        )
+
+    def _are_mine_alone(self, quote: str) -> bool:
+        plain = plain_words(quote)
+        return bool(plain.strip()) and plain in self._words and plain not in self._rest
+
+
+def _texts(plain: Any) -> Iterator[str]:
+    """All text in the plain form of a record."""
+    if isinstance(plain, str):
+        yield plain
+    elif isinstance(plain, list | dict):
+        for part in plain.values() if isinstance(plain, dict) else plain:
+            yield from _texts(part)
+
+
+def _empty(folder: Path) -> int:
+    """Takes the bodies out of all entries that tombstones name, and says how many; safe to do again."""
+    emptied = 0
     buried = {seq for e in read(folder).entries if isinstance(e.record, Tombstone) for seq in e.record.seqs}
     for path in segments(folder):
         part = path.with_suffix(".part")
-        with path.open("rb") as old, part.open("wb") as new:
+        with path.open("rb") as old, create(part) as new:
             for text in old:
                 line = parse(text)
-                new.write(to_line(erased(line)) if line["seq"] in buried and "body" in line else text)
+                goes = line["seq"] in buried and "body" in line
+                new.write(to_line(erased(line)) if goes else text)
+                emptied += goes
             new.flush()
             os.fsync(new.fileno())
         part.replace(path)
     for torn in folder.glob("events-*.torn"):
         torn.unlink()  # half an entry, of whom nobody can say
+    return emptied

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -48,7 +49,10 @@ class KeyFile:
 
     def add(self, names: tuple[str, ...], note: str = "", pseudonym: str = "") -> str:
         """The pseudonym of a new participant, drawn at random where none is given."""
+        if not names or not all(map(_is_name, names)):
+            raise KeyFileError(f"{self._path}: a name needs at least one letter; give one by which they may be called")
         taken = self._file.participants
+        self._refuse_real_name(pseudonym, names)
         while not pseudonym or pseudonym in taken:
             if pseudonym:
                 raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already")
@@ -68,8 +72,23 @@ class KeyFile:
         """All names with the pseudonyms that stand for them in transcripts; a file must be there."""
         if not self._path.exists():  # or a mistyped path would leave every name in
             raise KeyFileError(f"{self._path}: there is no such key file; study participant add makes one")
-        pairs = ((name, key) for key, person in self._file.participants.items() for name in person.names)
+        pairs = [(name, key) for key, person in self._file.participants.items() for name in person.names]
+        for name, key in pairs:
+            if not _is_name(name):
+                raise KeyFileError(
+                    f"{self._path}: {key} has the name {name!r}, without a letter: take it out of the file"
+                )
         return Names(by_name=tuple(sorted(pairs)))
+
+    def check_pseudonyms(self, pseudonyms: Iterable[str]) -> None:
+        """Raises KeyFileError where one is a real name of the file."""
+        for pseudonym in pseudonyms:
+            self._refuse_real_name(pseudonym)
+
+    def _refuse_real_name(self, pseudonym: str, names: Iterable[str] = ()) -> None:
+        known = {name.strip().casefold() for person in self._file.participants.values() for name in person.names}
+        if pseudonym.strip().casefold() in known | {name.strip().casefold() for name in names}:
+            raise KeyFileError(f"{self._path}: {pseudonym} is a real name there; give a pseudonym, such as P-7K3MX")
 
     def _save(self) -> None:
         part = self._path.with_suffix(self._path.suffix + ".part")
@@ -82,3 +101,7 @@ class KeyFile:
             part.replace(self._path)
         except OSError as error:
             raise KeyFileError(f"{self._path}: cannot be written: {error.strerror}") from error
+
+
+def _is_name(name: str) -> bool:
+    return any(map(str.isalpha, name))

@@ -15,6 +15,7 @@ from norm_core.flag import SocialFlag
 from norm_core.jsonl import to_plain
 from norm_core.time import Clock
 from norm_monitor.study.chain import GENESIS, link, to_line
+from norm_monitor.study.private import MODE, create
 from norm_monitor.study.read import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
 from norm_monitor.study.redact import Redactor
 from norm_monitor.study.schema import KINDS, Closed, Recovered, SessionInfo
@@ -210,7 +211,7 @@ class StudyLog:
         path = self.folder / SEGMENT.format(self._segment + 1)
         descriptor = -1
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
             track = EventTrack(path.with_suffix(".mcap"))
             folder = os.open(self.folder, os.O_RDONLY)
             os.fsync(folder)  # or a crash could lose the file's name
@@ -228,7 +229,7 @@ class StudyLog:
 
     def _locked(self) -> int:
         try:
-            descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o640)
+            descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
         except OSError as error:
             raise LogError(f"{self.folder}: cannot be written: {error.strerror}") from error
         try:
@@ -282,6 +283,7 @@ def _set_torn_aside(path: Path) -> int:
     whole = data.rfind(b"\n") + 1
     torn = data[whole:]
     if torn:
-        path.with_suffix(".torn").write_bytes(torn)
+        with create(path.with_suffix(".torn")) as aside:
+            aside.write(torn)
         os.truncate(path, whole)
     return len(torn)

@@ -1,6 +1,7 @@
 """One session as it was logged or bagged: what exports, agreement and the report all read."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -107,6 +108,12 @@ def from_bag(path: Path) -> Recording:
     if not any(isinstance(r, SocialFlag) for r in records):
         notes.append(f"{path} holds no flags: run the monitor over it first, or record {message_type(SocialFlag)}")
     return _recording(info, path, reference.sha256, records, tuple(notes))
+
+
+def file_beside(recording: Recording, ending: str) -> Path:
+    """Where a file made of a session goes by itself: beside its source, whatever is in the session's name."""
+    name = re.sub(r"[^\w .-]", "_", recording.info.session).lstrip(".") or "session"
+    return recording.source.resolve().parent / f"{name}{ending}"
 
 
 def bag_reference(path: Path, offset_ns: int) -> BagRef:

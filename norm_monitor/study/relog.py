@@ -12,7 +12,7 @@ from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.read import LogError, read_sound
 from norm_monitor.study.recording import BAGGED, bag_reference
 from norm_monitor.study.redact import Redactor
-from norm_monitor.study.schema import BagRef, Kind, SessionInfo
+from norm_monitor.study.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in
 
 
 def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> tuple[int, int]:
@@ -25,8 +25,9 @@ def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: 
     count = unreadable = 0
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
-        info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
         topics = [topic.topic for topic in reader.topics if topic.type_name in wanted]
+        _check_persons(reader, topics, info, bag)
+        info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
         with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
             for message in reader.messages(topics) if topics else ():
                 try:
@@ -45,6 +46,24 @@ def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: 
     return count, unreadable
 
 
+def _check_persons(reader: BagReader, topics: list[str], info: SessionInfo, bag: Path) -> None:
+    """Refuses person ids that the bag lacks: a mistyped one would give a participant's words to nobody."""
+    named = {person for participant in info.participants for person in participant.person_ids}
+    if not named:
+        return
+    there: set[str] = set()
+    for message in reader.messages(topics) if topics else ():
+        try:
+            there.update(persons_in(reader.decode(message)))
+        except MessageError:  # counted as the log is written
+            continue
+    if missing := named - there:
+        raise LogError(
+            f"{bag}: nobody in it has the person id {', '.join(sorted(missing))}; "
+            f"it has {', '.join(sorted(there)) or 'none'}: mend the id, or leave out one that never came up"
+        )
+
+
 def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
     """Enters into a log which bag its session was recorded in, as a log written live cannot know it."""
     with BagReader(bag) as reader:
@@ -60,6 +79,8 @@ def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
 def migrate(old: Path, folder: Path) -> int:
     """Writes the entries of an older log into a new one in the present schema, with their times; how many."""
     contents = read_sound(old)
+    if contents.schema == SCHEMA:
+        raise LogError(f"{old}: has the present schema {SCHEMA} already: use it as it is")
     records: list[tuple[int, int, Any]] = [
         (entry.wall_ns, entry.ros_ns, entry.record)
         for entry in contents.entries

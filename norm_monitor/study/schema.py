@@ -7,7 +7,7 @@ from norm_core.decision import Decision
 from norm_core.flag import Attribute, Polarity, Severity, SocialFlag, Verdict
 from norm_core.presence import Presence
 from norm_core.record import record
-from norm_core.speech import RobotSpeech, Utterance
+from norm_core.speech import RobotSpeech, Speaker, Utterance
 
 SCHEMA = 2
 
@@ -169,3 +169,17 @@ class Entry:
     record: Any
     file: str = ""
     line: int = 0
+
+
+def persons_in(record: Any) -> set[str]:
+    """The person ids that a record names."""
+    match record:
+        case Utterance():
+            found = {record.speaker_id} if record.speaker is not Speaker.ROBOT else set()
+        case SocialFlag():
+            found = {record.person_id}
+        case Presence():
+            found = {person.person_id for person in record.persons}
+        case _:
+            found = set()
+    return found - {""}

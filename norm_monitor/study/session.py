@@ -59,4 +59,9 @@ def participants_of(
 
 def redactor_of(policy: Path | None, keys: Path | None, participants: Iterable[Participant] = ()) -> Redactor:
     """What takes out of a log what the policy and the key file say."""
-    return Redactor(load(Policy, policy) if policy else None, KeyFile(keys).names() if keys else None, participants)
+    participants, names = tuple(participants), None
+    if keys:
+        file = KeyFile(keys)
+        names = file.names()
+        file.check_pseudonyms(participant.pseudonym for participant in participants)
+    return Redactor(load(Policy, policy) if policy else None, names, participants)

@@ -10,6 +10,7 @@ from mcap.writer import CompressionType, IndexType, Writer
 
 from norm_core.flag import SocialFlag
 from norm_core.time import NS_PER_S
+from norm_monitor.study.private import create
 from norm_monitor.study.schema import Entry
 
 TOPIC = "/tactful/events"
@@ -33,7 +34,7 @@ class EventTrack:
     """A new MCAP at path. Unchunked and flushed at each event, so that a crash leaves every whole event readable."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
+        self._file = create(path)
         self._writer = Writer(
             self._file, compression=CompressionType.NONE, index_types=IndexType.ALL, use_chunking=False
         )

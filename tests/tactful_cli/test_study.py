@@ -12,10 +12,14 @@ from typer.testing import CliRunner, Result
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_core.time import ReplayClock
+from norm_monitor.study.clips import ClipError
 from norm_monitor.study.forms.sheet import FormError
+from norm_monitor.study.log import StudyLog
 from norm_monitor.study.read import read
 from norm_monitor.study.recording import open_recording
-from sim_replays.study_example import write_log
+from norm_monitor.study.schema import Participant
+from sim_replays.study_example import START_NS, info, records, write_log
 from tactful_cli.main import app
 
 
@@ -251,3 +255,34 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -
         server.send_signal(signal.SIGINT)
         assert server.wait(20) == 130
     assert tactful("study", "verify", str(own_log)).returncode == 0
+
+
+def test_clips_and_pictures_of_another_bag_are_refused(own_log: Path, tmp_path: Path) -> None:
+    bag = str(wordless_bag(tmp_path / "another"))
+    for arguments in (["report", str(own_log), "--frames", bag], ["review", str(own_log), "--bag", bag]):
+        refused = CliRunner().invoke(app, ["study", *arguments])
+        assert isinstance(refused.exception, ClipError)
+        assert "is not the bag that" in str(refused.exception)
+
+
+@pytest.mark.parametrize("session", ["S/../../evil", "../evil", ".."])
+def test_no_session_name_leads_out_of_the_folder(tmp_path: Path, session: str) -> None:
+    folder = tmp_path / "a/b/log"
+    write_log(folder, session=session, length_s=30, flags=2)
+    for arguments in (["export", str(folder), "--form", "csv"], ["report", str(folder)]):
+        shown = CliRunner().invoke(app, ["study", *arguments])
+        assert shown.exit_code == 0, shown.output
+        assert Path(shown.stdout.splitlines()[0]).parent == tmp_path / "a/b"
+    assert len([path for path in tmp_path.rglob("*") if path.suffix in {".csv", ".html"}]) == 2
+
+
+def test_erasing_one_of_two_says_what_stays(tmp_path: Path) -> None:
+    people = (Participant(pseudonym="P-1", person_ids=("p1",)), Participant(pseudonym="P-2", person_ids=("p2",)))
+    with StudyLog.begin(tmp_path / "log", info(participants=people), ReplayClock(START_NS)) as log:
+        for known_ns, record in records(length_s=60, flags=2):
+            log.append(record, known_ns)
+    shown = CliRunner().invoke(app, ["study", "erase", str(tmp_path / "log"), "--participant", "P-1"])
+    assert shown.exit_code == 0
+    assert "6 of these named no participant and might have been theirs" in shown.stderr
+    assert "Left, as they neither name nor repeat P-1: 1 decision, 30 presence, 4" in shown.stderr
+    assert "Look through these with study report" in shown.stderr

@@ -20,6 +20,7 @@ from norm_monitor.study.chain import GENESIS
 from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.read import LogError, read, read_sound
 from norm_monitor.study.recording import open_all, open_recording
+from norm_monitor.study.relog import migrate
 from norm_monitor.study.schema import Kind, Recovered, Review, SessionInfo
 from sim_replays import study_example
 from sim_replays.study_example import START_NS, info, records, write_log
@@ -289,3 +290,19 @@ def test_an_older_schema_is_checked_by_its_own_rule_and_read(tmp_path: Path) -> 
 def test_a_newer_schema_says_to_update(tmp_path: Path) -> None:
     (tmp_path / "new.jsonl").write_text('{"schema": 9}\n')
     assert "update Tactful" in read(tmp_path / "new.jsonl").faults[0].what
+
+
+def test_a_migrated_log_names_the_older_one(tmp_path: Path) -> None:
+    older_log(tmp_path / "old.jsonl")
+    assert migrate(tmp_path / "old.jsonl", tmp_path / "new") == 2
+    old, new = read(tmp_path / "old.jsonl"), read(tmp_path / "new")
+    assert (new.faults, new.schema, new.sealed) == ((), 2, old.sealed)
+    assert new.entries[0].record.migrated_from == old.head
+    assert new.entries[1].record == old.entries[1].record
+
+
+def test_a_log_of_the_present_schema_is_not_copied_as_its_tombstones_would_name_other_entries(tmp_path: Path) -> None:
+    small_log(tmp_path / "log")
+    with pytest.raises(LogError, match="has the present schema 2 already"):
+        migrate(tmp_path / "log", tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -14,14 +14,16 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.flag import SocialFlag
+from norm_core.decision import Decision
+from norm_core.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.frame import Frame
-from norm_core.presence import Face
-from norm_core.speech import Speaker, Utterance
+from norm_core.outcome import Outcome
+from norm_core.presence import Face, Person, Presence, PresenceState
+from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.study import clips
 from norm_monitor.study.blur import blurred
-from norm_monitor.study.clips import ClipError, clip, thumbnails
+from norm_monitor.study.clips import ClipError, check_bag, clip, thumbnails
 from norm_monitor.study.erase import erase, expire
 from norm_monitor.study.inventory import inventory
 from norm_monitor.study.keys import KeyFile, KeyFileError
@@ -29,8 +31,9 @@ from norm_monitor.study.log import StudyLog
 from norm_monitor.study.read import LogError, read
 from norm_monitor.study.recording import Recording, open_recording
 from norm_monitor.study.redact import NAME, WITHHELD, Names, Policy, Redactor
-from norm_monitor.study.relog import log_bag, migrate
-from norm_monitor.study.schema import Participant, Tombstone
+from norm_monitor.study.relog import log_bag, name_bag
+from norm_monitor.study.schema import BagRef, Label, Participant, Review, Tombstone
+from norm_monitor.study.session import redactor_of
 from norm_monitor.study.voices import RATE_HZ, audible_spans, muted_sound
 from sim_replays.study_example import START_NS, info, records, write_log
 
@@ -55,6 +58,12 @@ def said(text: str, speaker_id: str = "", speaker: Speaker = Speaker.USER, at_s:
         ("I'm Bo, hello", f"I'm {NAME}, hello"),
         ("I'm tired, hello", "I'm tired, hello"),
         ("我叫小明，你好小明", f"我叫{NAME}，你好{NAME}"),
+        ("Please call me a taxi. A taxi it is.", "Please call me a taxi. A taxi it is."),
+        ("My name is on the list. On we go.", "My name is on the list. On we go."),
+        ("CALL ME A TAXI, A TAXI", "CALL ME A TAXI, A TAXI"),
+        ("Ich heiße Sie willkommen, sie alle", "Ich heiße Sie willkommen, sie alle"),
+        ("我叫你来，你好", "我叫你来，你好"),
+        ("Call me P. Now P-1 and P-2 are here", f"Call me {NAME}. Now P-1 and P-2 are here"),
     ],
 )
 def test_names_are_taken_out(text: str, clean: str) -> None:
@@ -84,6 +93,70 @@ def test_who_did_not_consent_keeps_the_time_and_not_the_words(session: Recording
     assert (flag.evidence[0].quote, flag.rationale) == (WITHHELD, f"They said “{WITHHELD}”.")
 
 
+def quoting(session: Recording, rationale: str, quote: str = "") -> SocialFlag:
+    """A flag whose evidence names no utterance."""
+    fact = replace(session.flags[0].evidence[0], utterance_id="", quote=quote)
+    return replace(session.flags[0], evidence=(fact,), rationale=rationale)
+
+
+def test_withheld_words_are_quoted_by_no_flag_whatever_its_evidence(session: Recording) -> None:
+    redactor = Redactor(participants=(Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),))
+    redactor.clean(said("Thank you so much. Yes, my dog died yesterday!", "p1"))
+    redactor.clean(said("You are most welcome, here as everywhere else in this house.", speaker=Speaker.ROBOT))
+    flag = redactor.clean(
+        quoting(
+            session,
+            "Thanked with “Thank you so much.”, after “Yes,”, the robot said “You are most welcome, here as …”. "
+            "Yes, my dog died yesterday, they said.",
+            "Thank you so much. / You are most welcome",
+        )
+    )
+    assert flag.rationale == (
+        f"Thanked with “{WITHHELD}”, after “{WITHHELD}”, the robot said “You are most welcome, here as …”. "
+        f"{WITHHELD}, they said."
+    )
+    assert flag.evidence[0].quote == WITHHELD
+
+
+def test_a_quote_within_a_withheld_quote_does_not_end_it(session: Recording) -> None:
+    redactor = Redactor(participants=(Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),))
+    redactor.clean(said("she said “hi” to me", "p1"))
+    for text in ("Hello there.", "And you?", "Fine."):
+        redactor.clean(said(text, speaker=Speaker.ROBOT))
+    flag = redactor.clean(
+        quoting(session, "Asked “she said “hi” to me”, the robot said “Hello there. And you? Fine.”.")
+    )
+    assert flag.rationale == f"Asked “{WITHHELD}”, the robot said “Hello there. And you? Fine.”."
+
+
+@pytest.mark.parametrize(
+    ("secret", "repeated", "clean"),
+    [
+        ("My dog died yesterday.", "You said: my dog died yesterday.", f"You said: {WITHHELD}."),
+        ("我奶奶去年死了。", "你说我奶奶去年死了吗", f"你说{WITHHELD}吗"),
+        ("Thank you.", "Thank you too.", "Thank you too."),
+    ],
+)
+def test_a_withheld_sentence_that_the_robot_repeats_goes_too(secret: str, repeated: str, clean: str) -> None:
+    redactor = Redactor(participants=(Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),))
+    redactor.clean(said(secret, "p1"))
+    assert redactor.clean(said(repeated, speaker=Speaker.ROBOT)).text == clean
+
+
+def test_a_policy_without_words_keeps_none_of_the_robots_either() -> None:
+    spoken = RobotSpeech(stamp_ns=1, speech_id="s", state=SpeechEdge.START, text="Hello Ana")
+    assert Redactor(Policy(words=False)).clean(spoken).text == WITHHELD
+
+
+def test_where_someone_refused_a_voice_that_nobody_is_known_to_have_is_withheld() -> None:
+    quiet = Participant(pseudonym="P-1", person_ids=("mistyped",), transcript=False)
+    other = Participant(pseudonym="P-2", person_ids=("p2",))
+    for participants in ((quiet,), (quiet, other)):
+        redactor = Redactor(participants=participants)
+        assert [redactor.clean(said("secret", who)).text for who in ("p1", "")] == [WITHHELD] * 2
+    assert redactor.clean(said("free", "p2")).text == "free"
+
+
 def test_keys_lie_apart_and_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
     write_log(tmp_path / "log", length_s=20, flags=0)
     with pytest.raises(KeyFileError, match="names are kept apart"):
@@ -97,6 +170,25 @@ def test_keys_lie_apart_and_are_readable_by_their_owner_alone(tmp_path: Path) ->
         again.add(("Bo",), pseudonym=drawn)
     assert again.forget(drawn)
     assert "Ana" not in (tmp_path / "keys.json").read_text()
+
+
+def test_a_name_has_letters_and_is_no_pseudonym(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "keys.json")
+    for names in ((), ("",), ("Ana", " - ")):
+        with pytest.raises(KeyFileError, match="needs at least one letter"):
+            keys.add(names)
+    with pytest.raises(KeyFileError, match="bo is a real name there"):
+        keys.add(("Bo",), pseudonym="bo")
+    keys.add(("Ana",), pseudonym="P-1")
+    with pytest.raises(KeyFileError, match="Ana is a real name there"):
+        keys.add(("Bo",), pseudonym="Ana")
+    with pytest.raises(KeyFileError, match="Ana is a real name there"):
+        redactor_of(None, tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
+    (tmp_path / "keys.json").write_text('{"participants": {"P-1": {"names": [""]}}}')
+    with pytest.raises(KeyFileError, match="P-1 has the name '', without a letter"):
+        KeyFile(tmp_path / "keys.json").names()
+    with pytest.raises(ValueError, match="match pattern"):
+        Policy(also=("",))
 
 
 def everything(folder: Path) -> bytes:
@@ -139,10 +231,76 @@ def test_erasing_one_of_two_keeps_the_other(tmp_path: Path) -> None:
     assert b"words of p1" not in everything(tmp_path / "log")
 
 
+SECRET = "My dog died yesterday. Stop it."
+
+
+def others_who_tell(session: Recording) -> dict[str, object]:
+    """Entries that are not P-1's own and tell of P-1 nonetheless."""
+    flag = replace(quoting(session, "fine"), person_id="p2")
+    decision = Decision(
+        stamp_ns=1, decided_ns=1, decision_id="d", outcome=Outcome.ABSTAINED, explanation="My dog died yesterday: wait."
+    )  # fmt: skip
+    label = Label(
+        start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="Ana", comment="P-1 winced"
+    )
+    return {
+        "an unmapped voice": said("It is mine", "voice_9"),
+        "the robot repeats": said("You said my dog died yesterday?", speaker=Speaker.ROBOT),
+        "the robot's speech": RobotSpeech(stamp_ns=1, speech_id="s", state=SpeechEdge.START, text="Hello P-1!"),
+        "another names them": said("I saw P-1 there", "p2"),
+        "a quote": replace(flag, event_id="quoted", rationale="They said “Stop it.” to the robot."),
+        "an unmapped flag": replace(flag, event_id="unmapped", person_id="person_9"),
+        "a decision": decision,
+        "a comment": label,
+        "a verdict": Review(event_id="kept", reviewer="Bo", verdict=Verdict.ACCEPT, note="P-1 again"),
+        "seen": Presence(stamp_ns=1, source_topic="/p", state=PresenceState.PRESENT, persons=(Person(person_id="p1"),)),
+    }
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["an unmapped voice", "the robot repeats", "the robot's speech", "another names them", "a quote",
+     "an unmapped flag", "a decision", "a comment", "a verdict", "seen"],
+)  # fmt: skip
+def test_what_repeats_or_names_a_participant_is_erased_with_them(tmp_path: Path, session: Recording, what: str) -> None:
+    folder = two_people(tmp_path / "log")
+    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
+        log.append(said(SECRET, "p1"), START_NS)
+        before = len(read(folder).entries)
+        log.append(others_who_tell(session)[what], START_NS)
+    erase(folder, "P-1", ReplayClock(START_NS))
+    assert read(folder).entries[before].record is None
+    assert read(folder).faults == ()
+
+
+def test_what_others_say_and_do_of_their_own_accord_stays_and_is_listed(tmp_path: Path, session: Recording) -> None:
+    folder = two_people(tmp_path / "log")
+    flag = replace(quoting(session, "They said “Stop it.”"), person_id="p2", event_id="mine")
+    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
+        for record in (said(SECRET, "p1"), said(SECRET, "p2", at_s=3), said("P-10 came", "p2"), flag):
+            log.append(record, START_NS)
+    done = erase(folder, "P-1", ReplayClock(START_NS))
+    assert done.left == {"flag": 2, "utterance": 4}
+    assert [u.text for u in open_recording(folder).utterances][-1] == SECRET
+
+
 def test_what_names_nobody_may_be_kept(tmp_path: Path) -> None:
     done = erase(two_people(tmp_path / "log"), "P-1", ReplayClock(START_NS), keep_unattributed=True)
     assert done.unattributed == 0
     assert b"words of nobody" in everything(tmp_path / "log")
+
+
+def test_no_file_of_a_log_is_readable_by_others(tmp_path: Path) -> None:
+    folder = two_people(tmp_path / "log")
+    with (folder / "events-000001.jsonl").open("ab") as file:
+        file.write(b'{"half')
+    for step in (
+        lambda: StudyLog.resume(folder, ReplayClock(START_NS)).close(),
+        lambda: erase(folder, "P-1", ReplayClock(1)),
+    ):
+        step()
+        modes = {path.name: path.stat().st_mode & 0o007 for path in folder.iterdir()}
+        assert set(modes.values()) == {0}, modes
 
 
 def test_an_interrupted_erasure_is_said_and_finished_by_another(tmp_path: Path) -> None:
@@ -214,6 +372,14 @@ def test_a_bag_becomes_a_log_without_its_pictures(tmp_path: Path) -> None:
     assert open_recording(bag).flags == recording.flags
 
 
+def test_a_person_id_that_the_bag_lacks_is_refused_with_those_it_has(tmp_path: Path) -> None:
+    bag = picture_bag(tmp_path / "bag")
+    mistyped = Participant(pseudonym="P-1", person_ids=("person_1", "nobody_there"), transcript=False)
+    with pytest.raises(LogError, match="the person id nobody_there; it has person_1: mend"):
+        log_bag(bag, tmp_path / "log", info(participants=(mistyped,)), ReplayClock(START_NS), Redactor())
+    assert not (tmp_path / "log").exists()
+
+
 def test_faces_are_gone_and_the_rest_is_not() -> None:
     image = np.random.default_rng(0).integers(0, 255, (200, 200, 3), dtype=np.uint8)
     face = Face(left_ratio=0.4, top_ratio=0.4, width_ratio=0.2, height_ratio=0.2, confidence=1)
@@ -242,6 +408,18 @@ def test_thumbnails_need_consent_are_few_and_within_the_budget(tmp_path: Path) -
     with pytest.raises(ClipError, match="P-7K3MX did not consent"):
         thumbnails(without, bag, None)
     assert clips.may_show(replace(recording, info=replace(recording.info, participants=())))
+
+
+def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path) -> None:
+    bag, other = picture_bag(tmp_path / "bag"), picture_bag(tmp_path / "other", length_s=29)
+    log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
+    recording = open_recording(tmp_path / "log")
+    with pytest.raises(ClipError, match=r"is not the bag that .* is of, which is bag"):
+        thumbnails(recording, other, None)
+    with pytest.raises(ClipError, match="does not say which bag"):
+        check_bag(replace(recording, info=replace(recording.info, bag=BagRef())), bag)
+    name_bag(tmp_path / "log", other, ReplayClock(START_NS))
+    check_bag(open_recording(tmp_path / "log"), other)
 
 
 def test_only_consented_voices_are_heard() -> None:
@@ -273,16 +451,6 @@ def test_a_clip_holds_pictures_and_muted_sound(tmp_path: Path) -> None:
         assert len(list(opened.decode(video=0))) >= 8
     with pytest.raises(ClipError, match="there is no flag"):
         clip(recording, "nothing", bag, None)
-
-
-def test_a_migrated_log_names_the_older_one(tmp_path: Path) -> None:
-    write_log(tmp_path / "old", length_s=30, flags=2)
-    count = migrate(tmp_path / "old", tmp_path / "new")
-    assert count == len(read(tmp_path / "old").entries) - 1
-    new = open_recording(tmp_path / "new")
-    assert new.info.migrated_from == read(tmp_path / "old").head
-    assert new.flags == open_recording(tmp_path / "old").flags
-    assert read(tmp_path / "new").sealed
 
 
 def sound_bag(path: Path, seconds: int = 12) -> Path:
