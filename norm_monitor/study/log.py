@@ -112,6 +112,11 @@ class StudyLog:
         return self._prev
 
     @property
+    def entries(self) -> int:
+        """How many are on the disk."""
+        return self._seq
+
+    @property
     def held(self) -> int:
         """Entries that wait for the disk."""
         return len(self._held)

@@ -1,5 +1,6 @@
 """A session's records written into a new log: from a bag, or from a log of an older schema."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,35 +15,48 @@ from norm_monitor.study.recording import BAGGED, bag_reference
 from norm_monitor.study.redact import Redactor
 from norm_monitor.study.schema import BagRef, Kind, SessionInfo
 
+# What a bag tells, each record with when it was known; None stands for a message that cannot be read.
+Told = Iterator[tuple[int, Any]]
 
-def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> tuple[int, int]:
-    """Writes a bag's speech, presence, flags and decisions into a sealed log: how many, and how many were unreadable.
 
-    Frames and sound stay in the bag: nothing raw enters a log.
+def log_bag(  # noqa: PLR0917
+    bag: Path,
+    folder: Path,
+    info: SessionInfo,
+    clock: Clock,
+    redactor: Redactor,
+    tell: Callable[[BagReader], Told] | None = None,
+) -> tuple[int, int]:
+    """Writes a bag's speech, presence, flags and decisions into a sealed log: its entries, and how many unreadable.
+
+    tell gives the records; those recorded in the bag if left out. Frames and sound stay in the bag.
     """
-    wanted = {message_type(cls) for cls in BAGGED}
     sieve = Sieve()
-    count = unreadable = 0
+    unreadable = 0
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
         info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
-        topics = [topic.topic for topic in reader.topics if topic.type_name in wanted]
         with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
-            for message in reader.messages(topics) if topics else ():
-                try:
-                    record = reader.decode(message)
-                except MessageError:
-                    unreadable += 1
-                    continue
-                if sieve.keeps(record):
+            for known_ns, record in (tell or _recorded)(reader):
+                unreadable += record is None
+                if isinstance(record, BAGGED) and sieve.keeps(record):
                     try:
-                        log.append(record, message.stamp_ns)
+                        log.append(record, known_ns)
                     except LogWriteError as error:
                         what = f"{error.strerror or error}; make room, remove {folder} and log the bag again"
                         raise LogError(f"{folder}: {what}") from error
-                    count += 1
             log.close(sealed=True)
-    return count, unreadable
+            return log.entries, unreadable
+
+
+def _recorded(bag: BagReader) -> Told:
+    wanted = {message_type(cls) for cls in BAGGED}
+    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
+    for message in bag.messages(topics) if topics else ():
+        try:
+            yield message.stamp_ns, bag.decode(message)
+        except MessageError:
+            yield message.stamp_ns, None
 
 
 def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
@@ -72,4 +86,4 @@ def migrate(old: Path, folder: Path) -> int:
             clock.advance_to(max(wall_ns, clock.now_ns()))
             log.append(record, ros_ns)
         log.close(sealed=contents.sealed)
-    return len(records)
+        return log.entries

@@ -18,6 +18,8 @@ from norm_monitor.study.recording import open_recording
 from sim_replays.study_example import write_log
 from tactful_cli.main import app
 
+SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
+
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -134,7 +136,41 @@ def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
     assert "holds no flags" in (tmp_path / "r.html").read_text()
     logged = tactful("study", "log", str(tmp_path / "bag"), str(tmp_path / "log"), "--study", "a", "--session", "b")
     assert logged.returncode == 0
-    assert "run the monitor over it first" in logged.stderr
+    assert "holds nothing to watch" in logged.stderr
+
+
+def test_the_monitor_runs_over_a_bag_without_flags(tmp_path: Path) -> None:
+    folder, session = str(tmp_path / "log"), ["--study", "zoo", "--session", "S1", "--json"]
+    logged = tactful("study", "log", str(SHIPPED / "zoo_keeper"), folder, *session)
+    assert logged.returncode == 0, logged.stderr
+    result = json.loads(logged.stdout)
+    listed = json.loads(tactful("flags", str(SHIPPED / "zoo_keeper"), "--json").stdout)
+    recording = open_recording(tmp_path / "log")
+    assert {flag.event_id for flag in recording.flags} == {flag["event_id"] for flag in listed}
+    assert result["flags"] == len(listed) > 0
+    assert result["entries"] == len(read(tmp_path / "log").entries)
+    assert "/humans/persons/tracked" in {presence.source_topic for presence in recording.presences}
+    assert recording.utterances and recording.robot_speech
+    assert recording.info.table_version
+    assert tactful("study", "report", folder, "-o", str(tmp_path / "r.html")).returncode == 0
+    assert "penguin" in (tmp_path / "r.html").read_text()
+
+
+def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path: Path) -> None:
+    recording = open_recording(log)
+    with BagWriter(tmp_path / "bag") as bag:
+        for utterance in recording.utterances:
+            bag.write("/tactful/utterances", utterance, utterance.end_ns)
+        bag.write("/tactful/decisions", recording.decisions[0], recording.decisions[0].decided_ns)
+        bag.write("/tactful/flags", recording.flags[0], recording.end_ns)
+    session = ["--study", "a", "--session", "b", "--json"]
+    for option, name in ((), "recorded"), (("--watch",), "watched"):
+        shown = tactful("study", "log", str(tmp_path / "bag"), str(tmp_path / name), *session, *option)
+        assert shown.returncode == 0, shown.stderr
+    assert open_recording(tmp_path / "recorded").flags == recording.flags[:1]
+    anew = open_recording(tmp_path / "watched")
+    assert recording.flags[0].event_id not in {flag.event_id for flag in anew.flags}
+    assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
 
 
 @pytest.mark.parametrize(
