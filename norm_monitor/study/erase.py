@@ -1,6 +1,5 @@
 """Takes a participant's data out of a log, and leaves a tombstone; the chain still holds."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,9 +9,8 @@ from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Speaker, Utterance
 from norm_core.time import Clock
-from norm_monitor.study.chain import erased, parse, to_line
-from norm_monitor.study.log import StudyLog, mend_tracks
-from norm_monitor.study.read import LogError, read, read_sound, segments
+from norm_monitor.study.log import LogWriteError, StudyLog
+from norm_monitor.study.read import LogError, read_sound
 from norm_monitor.study.schema import (
     BagRef,
     Closed,
@@ -48,10 +46,7 @@ def erase(
     *,
     keep_unattributed: bool = False,
 ) -> Erasure:
-    """Empties every entry about a participant. A session with them alone keeps nothing but its frame.
-
-    The tombstone is written first: a crash then leaves a log that says what is still to be emptied.
-    """
+    """Empties every entry about a participant. A session with them alone keeps nothing but its frame."""
     contents = read_sound(folder)
     if contents.schema != 2:  # the first with bodies that can go
         raise LogError(
@@ -65,14 +60,10 @@ def erase(
     sole = len(participants) == 1
     theirs, nobodys = _concerned(contents.entries, whose, sole=sole)
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
-    if seqs:
-        with StudyLog.resume(folder, clock) as log:
-            log.append(Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), 0)
-    _empty(folder)
-    mend_tracks(folder, everything=True)
+    _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock)
     return Erasure(
         participant=participant,
-        entries=len(seqs),
+        entries=len(seqs) + contents.half_erased,
         unattributed=0 if keep_unattributed else len(nobodys),
         sole=sole,
         others=tuple(p.pseudonym for p in participants if p.pseudonym != participant),
@@ -88,13 +79,22 @@ def expire(folder: Path, clock: Clock) -> int:
     if clock.now_ns() < info.wall_ns + info.record.retention_days * 86_400 * 10**9:
         return 0
     seqs = tuple(e.seq for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT))
-    if seqs:
+    if seqs or contents.half_erased:
         reason = f"kept for the {info.record.retention_days} days that were agreed"
-        with StudyLog.resume(folder, clock) as log:
-            log.append(Tombstone(participant="", seqs=seqs, reason=reason), 0)
-    _empty(folder)
-    mend_tracks(folder, everything=True)
-    return len(seqs)
+        _bury(folder, Tombstone(participant="", seqs=seqs, reason=reason), clock)
+    return len(seqs) + contents.half_erased
+
+
+def _bury(folder: Path, tombstone: Tombstone, clock: Clock) -> None:
+    """Empties what a tombstone names; taking the log up has finished an erasure that broke off."""
+    with StudyLog.resume(folder, clock) as log:
+        if tombstone.seqs:
+            try:
+                log.bury(tombstone)
+            except LogWriteError as error:
+                if log.held:
+                    raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
+                raise
 
 
 def _participants(entries: Iterable[Entry]) -> tuple[Participant, ...]:
@@ -132,19 +132,3 @@ def _concerned(entries: Iterable[Entry], whose: Participant, *, sole: bool) -> t
         if isinstance(entry.record, Review | Label) and entry.record.event_id in events:
             theirs.add(entry.seq)
     return theirs, nobodys
-
-
-def _empty(folder: Path) -> None:
-    """Takes the bodies out of all entries that tombstones name; safe to do again."""
-    buried = {seq for e in read(folder).entries if isinstance(e.record, Tombstone) for seq in e.record.seqs}
-    for path in segments(folder):
-        part = path.with_suffix(".part")
-        with path.open("rb") as old, part.open("wb") as new:
-            for text in old:
-                line = parse(text)
-                new.write(to_line(erased(line)) if line["seq"] in buried and "body" in line else text)
-            new.flush()
-            os.fsync(new.fileno())
-        part.replace(path)
-    for torn in folder.glob("events-*.torn"):
-        torn.unlink()  # half an entry, of whom nobody can say

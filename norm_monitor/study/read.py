@@ -1,6 +1,7 @@
 """Reads and verifies study logs: every fault is named with its file and line."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,10 @@ class Fault:
 
 @record
 class LogContents:
-    """All of a log that could be read. head is the hash to cite; sealed says that the recording was ended."""
+    """All of a log that could be read. head is the hash to cite; sealed says that the recording was ended.
+
+    What a tombstone names is not among the records, even where an erasure broke off; half_erased counts such entries.
+    """
 
     entries: tuple[Entry, ...]
     faults: tuple[Fault, ...]
@@ -39,6 +43,7 @@ class LogContents:
     sealed: bool
     torn_bytes: int
     schema: int
+    half_erased: int = 0
 
 
 def is_log(path: Path) -> bool:
@@ -83,14 +88,16 @@ def read(path: Path) -> LogContents:
             faults.append(Fault(file=file, line=number, what=str(error)))
             continue
         entries.append(entry)
-    faults += _unaccounted(entries)
+    buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
+    faults += _unaccounted(entries, buried)
     return LogContents(
-        entries=tuple(entries),
+        entries=tuple(replace(entry, record=None) if entry.seq in buried else entry for entry in entries),
         faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
         head=prev,
         sealed=next((entry.kind is Kind.CLOSED for entry in reversed(entries) if entry.kind not in AFTERWARDS), False),
         torn_bytes=torn,
         schema=schema,
+        half_erased=sum(entry.seq in buried and entry.record is not None for entry in entries),
     )
 
 
@@ -128,9 +135,8 @@ def _entry(line: dict[str, Any], file: str, number: int) -> Entry:
     )
 
 
-def _unaccounted(entries: list[Entry]) -> list[Fault]:
+def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
     """Bodies that are gone without a tombstone, and those that a tombstone says are gone and are not."""
-    buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
     faults = []
     for entry in entries:
         if entry.record is None and entry.seq not in buried:

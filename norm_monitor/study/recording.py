@@ -15,7 +15,7 @@ from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance
 from norm_monitor.study.read import LogError, is_log, read_sound
-from norm_monitor.study.schema import BagRef, Label, Review, SessionInfo
+from norm_monitor.study.schema import BagRef, Label, Review, SessionInfo, Tombstone
 
 T = TypeVar("T")
 
@@ -83,8 +83,12 @@ def from_log(path: Path) -> Recording:
         notes.append("the last entry was cut short by a crash and is not shown")
     if not contents.sealed:
         notes.append("the recording was not ended properly; the end of the session is that of its last entry")
-    if erased := sum(entry.record is None for entry in contents.entries):
-        notes.append(f"{erased} entries were erased at a participant's wish")
+    notes += [f"{len(stone.seqs)} entries were erased: {stone.reason}" for stone in _of(records, Tombstone)]
+    if contents.half_erased:
+        notes.append(
+            f"an erasure broke off: {contents.half_erased} entries are left out here and are still on the disk; "
+            "run study erase or expire again"
+        )
     return _recording(info, path, contents.head, records, tuple(notes))
 
 

@@ -36,17 +36,16 @@ def log_bag(  # noqa: PLR0917
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
         info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
-        with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
-            for known_ns, record in (tell or _recorded)(reader):
-                unreadable += record is None
-                if isinstance(record, BAGGED) and sieve.keeps(record):
-                    try:
+        try:
+            with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
+                for known_ns, record in (tell or _recorded)(reader):
+                    unreadable += record is None
+                    if isinstance(record, BAGGED) and sieve.keeps(record):
                         log.append(record, known_ns)
-                    except LogWriteError as error:
-                        what = f"{error.strerror or error}; make room, remove {folder} and log the bag again"
-                        raise LogError(f"{folder}: {what}") from error
-            log.close(sealed=True)
-            return log.entries, unreadable
+                log.close(sealed=True)
+        except LogWriteError as error:
+            raise LogError(f"{error}, remove {folder} and log the bag again") from error
+        return log.entries, unreadable
 
 
 def _recorded(bag: BagReader) -> Told:
