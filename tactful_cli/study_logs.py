@@ -1,4 +1,4 @@
-"""`tactful study log, bag, example, verify, migrate, explain`."""
+"""`tactful study log, bag, example, verify, migrate, recover, explain`."""
 
 from dataclasses import asdict, replace
 from functools import partial
@@ -15,6 +15,7 @@ from norm_core.time import WallClock, ns_to_s
 from norm_monitor.cues.table import Table
 from norm_monitor.study.read import read
 from norm_monitor.study.recording import open_recording
+from norm_monitor.study.recover import recover
 from norm_monitor.study.relog import log_bag, migrate, name_bag
 from norm_monitor.study.schema import SessionInfo
 from norm_monitor.study.session import participants_of, redactor_of
@@ -133,7 +134,7 @@ def verify(
         "sound": not faults,
         "head": contents.head,
         "entries": len(contents.entries),
-        "erased": sum(e.record is None for e in contents.entries),
+        "erased": sum(e.record is None for e in contents.entries) - contents.half_erased,
         "sealed": contents.sealed,
         "schema": contents.schema,
         "faults": faults,
@@ -167,6 +168,20 @@ def migrate_(
 ) -> None:
     """Write an older log into a new one in the present schema, which names the old one's head."""
     print(f"{new}: {migrate(old, new)} entries")
+
+
+@app.command("recover")
+def recover_(
+    old: Annotated[Path, typer.Argument(metavar="LOG", help="Log that is not sound; it stays as it is.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder to make the new log in.")],
+    as_json: AsJson = False,
+) -> None:
+    """Save what is sound in a damaged log into a new one, which says what is missing; if anything is, exits with 1."""
+    done = recover(old, new)
+    told = [*(f"lost: {what}" for what in done.lost), f"{new}: {done.entries} entries"]
+    _print(asdict(done), "\n".join(told), as_json=as_json)
+    if done.lost:
+        raise typer.Exit(1)
 
 
 @app.command()

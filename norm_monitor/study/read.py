@@ -65,7 +65,7 @@ def read(path: Path) -> LogContents:
     entries: list[Entry] = []
     faults: list[Fault] = []
     seq, prev, torn, schema = 0, GENESIS, 0, SCHEMA
-    for file, number, text in _lines(segments(path)):
+    for file, number, text in lines(segments(path)):
         if not text.endswith(b"\n"):
             torn += len(text)
             faults.append(
@@ -83,11 +83,13 @@ def read(path: Path) -> LogContents:
             expected = (seq, prev)
             seq, prev = int(line.get("seq", seq)) + 1, str(line.get("hash", prev))
             line = check_and_upgrade(line, *expected)
-            entry = _entry(line, file, number)
+            entry = entry_of(line, file, number)
         except (ChainError, RecordError, ValueError, TypeError) as error:
             faults.append(Fault(file=file, line=number, what=str(error)))
             continue
         entries.append(entry)
+    if not entries and not faults:
+        faults.append(Fault(file="", line=0, what="holds no entry: every log has one from its beginning"))
     buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
     faults += _unaccounted(entries, buried)
     return LogContents(
@@ -106,12 +108,16 @@ def read_sound(path: Path) -> LogContents:
     contents = read(path)
     grave = [fault for fault in contents.faults if not fault.harmless]
     if grave:
-        shown = "; ".join(f"{fault.file}:{fault.line} {fault.what}" for fault in grave[:3])
-        raise LogError(f"{path}: {len(grave)} lines are not sound: {shown}. See them all with: tactful study verify")
+        shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
+        raise LogError(
+            f"{path}: is not sound, with {len(grave)} faults: {shown}. "
+            "tactful study verify lists them all; tactful study recover saves the rest into a new log"
+        )
     return contents
 
 
-def _lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
+def lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
+    """Each line of a log's files, with the name of its file and its number there."""
     for path in files:
         try:
             with path.open("rb") as file:
@@ -121,7 +127,8 @@ def _lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
             raise LogError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _entry(line: dict[str, Any], file: str, number: int) -> Entry:
+def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
+    """The entry of a checked line; raises ValueError, TypeError or RecordError for a body that is no such record."""
     kind = Kind(line["kind"])
     body = line.get("body")
     return Entry(

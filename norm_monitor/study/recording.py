@@ -15,7 +15,7 @@ from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance
 from norm_monitor.study.read import LogError, is_log, read_sound
-from norm_monitor.study.schema import BagRef, Label, Review, SessionInfo, Tombstone
+from norm_monitor.study.schema import BagRef, Label, Recovered, Review, SessionInfo, Tombstone
 
 T = TypeVar("T")
 
@@ -86,9 +86,11 @@ def from_log(path: Path) -> Recording:
     notes += [f"{len(stone.seqs)} entries were erased: {stone.reason}" for stone in _of(records, Tombstone)]
     if contents.half_erased:
         notes.append(
-            f"an erasure broke off: {contents.half_erased} entries are left out here and are still on the disk; "
+            f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
             "run study erase or expire again"
         )
+    if lost := [what for found in _of(records, Recovered) for what in found.lost]:
+        notes.append(f"this log was recovered from a damaged one, and lacks {'; '.join(lost)}")
     return _recording(info, path, contents.head, records, tuple(notes))
 
 

@@ -12,10 +12,12 @@ from typer.testing import CliRunner, Result
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_core.time import ReplayClock
 from norm_monitor.study.forms.sheet import FormError
+from norm_monitor.study.log import StudyLog
 from norm_monitor.study.read import read
 from norm_monitor.study.recording import open_recording
-from sim_replays.study_example import write_log
+from sim_replays.study_example import START_NS, info, records, write_log
 from tactful_cli.main import app
 
 SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
@@ -41,8 +43,9 @@ def wordless_bag(path: Path) -> Path:
 
 
 VERBS = (
-    "log", "bag", "example", "verify", "migrate", "explain", "export", "import", "agreement", "report", "review",
-    "erase", "expire", "inventory", "participant", "participant add", "participant list", "participant forget",
+    "log", "bag", "example", "verify", "migrate", "recover", "explain", "export", "import", "agreement", "report",
+    "review", "erase", "expire", "inventory", "participant", "participant add", "participant list",
+    "participant forget",
 )  # fmt: skip
 
 
@@ -68,6 +71,39 @@ def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
     refused = tactful("study", "report", str(own_log))
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "events-000001.jsonl:5" in refused.stderr
+
+
+def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) -> None:
+    file = own_log / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
+    saved = tactful("study", "recover", str(own_log), str(tmp_path / "new"))
+    assert saved.returncode == 1
+    assert "lost: events-000001.jsonl:5 was changed" in saved.stdout
+    assert tactful("study", "verify", str(tmp_path / "new")).returncode == 0
+    shown = tactful("study", "report", str(tmp_path / "new"), "-o", str(tmp_path / "r.html"))
+    assert shown.returncode == 0
+    assert "recovered from a damaged one" in " ".join(shown.stderr.split())
+    assert tactful("study", "recover", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
+
+
+def test_a_log_cut_to_nothing_is_not_sound(own_log: Path) -> None:
+    (own_log / "events-000001.jsonl").write_bytes(b"")
+    shown = tactful("study", "verify", str(own_log))
+    assert shown.returncode == 1
+    assert "holds no entry" in shown.stdout
+
+
+def test_a_broken_log_keeps_no_other_from_expiring(tmp_path: Path) -> None:
+    broken, other = tmp_path / "broken", tmp_path / "other"
+    for folder in (broken, other):
+        with StudyLog.begin(folder, info(retention_days=1), ReplayClock(START_NS)) as log:
+            log.append(next(record for _, record in records()), START_NS)
+    (broken / "events-000001.jsonl").write_bytes(b"{}\n")
+    shown = tactful("study", "expire", str(broken), str(other), "--json")
+    assert shown.returncode == 1
+    assert json.loads(shown.stdout) == {str(other): 1}
+    assert f"{broken}: is not sound" in shown.stderr
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt"])

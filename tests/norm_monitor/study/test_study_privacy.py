@@ -155,7 +155,7 @@ def test_an_interrupted_erasure_is_said_and_finished_by_another(tmp_path: Path) 
     assert "was to be erased and is still there" in read(folder).faults[0].what
     shown = open_recording(folder)
     assert "words of p1" not in {utterance.text for utterance in shown.utterances}
-    assert any("an erasure broke off: 1 entries are left out" in note for note in shown.notes)
+    assert any("an erasure broke off: 1 of these are left out" in note for note in shown.notes)
     assert erase(folder, "P-1", ReplayClock(START_NS)).entries == 3
     assert read(folder).faults == ()
     assert b"words of p1" not in everything(folder)
