@@ -1,5 +1,6 @@
 """`tactful study` as its user calls it: results, errors and exit codes."""
 
+import errno
 import json
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.time import ReplayClock
 from norm_monitor.study.forms.sheet import FormError
 from norm_monitor.study.log import StudyLog
-from norm_monitor.study.read import read
+from norm_monitor.study.read import LogError, read
 from norm_monitor.study.recording import open_recording
 from sim_replays.study_example import START_NS, info, records, write_log
 from tactful_cli.main import app
@@ -157,6 +158,51 @@ def test_labels_go_out_and_come_back_and_are_compared(own_log: Path, tmp_path: P
     assert {row["comparison"] for row in rows} == {"monitor-human"}
     assert {row["estimate"]["value"] for row in rows if row["measure"] == "event F1"} == {1.0}
     assert (tmp_path / "pictures/confusion-monitor-Ana.svg").read_text().startswith("<svg")
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
+    """Makes logs take so many more entries, and then none."""
+    put, room = StudyLog._put, iter(range(after))
+
+    def put_while_there_is_room(log: StudyLog, data: bytes) -> None:
+        if next(room, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(log, data)
+
+    monkeypatch.setattr(StudyLog, "_put", put_while_there_is_room)
+
+
+def test_an_import_on_a_full_disk_says_how_far_it_came_and_goes_on(own_log: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["study", *arguments, "--json"], prog_name="tactful")
+
+    table = tmp_path / "a.csv"
+    count = json.loads(run("export", str(own_log), "--form", "csv", "-o", str(table)).stdout)["labels"]
+    with pytest.MonkeyPatch.context() as full:
+        fill_disk(full, after=2)
+        failed = run("import", str(own_log), str(table), "--coder", "Ana")
+    assert isinstance(failed.exception, LogError)
+    assert f"make room, and import the file again with --add: 2 of {count} are in the log" in str(failed.exception)
+    rest = run("import", str(own_log), str(table), "--coder", "Ana", "--add")
+    assert json.loads(rest.stdout)["imported"] == count - 2
+
+
+def test_a_bag_on_a_full_disk_says_what_to_remove(tmp_path: Path) -> None:
+    folder, session = tmp_path / "log", ["--study", "a", "--session", "b"]
+    with pytest.MonkeyPatch.context() as full:
+        fill_disk(full, after=3)
+        command = ["study", "log", str(SHIPPED / "zh_clinic"), str(folder), "--as-recorded", *session]
+        failed = CliRunner().invoke(app, command, prog_name="tactful")
+    assert isinstance(failed.exception, LogError)
+    assert f"make room, remove {folder} and log the bag again" in str(failed.exception)
+    assert "it goes on" not in str(failed.exception)
+
+
+def test_a_workbook_that_finds_no_room_is_one_clean_error(log: Path) -> None:
+    pytest.importorskip("openpyxl")
+    shown = tactful("study", "export", str(log), "--form", "boris", "-o", "/dev/full")
+    assert shown.returncode == 2
+    assert shown.stderr == "tactful: /dev/full: cannot be written: No space left on device\n"
 
 
 def test_two_logs_of_one_session_are_bad_input(log: Path, own_log: Path) -> None:
