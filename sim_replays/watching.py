@@ -6,12 +6,14 @@ from typing import Any
 
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.episode import Episode, Query
+from norm_core.flag import SocialFlag
 from norm_core.frame import Frame
 from norm_core.ledger import Ledger
 from norm_core.messages import message_type
 from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_MS, ReplayClock
+from norm_monitor.monitor import Monitor
 from norm_monitor.senses.camera import Camera
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
@@ -130,3 +132,15 @@ class BagSenses:
 
     def _told(self, type_: type[Any]) -> list[str]:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
+
+
+def monitored(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterator[tuple[int, Record | SocialFlag]]:
+    """Each record of the senses, and each state of a flag after the record that it came of, with when it was known."""
+    for now_ns, record in senses.records():
+        clock.advance_to(max(now_ns, clock.now_ns()))
+        yield now_ns, record
+        if isinstance(record, MONITORED):
+            for flag in monitor.take(record):
+                yield now_ns, flag
+    for flag in monitor.flush():
+        yield clock.now_ns(), flag

@@ -19,9 +19,9 @@ from norm_monitor.senses.hearing import HearingConfig, Listener
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
 from norm_monitor.senses.window_feed import FRAMES, WindowConfig
-from sim_replays.watching import MONITORED, BagSenses
+from sim_replays.watching import BagSenses, monitored
 from tactful_cli.console import err, out, print_json
-from tactful_cli.hear import only_audio_topic
+from tactful_cli.hear import audio_topics, only_audio_topic
 from tactful_cli.verb import single
 
 app = single()
@@ -48,12 +48,10 @@ def flags(  # noqa: PLR0917
         monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion)
         found: dict[str, SocialFlag] = {}
         with err.status("listening") as progress:
-            for now_ns, record in senses.records():
-                clock.advance_to(max(now_ns, clock.now_ns()))
-                if isinstance(record, MONITORED):
-                    found.update((flag.event_id, flag) for flag in monitor.take(record))
+            for now_ns, record in monitored(senses, monitor, clock):
+                if isinstance(record, SocialFlag):
+                    found[record.event_id] = record
                 progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
-            found.update((flag.event_id, flag) for flag in monitor.flush())
     listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
     shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
     if as_json:
@@ -67,11 +65,13 @@ def flags(  # noqa: PLR0917
         err.print(f"{counter.name}: {counter.count}")
 
 
-def senses_of(reader: BagReader, topic: str, language: str) -> BagSenses:
+def senses_of(reader: BagReader, topic: str, language: str, *, needs_words: bool = True) -> BagSenses:
     """What is heard and seen in a bag: by its utterances where it has any and no topic is named, else by its sound."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
     given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
-    topic = topic or ("" if given else only_audio_topic(reader, Listener(hearing)))
+    listener = Listener(hearing)
+    if not topic and not given and (needs_words or audio_topics(reader, listener)):
+        topic = only_audio_topic(reader, listener)
     return BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic)
 
 

@@ -115,9 +115,14 @@ def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], listener: Lis
         raise damage
 
 
+def audio_topics(bag: BagReader, listener: Listener) -> list[str]:
+    """The topics whose first message has the fields of an audio message."""
+    return [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), listener)]
+
+
 def only_audio_topic(bag: BagReader, listener: Listener) -> str:
-    """The one topic whose first message has the fields of an audio message."""
-    heard = [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), listener)]
+    """The bag's one audio topic."""
+    heard = audio_topics(bag, listener)
     if len(heard) == 1:
         return heard[0]
     present = ", ".join(heard) or "none"

@@ -15,8 +15,9 @@ from norm_monitor.study.agreement import TOLERANCES_S, agree, sessions_of
 from norm_monitor.study.forms import boris, eaf, table, textgrid, webvtt
 from norm_monitor.study.forms.sheet import FormError, Sheet, remarks, sheet_of
 from norm_monitor.study.labels import by_coder
-from norm_monitor.study.log import StudyLog
+from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.picture import confusion_svg
+from norm_monitor.study.read import LogError
 from norm_monitor.study.recording import Recording, file_beside, open_all, open_recording
 from norm_monitor.study.schema import MONITOR, Label, Review
 from norm_monitor.study.session import redactor_of
@@ -106,8 +107,13 @@ def import_(  # noqa: PLR0917
     found = _new(coded, recording, log, add=add)
     redactor = redactor_of(None, keys)
     with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
-        for entry in found:
-            writer.append(entry, entry.start_ns if isinstance(entry, Label) else recording.end_ns)
+        before = writer.entries
+        try:
+            for entry in found:
+                writer.append(entry, entry.start_ns if isinstance(entry, Label) else recording.end_ns)
+        except LogWriteError as error:
+            taken = f"{writer.entries - before} of {len(found)} are in the log"
+            raise LogError(f"{error}, and import the file again with --add: {taken}") from error
         head = writer.head
     if as_json:
         print_json({"imported": len(found), "head": head})

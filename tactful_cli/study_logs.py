@@ -1,22 +1,27 @@
-"""`tactful study log, bag, example, verify, migrate, explain`."""
+"""`tactful study log, bag, example, verify, migrate, recover, explain`."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from norm_core import __version__
+from norm_core.bags.reader import BagReader
 from norm_core.error import TactfulError
 from norm_core.jsonl import to_plain
 from norm_core.time import WallClock, ns_to_s
+from norm_monitor.cues.table import Table
 from norm_monitor.study.read import read
 from norm_monitor.study.recording import open_recording
+from norm_monitor.study.recover import recover
 from norm_monitor.study.relog import log_bag, migrate, name_bag
 from norm_monitor.study.schema import SessionInfo
 from norm_monitor.study.session import participants_of, redactor_of
 from sim_replays.study_example import write_log
 from tactful_cli.console import err, print_json
+from tactful_cli.study_watch import holds_flags, watched
 
 app = typer.Typer()
 
@@ -27,7 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 
 @app.command("log")
 def log_(  # noqa: PLR0917
-    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag that holds flags, as of a run with the monitor.")],
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag of the session.")],
     folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the log in; an empty or new one.")],
     study: Annotated[str, typer.Option(help="Name of the study.")],
     session: Annotated[str, typer.Option(help="Name of the session; each once in a study.")],
@@ -46,9 +51,21 @@ def log_(  # noqa: PLR0917
     policy: Annotated[Path | None, typer.Option(help="YAML of what may be kept of words; names go by default.")] = None,
     retention_days: Annotated[int, typer.Option(min=0, help="Days after which study expire empties it; 0: none.")] = 0,
     media: Annotated[list[str] | None, typer.Option(help="Video or sound to link in exports. Repeatable.")] = None,
+    watch: Annotated[
+        bool | None,
+        typer.Option(
+            "--watch/--as-recorded",
+            help="Run the monitor over the bag, or take the flags in it; by itself it runs where the bag holds none.",
+        ),
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic to watch; the only one if left out.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of speech to be recognised, as en or zh.")] = "en",
     as_json: AsJson = False,
 ) -> None:
-    """Write a bag's speech, presence, flags and decisions into a new log; no picture and no sound."""
+    """Write a bag's speech, presence, flags and decisions into a new log; no picture and no sound.
+
+    The monitor runs over a bag that holds no flags, as its node would.
+    """
     participants = participants_of(participant or (), clips or (), no_words or ())
     info = SessionInfo(
         study=study,
@@ -60,20 +77,32 @@ def log_(  # noqa: PLR0917
         software_version=__version__,
     )
     redactor = redactor_of(policy, keys, participants)
-    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor)
+    if watch is None:
+        with BagReader(bag) as reader:
+            watch = not holds_flags(reader)
+    if watch:
+        table = Table.shipped()
+        info = replace(info, table_version=table.version, config_sha256=table.sha256())
+    tell = partial(watched, topic=topic, language=language) if watch else None
+    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, tell)
     recording = open_recording(folder)
     result = {
         "log": str(folder),
         "entries": count,
         "unreadable": unreadable,
         "flags": len(recording.flags),
+        "watched": watch,
         "head": recording.head,
     }
     _print(result, f"{folder}: {count} entries, {len(recording.flags)} flags\nhead {recording.head}", as_json=as_json)
     if unreadable:
         err.print(f"{unreadable} messages of the bag could not be read and are not in the log.")
-    if not recording.flags:
-        err.print(f"{bag} holds no flags: run the monitor over it first.")
+    if not recording.flags and not watch:
+        err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
+    elif not (recording.utterances or recording.robot_speech or recording.presences):
+        err.print(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
+    elif not recording.flags:
+        err.print(f"The monitor flagged nothing in {bag}.")
 
 
 @app.command()
@@ -105,7 +134,7 @@ def verify(
         "sound": not faults,
         "head": contents.head,
         "entries": len(contents.entries),
-        "erased": sum(e.record is None for e in contents.entries),
+        "erased": sum(e.record is None for e in contents.entries) - contents.half_erased,
         "sealed": contents.sealed,
         "schema": contents.schema,
         "faults": faults,
@@ -139,6 +168,20 @@ def migrate_(
 ) -> None:
     """Write an older log into a new one in the present schema, which names the old one's head."""
     print(f"{new}: {migrate(old, new)} entries")
+
+
+@app.command("recover")
+def recover_(
+    old: Annotated[Path, typer.Argument(metavar="LOG", help="Log that is not sound; it stays as it is.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder to make the new log in.")],
+    as_json: AsJson = False,
+) -> None:
+    """Save what is sound in a damaged log into a new one, which says what is missing; if anything is, exits with 1."""
+    done = recover(old, new)
+    told = [*(f"lost: {what}" for what in done.lost), f"{new}: {done.entries} entries"]
+    _print(asdict(done), "\n".join(told), as_json=as_json)
+    if done.lost:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from norm_core.error import TactfulError
 from norm_core.time import WallClock
 from norm_monitor.study import erase as erasing
 from norm_monitor.study.inventory import inventory
 from norm_monitor.study.keys import KeyFile
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.study_logs import AsJson, LogPath
 
 app = typer.Typer()
@@ -58,13 +59,20 @@ def expire(
     logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Folders of study logs.")],
     as_json: AsJson = False,
 ) -> None:
-    """Empty the logs whose retention time has passed."""
-    counts = {str(log): erasing.expire(log, WallClock()) for log in logs}
+    """Empty the logs whose retention time has passed. Exits with 1 where a log could not be, after all the others."""
+    counts: dict[str, int] = {}
+    for log in logs:
+        try:
+            counts[str(log)] = erasing.expire(log, WallClock())
+        except TactfulError as error:
+            complain(str(error))
     if as_json:
         print_json(counts)
-        return
-    for log, count in counts.items():
-        print(f"{log}: {f'{count} entries emptied' if count else 'nothing is due'}")
+    else:
+        for name, count in counts.items():
+            print(f"{name}: {f'{count} entries emptied' if count else 'nothing is due'}")
+    if len(counts) < len({str(log) for log in logs}):
+        raise typer.Exit(1)
 
 
 @app.command("inventory")

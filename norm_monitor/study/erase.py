@@ -1,6 +1,5 @@
 """Takes a participant's data out of a log, and leaves a tombstone; the chain still holds."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,10 +12,8 @@ from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Speaker, Utterance
 from norm_core.time import Clock
-from norm_monitor.study.chain import erased, parse, to_line
-from norm_monitor.study.log import StudyLog, mend_tracks
-from norm_monitor.study.private import create
-from norm_monitor.study.read import LogError, read, read_sound, segments
+from norm_monitor.study.log import LogWriteError, StudyLog
+from norm_monitor.study.read import LogError, read, read_sound
 from norm_monitor.study.redact import WITHHELD, plain_words, quotes_in, telling_sentences
 from norm_monitor.study.schema import (
     BagRef,
@@ -58,10 +55,7 @@ def erase(
     *,
     keep_unattributed: bool = False,
 ) -> Erasure:
-    """Empties every entry about a participant. A session with them alone keeps nothing but its frame.
-
-    The tombstone is written first: a crash then leaves a log that says what is still to be emptied.
-    """
+    """Empties every entry about a participant. A session with them alone keeps nothing but its frame."""
     contents = read_sound(folder)
     if contents.schema != 2:  # the first with bodies that can go
         raise LogError(
@@ -75,15 +69,11 @@ def erase(
     sole = len(participants) == 1
     theirs, nobodys = _concerned(contents.entries, whose, participants, sole=sole)
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
-    if seqs:
-        with StudyLog.resume(folder, clock) as log:
-            log.append(Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), 0)
-    emptied = _empty(folder)
-    mend_tracks(folder, everything=True)
+    _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock)
     left = Counter(e.kind.value for e in read(folder).entries if e.record and not isinstance(e.record, _KEPT))
     return Erasure(
         participant=participant,
-        entries=emptied,
+        entries=len(seqs) + contents.half_erased,
         unattributed=0 if keep_unattributed else len(nobodys),
         sole=sole,
         others=tuple(p.pseudonym for p in participants if p.pseudonym != participant),
@@ -100,13 +90,22 @@ def expire(folder: Path, clock: Clock) -> int:
     if clock.now_ns() < info.wall_ns + info.record.retention_days * 86_400 * 10**9:
         return 0
     seqs = tuple(e.seq for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT))
-    if seqs:
+    if seqs or contents.half_erased:
         reason = f"kept for the {info.record.retention_days} days that were agreed"
-        with StudyLog.resume(folder, clock) as log:
-            log.append(Tombstone(participant="", seqs=seqs, reason=reason), 0)
-    emptied = _empty(folder)
-    mend_tracks(folder, everything=True)
-    return emptied
+        _bury(folder, Tombstone(participant="", seqs=seqs, reason=reason), clock)
+    return len(seqs) + contents.half_erased
+
+
+def _bury(folder: Path, tombstone: Tombstone, clock: Clock) -> None:
+    """Empties what a tombstone names; taking the log up has finished an erasure that broke off."""
+    with StudyLog.resume(folder, clock) as log:
+        if tombstone.seqs:
+            try:
+                log.bury(tombstone)
+            except LogWriteError as error:
+                if log.held:
+                    raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
+                raise
 
 
 def _participants(entries: Iterable[Entry]) -> tuple[Participant, ...]:
@@ -194,23 +193,3 @@ def _texts(plain: Any) -> Iterator[str]:
     elif isinstance(plain, list | dict):
         for part in plain.values() if isinstance(plain, dict) else plain:
             yield from _texts(part)
-
-
-def _empty(folder: Path) -> int:
-    """Takes the bodies out of all entries that tombstones name, and says how many; safe to do again."""
-    emptied = 0
-    buried = {seq for e in read(folder).entries if isinstance(e.record, Tombstone) for seq in e.record.seqs}
-    for path in segments(folder):
-        part = path.with_suffix(".part")
-        with path.open("rb") as old, create(part) as new:
-            for text in old:
-                line = parse(text)
-                goes = line["seq"] in buried and "body" in line
-                new.write(to_line(erased(line)) if goes else text)
-                emptied += goes
-            new.flush()
-            os.fsync(new.fileno())
-        part.replace(path)
-    for torn in folder.glob("events-*.torn"):
-        torn.unlink()  # half an entry, of whom nobody can say
-    return emptied

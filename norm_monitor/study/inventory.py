@@ -18,7 +18,7 @@ WHY = {
     Kind.REVIEW: "reviewers' verdicts",
     Kind.LABEL: "coders' labels",
     Kind.TOMBSTONE: "that something was erased, for whom and why",
-    Kind.RECOVERED: "that a writer died",
+    Kind.RECOVERED: "that a writer died, or what of a damaged log was lost",
     Kind.CLOSED: "that the recording was complete",
     Kind.BAG: "which bag the session was recorded in",
 }
@@ -57,9 +57,10 @@ def inventory(paths: Iterable[Path]) -> Inventory:
     erased = 0
     for path in paths:
         if is_log(path):
-            entries = read(path).entries
+            contents = read(path)
+            entries = contents.entries
             kinds = Counter(entry.kind for entry in entries if entry.record is not None)
-            erased += sum(entry.record is None for entry in entries)
+            erased += sum(entry.record is None for entry in entries) - contents.half_erased
             for kind, count in kinds.items():
                 stored.append(
                     Stored(

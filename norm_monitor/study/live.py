@@ -115,7 +115,7 @@ class LiveLog:
         try:
             step()
         except OSError as error:
-            self._ail(str(error))
+            self._ail(f"{error}, and it goes on")
         except LogError as error:
             self._ledger.count("study_log_refused")
             self._ledger.trouble("study_log_entry", Health.DEGRADED, str(error))

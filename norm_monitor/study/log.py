@@ -3,10 +3,11 @@
 import fcntl
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from mcap.writer import MCAP0_MAGIC
 
@@ -14,18 +15,18 @@ from norm_core.error import TactfulError
 from norm_core.flag import SocialFlag
 from norm_core.jsonl import to_plain
 from norm_core.time import Clock
-from norm_monitor.study.chain import GENESIS, link, to_line
+from norm_monitor.study.chain import GENESIS, erased, link, parse, to_line
 from norm_monitor.study.private import MODE, create
 from norm_monitor.study.read import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
 from norm_monitor.study.redact import Redactor
-from norm_monitor.study.schema import KINDS, Closed, Recovered, SessionInfo
+from norm_monitor.study.schema import KINDS, Closed, Recovered, SessionInfo, Tombstone
 from norm_monitor.study.track import EventTrack, write_track
 
 LOCK = ".lock"
 
 
 class LogWriteError(TactfulError, OSError):
-    """An entry that could not be written. Nothing is lost: it is held, and the next append or flush tries it again."""
+    """An entry that could not be written. The log holds it, and the next append or flush tries it again."""
 
 
 class StudyLog:
@@ -49,6 +50,7 @@ class StudyLog:
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
         self._track: EventTrack | None = None
+        self._taken_up = False  # whether the present file has an older writer's track, which is ended
         self.track_faults = 0  # events missing from the MCAP until it is made anew on closing
         self._lock = self._locked()
 
@@ -90,16 +92,19 @@ class StudyLog:
             raise LogError(f"{folder}: is no folder of a log, and only such a one can be written on")
         log = cls(folder, clock, **settings)
         try:
-            torn = _set_torn_aside(segments(folder)[-1])
+            last = segments(folder)[-1]
+            torn = _set_torn_aside(last)
             contents = read_sound(folder)
             if not contents.entries:
                 raise LogError(f"{folder}: holds no whole entry; begin a new log")
             if contents.schema != 2:
                 raise LogError(f"{folder}: has the schema {contents.schema}; make a new one of it: study migrate")
             log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
-            log._segment = int(segments(folder)[-1].stem.split("-")[1])
-            mend_tracks(folder)
-            log._next_segment()
+            log._segment = int(last.stem.split("-")[1])
+            if contents.half_erased:
+                log._empty_buried()
+            log._mend_tracks()
+            log._go_on()
             if torn:
                 log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
         except (LogError, OSError):
@@ -111,6 +116,11 @@ class StudyLog:
     def head(self) -> str:
         """The hash of the last entry: what a paper cites."""
         return self._prev
+
+    @property
+    def entries(self) -> int:
+        """How many are on the disk."""
+        return self._seq
 
     @property
     def held(self) -> int:
@@ -143,15 +153,31 @@ class StudyLog:
                 self._prev,
             )
             try:
+                if self._taken_up and isinstance(record, SocialFlag):
+                    self._next_segment()
                 self._put(to_line(line))
             except OSError as error:
                 raise LogWriteError(
                     f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all before "
-                    f"it is on disk, {len(self._held)} are held: make room, and it goes on"
+                    "it is on disk: make room"
                 ) from error
             self._held.popleft()
             self._seq, self._prev = self._seq + 1, line["hash"]
             self._tracked(record, wall_ns)
+
+    def bury(self, tombstone: Tombstone) -> None:
+        """Writes a tombstone, and takes the bodies that it names out of the files. Raises LogWriteError.
+
+        The tombstone is first: a crash, or a full disk, then leaves a log whose next writer finishes this.
+        """
+        self.append(tombstone, 0)
+        os.close(self._fd)
+        self._fd = -1
+        try:
+            self._empty_buried()
+        finally:
+            self._go_on()
+        self._mend_tracks()
 
     def close(self, *, sealed: bool = False) -> None:
         """Ends the writing; sealed states that the recording is complete."""
@@ -170,7 +196,7 @@ class StudyLog:
                 if self.track_faults:
                     mend_tracks(self.folder, everything=True)
             except OSError:
-                self.track_faults += 1  # whoever writes next makes it anew
+                self.track_faults += 1  # the next writer makes it anew
             finally:
                 os.close(self._lock)
 
@@ -180,7 +206,8 @@ class StudyLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        with suppress(LogWriteError) if error else nullcontext():  # or it would hide the error that ended the writing
+            self.close()
 
     def _put(self, data: bytes) -> None:
         if self._size and self._size + len(data) > self._rotate_bytes:
@@ -206,6 +233,39 @@ class StudyLog:
             self._track = None
             self.track_faults += 1
 
+    def _mend_tracks(self) -> None:
+        """A track can be made anew at any time, so that a full disk keeps nobody from writing."""
+        try:
+            mend_tracks(self.folder)
+        except OSError:
+            self.track_faults += 1
+
+    def _go_on(self) -> None:
+        """Opens the last file to write on."""
+        path = self.folder / SEGMENT.format(self._segment)
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+            self._size = path.stat().st_size
+        except OSError as error:
+            raise LogError(f"{path}: cannot be written: {error.strerror}") from error
+        self._track, self._taken_up = None, True
+
+    def _empty_buried(self) -> None:
+        """Takes the bodies that tombstones name out of the files, and all that was made of them; safe to do again."""
+        try:
+            for pattern in ("events-*.mcap", "events-*.part", "events-*.torn"):  # of half an entry nobody knows whose
+                for path in self.folder.glob(pattern):
+                    path.unlink()
+            stones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
+            buried = {seq for stone in stones for seq in stone.seqs}
+            for path in segments(self.folder):
+                _without_bodies(path, buried)
+        except OSError as error:
+            raise LogWriteError(
+                f"{self.folder}: an erasure was begun and is not finished ({error.strerror or error}): what is to go "
+                "is still on the disk, and no report or export shows it. Make room, and run study erase again"
+            ) from error
+
     def _next_segment(self) -> None:
         """Opens the next file; where that fails, the present one stays."""
         path = self.folder / SEGMENT.format(self._segment + 1)
@@ -219,12 +279,14 @@ class StudyLog:
         except OSError as error:
             if descriptor >= 0:
                 os.close(descriptor)
+                for made in (path, path.with_suffix(".mcap")):
+                    made.unlink(missing_ok=True)
             raise LogWriteError(f"{path}: cannot be made: {error.strerror or error}") from error
         if self._fd >= 0:
             os.close(self._fd)
         if self._track:
             self._track.close()
-        self._fd, self._track, self._size = descriptor, track, 0
+        self._fd, self._track, self._size, self._taken_up = descriptor, track, 0, False
         self._segment += 1
 
     def _locked(self) -> int:
@@ -283,7 +345,35 @@ def _set_torn_aside(path: Path) -> int:
     whole = data.rfind(b"\n") + 1
     torn = data[whole:]
     if torn:
-        with create(path.with_suffix(".torn")) as aside:
-            aside.write(torn)
+        aside = path.with_suffix(".torn")
+        earlier = aside.read_bytes() if aside.exists() else b""
+        try:
+            with _in_place_of(aside) as file:
+                file.write(earlier + torn)
+        except OSError as error:
+            what = f"the half entry at its end cannot be set aside ({error.strerror or error}): make room"
+            raise LogWriteError(f"{path}: {what}") from error
         os.truncate(path, whole)
     return len(torn)
+
+
+def _without_bodies(path: Path, seqs: set[int]) -> None:
+    """Writes a file of entries anew without these bodies, where it has any of them."""
+    lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
+    if any(line["seq"] in seqs and "body" in line for line, _ in lines):
+        with _in_place_of(path) as new:
+            new.writelines(to_line(erased(line)) if line["seq"] in seqs else text for line, text in lines)
+
+
+@contextmanager
+def _in_place_of(path: Path) -> Iterator[BinaryIO]:
+    """A file to write; synced, it takes the place of path, and leaves no part of itself where that fails."""
+    part = path.with_suffix(".part")
+    try:
+        with create(part) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """Reads and verifies study logs: every fault is named with its file and line."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,10 @@ class Fault:
 
 @record
 class LogContents:
-    """All of a log that could be read. head is the hash to cite; sealed says that the recording was ended."""
+    """All of a log that could be read. head is the hash to cite; sealed says that the recording was ended.
+
+    What a tombstone names is not among the records, even where an erasure broke off; half_erased counts such entries.
+    """
 
     entries: tuple[Entry, ...]
     faults: tuple[Fault, ...]
@@ -39,6 +43,7 @@ class LogContents:
     sealed: bool
     torn_bytes: int
     schema: int
+    half_erased: int = 0
 
 
 def is_log(path: Path) -> bool:
@@ -60,7 +65,7 @@ def read(path: Path) -> LogContents:
     entries: list[Entry] = []
     faults: list[Fault] = []
     seq, prev, torn, schema = 0, GENESIS, 0, SCHEMA
-    for file, number, text in _lines(segments(path)):
+    for file, number, text in lines(segments(path)):
         if not text.endswith(b"\n"):
             torn += len(text)
             faults.append(
@@ -78,19 +83,23 @@ def read(path: Path) -> LogContents:
             expected = (seq, prev)
             seq, prev = int(line.get("seq", seq)) + 1, str(line.get("hash", prev))
             line = check_and_upgrade(line, *expected)
-            entry = _entry(line, file, number)
+            entry = entry_of(line, file, number)
         except (ChainError, RecordError, ValueError, TypeError) as error:
             faults.append(Fault(file=file, line=number, what=str(error)))
             continue
         entries.append(entry)
-    faults += _unaccounted(entries)
+    if not entries and not faults:
+        faults.append(Fault(file="", line=0, what="holds no entry: every log has one from its beginning"))
+    buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
+    faults += _unaccounted(entries, buried)
     return LogContents(
-        entries=tuple(entries),
+        entries=tuple(replace(entry, record=None) if entry.seq in buried else entry for entry in entries),
         faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
         head=prev,
         sealed=next((entry.kind is Kind.CLOSED for entry in reversed(entries) if entry.kind not in AFTERWARDS), False),
         torn_bytes=torn,
         schema=schema,
+        half_erased=sum(entry.seq in buried and entry.record is not None for entry in entries),
     )
 
 
@@ -99,12 +108,16 @@ def read_sound(path: Path) -> LogContents:
     contents = read(path)
     grave = [fault for fault in contents.faults if not fault.harmless]
     if grave:
-        shown = "; ".join(f"{fault.file}:{fault.line} {fault.what}" for fault in grave[:3])
-        raise LogError(f"{path}: {len(grave)} lines are not sound: {shown}. See them all with: tactful study verify")
+        shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
+        raise LogError(
+            f"{path}: is not sound, with {len(grave)} faults: {shown}. "
+            "tactful study verify lists them all; tactful study recover saves the rest into a new log"
+        )
     return contents
 
 
-def _lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
+def lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
+    """Each line of a log's files, with the name of its file and its number there."""
     for path in files:
         try:
             with path.open("rb") as file:
@@ -114,7 +127,8 @@ def _lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
             raise LogError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _entry(line: dict[str, Any], file: str, number: int) -> Entry:
+def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
+    """The entry of a checked line; raises ValueError, TypeError or RecordError for a body that is no such record."""
     kind = Kind(line["kind"])
     body = line.get("body")
     return Entry(
@@ -128,9 +142,8 @@ def _entry(line: dict[str, Any], file: str, number: int) -> Entry:
     )
 
 
-def _unaccounted(entries: list[Entry]) -> list[Fault]:
+def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
     """Bodies that are gone without a tombstone, and those that a tombstone says are gone and are not."""
-    buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
     faults = []
     for entry in entries:
         if entry.record is None and entry.seq not in buried:

@@ -16,7 +16,7 @@ from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance
 from norm_monitor.study.read import LogError, is_log, read_sound
-from norm_monitor.study.schema import BagRef, Label, Review, SessionInfo
+from norm_monitor.study.schema import BagRef, Label, Recovered, Review, SessionInfo, Tombstone
 
 T = TypeVar("T")
 
@@ -84,8 +84,14 @@ def from_log(path: Path) -> Recording:
         notes.append("the last entry was cut short by a crash and is not shown")
     if not contents.sealed:
         notes.append("the recording was not ended properly; the end of the session is that of its last entry")
-    if erased := sum(entry.record is None for entry in contents.entries):
-        notes.append(f"{erased} entries were erased at a participant's wish")
+    notes += [f"{len(stone.seqs)} entries were erased: {stone.reason}" for stone in _of(records, Tombstone)]
+    if contents.half_erased:
+        notes.append(
+            f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
+            "run study erase or expire again"
+        )
+    if lost := [what for found in _of(records, Recovered) for what in found.lost]:
+        notes.append(f"this log was recovered from a damaged one, and lacks {'; '.join(lost)}")
     return _recording(info, path, contents.head, records, tuple(notes))
 
 
@@ -106,7 +112,7 @@ def from_bag(path: Path) -> Recording:
     info = SessionInfo(study="", session=reference.name, bag=reference, start_ns=bounds[0], end_ns=bounds[1])
     notes = [f"{unreadable} messages of the bag could not be read"] if unreadable else []
     if not any(isinstance(r, SocialFlag) for r in records):
-        notes.append(f"{path} holds no flags: run the monitor over it first, or record {message_type(SocialFlag)}")
+        notes.append(f"{path} holds no flags: tactful study log runs the monitor over it, into a log to give here")
     return _recording(info, path, reference.sha256, records, tuple(notes))
 
 

@@ -1,5 +1,6 @@
 """A session's records written into a new log: from a bag, or from a log of an older schema."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,49 +15,59 @@ from norm_monitor.study.recording import BAGGED, bag_reference
 from norm_monitor.study.redact import Redactor
 from norm_monitor.study.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in
 
+# What a bag tells, each record with when it was known; None stands for a message that cannot be read.
+Told = Iterator[tuple[int, Any]]
 
-def log_bag(bag: Path, folder: Path, info: SessionInfo, clock: Clock, redactor: Redactor) -> tuple[int, int]:
-    """Writes a bag's speech, presence, flags and decisions into a sealed log: how many, and how many were unreadable.
 
-    Frames and sound stay in the bag: nothing raw enters a log.
+def log_bag(  # noqa: PLR0917
+    bag: Path,
+    folder: Path,
+    info: SessionInfo,
+    clock: Clock,
+    redactor: Redactor,
+    tell: Callable[[BagReader], Told] | None = None,
+) -> tuple[int, int]:
+    """Writes a bag's speech, presence, flags and decisions into a sealed log: its entries, and how many unreadable.
+
+    tell gives the records; those recorded in the bag if left out. Frames and sound stay in the bag.
     """
-    wanted = {message_type(cls) for cls in BAGGED}
     sieve = Sieve()
-    count = unreadable = 0
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
-        topics = [topic.topic for topic in reader.topics if topic.type_name in wanted]
-        _check_persons(reader, topics, info, bag)
+        told = [
+            (known_ns, one)
+            for known_ns, one in (tell or _recorded)(reader)
+            if one is None or (isinstance(one, BAGGED) and sieve.keeps(one))
+        ]
+        _check_persons((one for _, one in told if one is not None), info, bag)
         info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
-        with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
-            for message in reader.messages(topics) if topics else ():
-                try:
-                    record = reader.decode(message)
-                except MessageError:
-                    unreadable += 1
-                    continue
-                if sieve.keeps(record):
-                    try:
-                        log.append(record, message.stamp_ns)
-                    except LogWriteError as error:
-                        what = f"{error.strerror or error}; make room, remove {folder} and log the bag again"
-                        raise LogError(f"{folder}: {what}") from error
-                    count += 1
-            log.close(sealed=True)
-    return count, unreadable
+        try:
+            with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
+                for known_ns, one in told:
+                    if one is not None:
+                        log.append(one, known_ns)
+                log.close(sealed=True)
+        except LogWriteError as error:
+            raise LogError(f"{error}, remove {folder} and log the bag again") from error
+        return log.entries, sum(one is None for _, one in told)
 
 
-def _check_persons(reader: BagReader, topics: list[str], info: SessionInfo, bag: Path) -> None:
+def _recorded(bag: BagReader) -> Told:
+    wanted = {message_type(cls) for cls in BAGGED}
+    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
+    for message in bag.messages(topics) if topics else ():
+        try:
+            yield message.stamp_ns, bag.decode(message)
+        except MessageError:
+            yield message.stamp_ns, None
+
+
+def _check_persons(told: Iterable[Any], info: SessionInfo, bag: Path) -> None:
     """Refuses person ids that the bag lacks: a mistyped one would give a participant's words to nobody."""
     named = {person for participant in info.participants for person in participant.person_ids}
     if not named:
         return
-    there: set[str] = set()
-    for message in reader.messages(topics) if topics else ():
-        try:
-            there.update(persons_in(reader.decode(message)))
-        except MessageError:  # counted as the log is written
-            continue
+    there = {person for one in told for person in persons_in(one)}
     if missing := named - there:
         raise LogError(
             f"{bag}: nobody in it has the person id {', '.join(sorted(missing))}; "
@@ -93,4 +104,4 @@ def migrate(old: Path, folder: Path) -> int:
             clock.advance_to(max(wall_ns, clock.now_ns()))
             log.append(record, ros_ns)
         log.close(sealed=contents.sealed)
-    return len(records)
+        return log.entries

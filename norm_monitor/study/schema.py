@@ -111,9 +111,10 @@ class Tombstone:
 
 @record
 class Recovered:
-    """A writer died: the bytes of the entry it was writing were set aside."""
+    """A writer died: the bytes of the entry it was writing were set aside. Or: what of an older log was lost."""
 
     torn_bytes: int
+    lost: tuple[str, ...] = ()
 
 
 @record

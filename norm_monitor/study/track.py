@@ -64,12 +64,15 @@ class EventTrack:
 def write_track(path: Path, entries: Iterable[Entry]) -> None:
     """The whole track of these entries, in place of whatever is at path."""
     part = path.with_suffix(".part")
-    track = EventTrack(part)
-    for entry in entries:
-        if isinstance(entry.record, SocialFlag):
-            track.write(entry.record, entry.wall_ns)
-    track.close()
-    part.replace(path)
+    try:
+        track = EventTrack(part)
+        for entry in entries:
+            if isinstance(entry.record, SocialFlag):
+                track.write(entry.record, entry.wall_ns)
+        track.close()
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _time(stamp_ns: int) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """`tactful study` as its user calls it: results, errors and exit codes."""
 
+import errno
 import json
 import signal
 import subprocess
@@ -16,11 +17,13 @@ from norm_core.time import ReplayClock
 from norm_monitor.study.clips import ClipError
 from norm_monitor.study.forms.sheet import FormError
 from norm_monitor.study.log import StudyLog
-from norm_monitor.study.read import read
+from norm_monitor.study.read import LogError, read
 from norm_monitor.study.recording import open_recording
 from norm_monitor.study.schema import Participant
 from sim_replays.study_example import START_NS, info, records, write_log
 from tactful_cli.main import app
+
+SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +46,9 @@ def wordless_bag(path: Path) -> Path:
 
 
 VERBS = (
-    "log", "bag", "example", "verify", "migrate", "explain", "export", "import", "agreement", "report", "review",
-    "erase", "expire", "inventory", "participant", "participant add", "participant list", "participant forget",
+    "log", "bag", "example", "verify", "migrate", "recover", "explain", "export", "import", "agreement", "report",
+    "review", "erase", "expire", "inventory", "participant", "participant add", "participant list",
+    "participant forget",
 )  # fmt: skip
 
 
@@ -70,6 +74,39 @@ def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
     refused = tactful("study", "report", str(own_log))
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "events-000001.jsonl:5" in refused.stderr
+
+
+def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) -> None:
+    file = own_log / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
+    saved = tactful("study", "recover", str(own_log), str(tmp_path / "new"))
+    assert saved.returncode == 1
+    assert "lost: events-000001.jsonl:5 was changed" in saved.stdout
+    assert tactful("study", "verify", str(tmp_path / "new")).returncode == 0
+    shown = tactful("study", "report", str(tmp_path / "new"), "-o", str(tmp_path / "r.html"))
+    assert shown.returncode == 0
+    assert "recovered from a damaged one" in " ".join(shown.stderr.split())
+    assert tactful("study", "recover", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
+
+
+def test_a_log_cut_to_nothing_is_not_sound(own_log: Path) -> None:
+    (own_log / "events-000001.jsonl").write_bytes(b"")
+    shown = tactful("study", "verify", str(own_log))
+    assert shown.returncode == 1
+    assert "holds no entry" in shown.stdout
+
+
+def test_a_broken_log_keeps_no_other_from_expiring(tmp_path: Path) -> None:
+    broken, other = tmp_path / "broken", tmp_path / "other"
+    for folder in (broken, other):
+        with StudyLog.begin(folder, info(retention_days=1), ReplayClock(START_NS)) as log:
+            log.append(next(record for _, record in records()), START_NS)
+    (broken / "events-000001.jsonl").write_bytes(b"{}\n")
+    shown = tactful("study", "expire", str(broken), str(other), "--json")
+    assert shown.returncode == 1
+    assert json.loads(shown.stdout) == {str(other): 1}
+    assert f"{broken}: is not sound" in shown.stderr
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt"])
@@ -184,6 +221,51 @@ def test_verdicts_from_elan_keep_rejections_and_the_caution_of_agreement(own_log
     assert "judged the monitor's own flags" in compared.stdout
 
 
+def fill_disk(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
+    """Makes logs take so many more entries, and then none."""
+    put, room = StudyLog._put, iter(range(after))
+
+    def put_while_there_is_room(log: StudyLog, data: bytes) -> None:
+        if next(room, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(log, data)
+
+    monkeypatch.setattr(StudyLog, "_put", put_while_there_is_room)
+
+
+def test_an_import_on_a_full_disk_says_how_far_it_came_and_goes_on(own_log: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["study", *arguments, "--json"], prog_name="tactful")
+
+    table = tmp_path / "a.csv"
+    count = json.loads(run("export", str(own_log), "--form", "csv", "-o", str(table)).stdout)["labels"]
+    with pytest.MonkeyPatch.context() as full:
+        fill_disk(full, after=2)
+        failed = run("import", str(own_log), str(table), "--coder", "Ana")
+    assert isinstance(failed.exception, LogError)
+    assert f"make room, and import the file again with --add: 2 of {count} are in the log" in str(failed.exception)
+    rest = run("import", str(own_log), str(table), "--coder", "Ana", "--add")
+    assert json.loads(rest.stdout)["imported"] == count - 2
+
+
+def test_a_bag_on_a_full_disk_says_what_to_remove(tmp_path: Path) -> None:
+    folder, session = tmp_path / "log", ["--study", "a", "--session", "b"]
+    with pytest.MonkeyPatch.context() as full:
+        fill_disk(full, after=3)
+        command = ["study", "log", str(SHIPPED / "zh_clinic"), str(folder), "--as-recorded", *session]
+        failed = CliRunner().invoke(app, command, prog_name="tactful")
+    assert isinstance(failed.exception, LogError)
+    assert f"make room, remove {folder} and log the bag again" in str(failed.exception)
+    assert "it goes on" not in str(failed.exception)
+
+
+def test_a_workbook_that_finds_no_room_is_one_clean_error(log: Path) -> None:
+    pytest.importorskip("openpyxl")
+    shown = tactful("study", "export", str(log), "--form", "boris", "-o", "/dev/full")
+    assert shown.returncode == 2
+    assert shown.stderr == "tactful: /dev/full: cannot be written: No space left on device\n"
+
+
 def test_two_logs_of_one_session_are_bad_input(log: Path, own_log: Path) -> None:
     shown = tactful("study", "agreement", str(log), str(own_log))
     assert shown.returncode == 2
@@ -197,7 +279,41 @@ def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
     assert "holds no flags" in (tmp_path / "r.html").read_text()
     logged = tactful("study", "log", str(tmp_path / "bag"), str(tmp_path / "log"), "--study", "a", "--session", "b")
     assert logged.returncode == 0
-    assert "run the monitor over it first" in logged.stderr
+    assert "holds nothing to watch" in logged.stderr
+
+
+def test_the_monitor_runs_over_a_bag_without_flags(tmp_path: Path) -> None:
+    folder, session = str(tmp_path / "log"), ["--study", "zoo", "--session", "S1", "--json"]
+    logged = tactful("study", "log", str(SHIPPED / "zoo_keeper"), folder, *session)
+    assert logged.returncode == 0, logged.stderr
+    result = json.loads(logged.stdout)
+    listed = json.loads(tactful("flags", str(SHIPPED / "zoo_keeper"), "--json").stdout)
+    recording = open_recording(tmp_path / "log")
+    assert {flag.event_id for flag in recording.flags} == {flag["event_id"] for flag in listed}
+    assert result["flags"] == len(listed) > 0
+    assert result["entries"] == len(read(tmp_path / "log").entries)
+    assert "/humans/persons/tracked" in {presence.source_topic for presence in recording.presences}
+    assert recording.utterances and recording.robot_speech
+    assert recording.info.table_version
+    assert tactful("study", "report", folder, "-o", str(tmp_path / "r.html")).returncode == 0
+    assert "penguin" in (tmp_path / "r.html").read_text()
+
+
+def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path: Path) -> None:
+    recording = open_recording(log)
+    with BagWriter(tmp_path / "bag") as bag:
+        for utterance in recording.utterances:
+            bag.write("/tactful/utterances", utterance, utterance.end_ns)
+        bag.write("/tactful/decisions", recording.decisions[0], recording.decisions[0].decided_ns)
+        bag.write("/tactful/flags", recording.flags[0], recording.end_ns)
+    session = ["--study", "a", "--session", "b", "--json"]
+    for option, name in ((), "recorded"), (("--watch",), "watched"):
+        shown = tactful("study", "log", str(tmp_path / "bag"), str(tmp_path / name), *session, *option)
+        assert shown.returncode == 0, shown.stderr
+    assert open_recording(tmp_path / "recorded").flags == recording.flags[:1]
+    anew = open_recording(tmp_path / "watched")
+    assert recording.flags[0].event_id not in {flag.event_id for flag in anew.flags}
+    assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """BORIS: the spreadsheets its two imports "from a spreadsheet" read, and the tables it exports."""
 
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,10 @@ def write_boris(path: Path, sheet: Sheet) -> None:
         polarity, _, attribute = code.partition(" ")
         ethogram.active.append([code, "State event", attribute.replace("_", " "), "", polarity, ""])
     for each, file in ((book, path), (ethogram, behaviours_path(path))):
+        whole = BytesIO()  # a ZipFile that could not be written whole complains once more when it is let go
         with in_place_of(file) as part:
-            each.save(part)
+            each.save(whole)
+            part.write_bytes(whole.getvalue())
 
 
 def read_boris(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:

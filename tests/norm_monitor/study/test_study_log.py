@@ -1,5 +1,6 @@
 """The log: a chain that shows every change, and a writer that loses at most the entry it is writing."""
 
+import errno
 import json
 import os
 import resource
@@ -16,6 +17,7 @@ from norm_core.jsonl import sha256_of
 from norm_core.speech import Speaker, Utterance
 from norm_core.time import ReplayClock
 from norm_monitor.cues.table import Table
+from norm_monitor.study import log as log_module
 from norm_monitor.study.chain import GENESIS
 from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.read import LogError, read, read_sound
@@ -190,8 +192,9 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, hard))  # room for a part of the next line
     try:
         for index in (1, 2):
-            with pytest.raises(LogWriteError, match=f"{index} are held: make room"):
+            with pytest.raises(LogWriteError, match=r"entry 2 could not be written .*: make room"):
                 log.append(said(index), START_NS)
+            assert log.held == index
         assert read(tmp_path / "log").faults == ()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -200,6 +203,49 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     contents = read(tmp_path / "log")
     assert contents.faults == ()
     assert [e.record.utterance_id for e in contents.entries[1:]] == ["u0", "u1", "u2", "u3"]
+
+
+def test_a_writer_goes_on_in_the_same_file_until_it_has_a_flag(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", flags=3)
+    before = {path.name for path in (tmp_path / "log").iterdir()}
+    for number in range(3):
+        with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+            log.append(said(number), START_NS)
+    assert {path.name for path in (tmp_path / "log").iterdir()} == before
+    flag = open_recording(tmp_path / "log").flags[0]
+    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+        log.append(flag, START_NS)
+    with (tmp_path / "log/events-000002.mcap").open("rb") as file:
+        assert len(list(make_reader(file).iter_messages())) == 1
+    assert read(tmp_path / "log").faults == ()
+
+
+def test_every_half_entry_is_kept_aside(tmp_path: Path) -> None:
+    folder = small_log(tmp_path / "log")
+    for _ in range(2):
+        with (folder / "events-000001.jsonl").open("ab") as file:
+            file.write(b"half")
+        StudyLog.resume(folder, ReplayClock(START_NS)).close()
+    assert (folder / "events-000001.torn").read_bytes() == b"halfhalf"
+    assert sum(e.kind is Kind.RECOVERED for e in read(folder).entries) == 2
+
+
+def test_a_track_that_finds_no_room_keeps_nobody_from_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log(tmp_path / "log", flags=3)
+    track = tmp_path / "log/events-000001.mcap"
+    whole = track.read_bytes()
+    track.write_bytes(whole[:-20])
+    with monkeypatch.context() as full:
+        full.setattr(log_module, "write_track", no_room)
+        with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+            log.append(said(1), START_NS)
+    StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)).close()
+    assert len(track.read_bytes()) == len(whole)
+    assert read(tmp_path / "log").faults == ()
+
+
+def no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:

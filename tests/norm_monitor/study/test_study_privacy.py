@@ -1,5 +1,6 @@
 """Privacy: names out, what was not consented to withheld, erasure that leaves a sound chain, pictures without faces."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.decision import Decision
+from norm_core.error import TactfulError
 from norm_core.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.frame import Frame
 from norm_core.outcome import Outcome
@@ -22,6 +24,7 @@ from norm_core.presence import Face, Person, Presence, PresenceState
 from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.time import NS_PER_S, ReplayClock
 from norm_monitor.study import clips
+from norm_monitor.study import log as log_module
 from norm_monitor.study.blur import blurred
 from norm_monitor.study.clips import ClipError, check_bag, clip, thumbnails
 from norm_monitor.study.erase import erase, expire
@@ -308,9 +311,51 @@ def test_an_interrupted_erasure_is_said_and_finished_by_another(tmp_path: Path) 
     with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
         log.append(Tombstone(participant="P-1", seqs=(1,), reason="wish"), 0)
     assert "was to be erased and is still there" in read(folder).faults[0].what
-    erase(folder, "P-1", ReplayClock(START_NS))
+    shown = open_recording(folder)
+    assert "words of p1" not in {utterance.text for utterance in shown.utterances}
+    assert any("an erasure broke off: 1 of these are left out" in note for note in shown.notes)
+    assert erase(folder, "P-1", ReplayClock(START_NS)).entries == 3
     assert read(folder).faults == ()
     assert b"words of p1" not in everything(folder)
+
+
+def test_any_next_writer_finishes_an_erasure(tmp_path: Path) -> None:
+    folder = two_people(tmp_path / "log")
+    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
+        log.append(Tombstone(participant="P-1", seqs=(1,), reason="wish"), 0)
+    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
+        log.append(said("later"), START_NS)
+    assert read(folder).faults == ()
+    assert b"words of p1" not in everything(folder)
+
+
+@pytest.mark.parametrize("step", ["the tombstone", "the bodies"])
+def test_an_erasure_on_a_full_disk_says_how_far_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    folder = two_people(tmp_path / "log")
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        if step == "the tombstone":
+            full.setattr(StudyLog, "_put", no_room)
+        else:
+            full.setattr(log_module, "_without_bodies", no_room)
+        said_so = "Nothing is erased yet" if step == "the tombstone" else "an erasure was begun and is not finished"
+        with pytest.raises(TactfulError, match=said_so):
+            erase(folder, "P-1", ReplayClock(START_NS))
+    assert erase(folder, "P-1", ReplayClock(START_NS)).entries == 3
+    assert read(folder).faults == ()
+    assert b"words of p1" not in everything(folder)
+
+
+def test_why_entries_were_erased_is_told(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", length_s=30, flags=2)
+    count = expire(tmp_path / "log", ReplayClock(START_NS + 366 * DAY_NS))
+    told = f"{count} entries were erased: kept for the 365 days that were agreed"
+    assert told in open_recording(tmp_path / "log").notes
 
 
 def test_an_unknown_participant_is_named_with_those_there_are(tmp_path: Path) -> None:
@@ -364,7 +409,7 @@ def test_a_bag_becomes_a_log_without_its_pictures(tmp_path: Path) -> None:
     count, unreadable = log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
     recording = open_recording(tmp_path / "log")
     assert len(recording.flags) == 3
-    assert (count, unreadable) == (len(recording.flags) + len(recording.utterances), 0)
+    assert (count, unreadable) == (len(read(tmp_path / "log").entries), 0)
     assert recording.info.bag.name == "bag"
     assert len(recording.info.bag.sha256) == 64
     assert recording.info.bag.offset_ns == START_NS
