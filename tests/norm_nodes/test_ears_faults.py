@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from norm_core.messages import from_message
+from norm_core.speech import Utterance
 from norm_core.status import Health, MonitorStatus
+from norm_core.time import NS_PER_S
 from norm_monitor.senses.recognised import Recognised
 from norm_monitor.senses.segments import Segment
 from sim_replays.processes import NodeProcess
@@ -143,6 +146,23 @@ def test_a_slow_transcriber_costs_counted_segments_and_never_holds_up_the_callba
     assert speech.dropped > 0
     assert speech.depth <= speech.capacity
     assert speech.received >= 13
+
+
+def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
+    ears: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the last window of a recording stays open where its words are written after its sound has ended."""
+    from std_msgs.msg import UInt8MultiArray
+
+    told: list[Utterance] = []
+    monkeypatch.setattr(ears._utterances, "publish", lambda message: told.append(from_message(Utterance, message)))
+    for part in words(3):
+        ears._hear(UInt8MultiArray(data=part))
+    until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")
+    quiet_ns = ears._listener.quiet_until_ns
+    Deaf.gate.opened.set()
+    until(ears.ledger.is_idle, "all words written")
+    assert told[-1].end_ns > quiet_ns - NS_PER_S // 5 and not told[-1].text
 
 
 def test_a_slow_listener_costs_counted_sound_and_never_holds_up_the_callback(

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from rclpy.clock import Clock, ClockType
@@ -55,6 +55,8 @@ class Ears(NormNode[EarsConfig]):
         self._events: BoundedQueue[Event] = self.bounded_queue("sounds", SOUND_QUEUE)
         self._speech: BoundedQueue[Passage | Utterance] = self.bounded_queue("speech", SPEECH_QUEUE)
         self._told_quiet_ns: int | None = None
+        self._marking = Lock()
+        self._mark_behind: Utterance | None = None  # the silence after the words that wait to be written
         self._utterances = self.offer(Utterance, "utterances", EVENTS, "who said what; final and partial")
         workers = [("ears_listen", self._listen)]
         if self.config.words_from == "whisper":
@@ -205,11 +207,16 @@ class Ears(NormNode[EarsConfig]):
     def _tell_silence(self) -> None:
         """Ten times a second of sound says how far it is known that nobody began to speak, behind all that was said."""
         quiet_ns, told_ns = self._listener.quiet_until_ns, self._told_quiet_ns
-        if quiet_ns is None or self._speech.status().depth:
+        if quiet_ns is None:
             return
         if told_ns is None or quiet_ns < told_ns or quiet_ns - told_ns >= SILENCE_EVERY_NS:
+            mark = silence(quiet_ns, self.resolve_topic_name(self.config.audio_topic))
             self._told_quiet_ns = quiet_ns
-            self._speech.put(silence(quiet_ns, self.resolve_topic_name(self.config.audio_topic)))
+            with self._marking:
+                busy = self._speech.status().depth > 0
+                self._mark_behind = mark if busy else None
+                if not busy:
+                    self._speech.put(mark)
 
     def _write(self) -> None:
         while not self._speech.is_drained():
@@ -218,17 +225,25 @@ class Ears(NormNode[EarsConfig]):
                 continue
             if isinstance(passage, Utterance):
                 self._utterances.publish(to_ros(passage))
-                continue
-            try:
-                utterances = self._scribe.write(passage)
-            except (RuntimeError, ValueError, OSError, MemoryError) as error:
-                self.count("segments_not_transcribed")
-                self.trouble("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
-                continue
-            self.mended("transcriber")
-            for utterance in utterances:
-                self._publish(utterance)
-            self._take_counts(self._scribe.counts)
+            else:
+                self._transcribe(passage)
+            with self._marking:
+                mark = self._mark_behind
+                if mark and not self._speech.status().depth:
+                    self._mark_behind = None
+                    self._utterances.publish(to_ros(mark))
+
+    def _transcribe(self, passage: Passage) -> None:
+        try:
+            utterances = self._scribe.write(passage)
+        except (RuntimeError, ValueError, OSError, MemoryError) as error:
+            self.count("segments_not_transcribed")
+            self.trouble("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
+            return
+        self.mended("transcriber")
+        for utterance in utterances:
+            self._publish(utterance)
+        self._take_counts(self._scribe.counts)
 
     def _publish(self, utterance: Utterance) -> None:
         self._utterances.publish(to_ros(utterance))
