@@ -31,11 +31,14 @@ from norm_core.bags.writer import BagWriter  # noqa: E402
 from norm_core.speech import RobotSpeech  # noqa: E402
 from sim_replays.demo_session import moved, write_demo_session  # noqa: E402
 from sim_replays.playing import Said  # noqa: E402
+from sim_replays.scenarios.library import find, read  # noqa: E402
 from sim_replays.scenarios.records import AUDIO  # noqa: E402
+from sim_replays.scenarios.sensed import write_sensed  # noqa: E402
 from sim_replays.sessions import first_difference, in_process, items, over_dds  # noqa: E402
 
 SHIPPED = ROOT / "sim_replays/scenarios/shipped"
 DEMO = "demo_session"
+SENSED_S = 40.0
 
 
 def bags(names: list[str], folder: Path) -> Iterator[tuple[str, Path]]:
@@ -48,10 +51,14 @@ def bags(names: list[str], folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def audible(shipped: Path, target: Path) -> Path:
-    """A shipped bag with its sound as a type that every installation has; itself where it has none."""
+    """A shipped encounter with its sound as a type that every installation has, or as senses give it where it has none.
+
+    Of a transcript alone nobody can tell, live, up to when it is complete: senses mark the silence in it.
+    """
     with BagReader(shipped) as bag:
         if AUDIO not in {topic.topic for topic in bag.topics}:
-            return shipped
+            write_sensed(target, read(find(shipped.name)), SENSED_S)
+            return target
     with BagWriter(target) as writer:
         for stamp_ns, topic, content in moved(shipped, 0):
             write = writer.write if isinstance(content, RobotSpeech) else writer.write_message
