@@ -27,7 +27,8 @@ class Recent:
             case Frame():
                 self._frames.append(record)
             case Utterance():
-                self._utterances.append(record)
+                if record.final:  # marks of silence would crowd out what was said
+                    self._utterances.append(record)
             case Presence():
                 self._presences.append(record)
             case Episode():
@@ -43,7 +44,8 @@ class Recent:
         if not (self._frames or self._presences):
             return None
         # The newest frame is kept however old, so that the answer can say how old.
-        start_ns = min([start_ns, *(frame.stamp_ns for frame in list(self._frames)[-1:])])
+        seen_ns = [frame.stamp_ns for frame in self._frames if frame.stamp_ns <= end_ns]
+        start_ns = min([start_ns, *seen_ns[-1:]])
         return gather(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)
 
     def within_episode(self, end_ns: int) -> Window:

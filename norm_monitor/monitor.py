@@ -17,7 +17,7 @@ from norm_monitor.judge import Judgement
 from norm_monitor.meaning import Meaning
 from norm_monitor.memory import MemoryConfig
 from norm_monitor.scene import History
-from norm_monitor.senses.window_feed import Watermarks, WindowConfig
+from norm_monitor.senses.window_feed import WindowConfig
 from norm_monitor.senses.windows import Entry
 from norm_monitor.triggers import Triggers
 from norm_monitor.unheard import may_have_been_said
@@ -37,7 +37,7 @@ class Monitor:
         memory: MemoryConfig | None = None,
         judge_every_s: float = 30.0,
     ) -> None:
-        self._cutter, self._watermarks = config.cutter(), Watermarks(config)
+        self._cutter, self._watermarks = config.cutter(), config.watermarks()
         self._table, self._table_sha256, self._meaning, self._clock = table, table.sha256(), meaning, clock
         self._history = History(memory)
         self._newest_ns = -(2**63)

@@ -11,11 +11,12 @@ from norm_core.presence import Person, Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_S, ReplayClock, s_to_ns
+from norm_core.watermarks import UTTERANCES
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.presence_tracker import PresenceTracker
-from norm_monitor.senses.window_feed import UTTERANCES, WindowConfig
+from norm_monitor.senses.window_feed import WindowConfig
 from norm_monitor.senses.windows import Entry
 from sim_replays.heard import Sensed
 from sim_replays.scenarios.encounter import Basis, Encounter

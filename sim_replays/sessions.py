@@ -16,10 +16,13 @@ from norm_core.config import Config
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.episode import Episode, Query
 from norm_core.frame import Frame
+from norm_core.held_queries import HeldQueries
 from norm_core.jsonl import to_plain
 from norm_core.messages import message_type
+from norm_core.presence import Presence
 from norm_core.speech import Utterance
-from norm_core.time import ReplayClock
+from norm_core.time import ReplayClock, s_to_ns
+from norm_core.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_core.window import closed
 from norm_monitor.cues.table import Table
 from norm_monitor.fusion import FusionConfig
@@ -29,7 +32,7 @@ from norm_monitor.senses.hearing import HearingConfig
 from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper
-from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, WindowConfig, WindowFeed
+from norm_monitor.senses.window_feed import WindowConfig, WindowFeed
 from sim_replays.playing import END, Hosts, Said, TransportError, played
 from sim_replays.watching import MONITORED, BagSenses
 
@@ -51,6 +54,11 @@ class SessionTopics(Config):
     camera: str = ""
     sources: tuple[str, ...] = ()
     asks: bool = False
+
+    @property
+    def sensed(self) -> tuple[str, ...]:
+        """What is made of sound and pictures as they come, and so is known a while after it was."""
+        return (*((FRAMES, PRESENCE) if self.camera else ()), *((UTTERANCES,) if self.audio else ()))
 
 
 def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
@@ -98,7 +106,10 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
         "windows": {"sources": list(topics.sources), "lateness_s": lateness_s},
         "monitor": {"sources": monitored, "lateness_s": lateness_s},
     }
-    return [*hosts, {**deciding, **({"selector": {}} if topics.asks else {})}]
+    if topics.asks:
+        # An empty list has no type by which ROS could take it.
+        deciding["selector"] = {"sources": list(topics.sensed)} if topics.sensed else {}
+    return [*hosts, deciding]
 
 
 def in_process(bag: Path) -> Iterator[Said]:
@@ -126,6 +137,7 @@ class _Here:
         config = WindowConfig(sources=monitored, lateness_s=0)
         self._monitor = Monitor(config, Table.shipped(), Meanings.shipped(), self._clock, fusion=FusionConfig())
         self._recall = Recall(_WINDOW_S)
+        self._held = HeldQueries(topics.sensed, s_to_ns(WindowConfig().frames_every_s))
         encoder = SentenceEncoder()
         self._selector = open_selector(SelectorFiles(), encoder, encoder.weights_sha256, None) if topics.asks else None
 
@@ -138,10 +150,11 @@ class _Here:
         if isinstance(one, MONITORED):
             for flag in self._monitor.take(one):
                 yield FLAGS, flag
-        if isinstance(one, Frame | Utterance | Episode):
+        if isinstance(one, Frame | Utterance | Presence | Episode):
             self._recall.take(one)
-        elif isinstance(one, Query) and self._selector:
-            yield ANSWERS, answered(self._selector, self._recall, one, self._clock)[1]
+        for query in self._held.take(one):
+            if self._selector:
+                yield ANSWERS, answered(self._selector, self._recall, query, self._clock)[1]
 
 
 def items(said: Iterable[Said]) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ from norm_core.messages import message_type
 from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_MS, ReplayClock
+from norm_core.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.camera import Camera
 from norm_monitor.senses.faces import FaceFinder
@@ -23,7 +24,7 @@ from norm_monitor.senses.people import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.picture import picture_of
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.recognised import Recogniser
-from norm_monitor.senses.window_feed import FRAMES, PRESENCE, UTTERANCES, Record
+from norm_monitor.senses.window_feed import Record
 
 SILENCE_EVERY_NS = 100 * NS_PER_MS
 MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames are the windows' and the selector's
@@ -71,23 +72,29 @@ class BagSenses:
         """Each record with when the bag had it, in that order."""
         told = [name for type_ in (RobotSpeech, Presence, Frame, Query, Episode) for name in self._told(type_)]
         heard = [] if self._audio_topic else self._told(Utterance)
-        said = sorted((self._bag.decode(m) for m in self._bag.messages(heard)), key=lambda u: u.end_ns) if heard else []
+        said, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
         sensed = {*told, *self._people_topics, *filter(None, (self._audio_topic, self._camera_topic))}
         for stored in self._bag.messages(sensed):
             now_ns = stored.stamp_ns
-            while said and said[0].end_ns <= now_ns:
-                utterance = said.pop(0)
-                yield utterance.end_ns, utterance
+            while said and said[0][0] <= now_ns:
+                yield said.pop(0)
             for record in self._sensed(stored):
                 yield now_ns, record
-            if heard:
-                yield from self._mark(min([now_ns, *(utterance.start_ns for utterance in said)]), now_ns)
-        for utterance in said:
-            yield max(now_ns, utterance.end_ns), utterance
+            if not has_marks:
+                yield from self._mark(min([now_ns, *(utterance.start_ns for _, utterance in said)]), now_ns)
+        for at_ns, utterance in said:
+            yield max(now_ns, at_ns), utterance
         if self._scribe:
             for record in self._written(self._listener.flush()):
                 yield now_ns, record
+
+    def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
+        """The utterances in the order of the bag where marks of silence are among them, else each at its end."""
+        stored = [(one.stamp_ns, self._bag.decode(one)) for one in self._bag.messages(topics)]
+        has_marks = any(not utterance.final for _, utterance in stored)
+        spoken = stored if has_marks else [(utterance.end_ns, utterance) for _, utterance in stored]
+        return sorted(spoken, key=lambda pair: pair[0]), has_marks
 
     def _sensed(self, stored: BagMessage) -> Iterator[Record]:
         if stored.topic == self._audio_topic:

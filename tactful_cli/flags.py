@@ -10,6 +10,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.flag import Polarity, SocialFlag
 from norm_core.jsonl import to_plain
 from norm_core.time import ReplayClock, ns_to_s
+from norm_core.watermarks import FRAMES
 from norm_monitor.cues.table import Table
 from norm_monitor.explanation import explain
 from norm_monitor.fusion import FusionConfig
@@ -18,7 +19,7 @@ from norm_monitor.monitor import Monitor
 from norm_monitor.senses.hearing import HearingConfig, Listener
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
-from norm_monitor.senses.window_feed import FRAMES, WindowConfig
+from norm_monitor.senses.window_feed import WindowConfig
 from sim_replays.watching import BagSenses, monitored
 from tactful_cli.console import err, out, print_json
 from tactful_cli.hear import audio_topics, only_audio_topic

@@ -10,11 +10,12 @@ from norm_core.error import TactfulError
 from norm_core.flag import SocialFlag
 from norm_core.messages import MessageError, message_type
 from norm_core.time import ReplayClock, ns_to_s
+from norm_core.watermarks import FRAMES, UTTERANCES
 from norm_monitor.cues.table import Table
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.window_feed import FRAMES, UTTERANCES, WindowConfig
+from norm_monitor.senses.window_feed import WindowConfig
 from sim_replays.watching import monitored
 from tactful_cli.console import err
 from tactful_cli.flags import senses_of

@@ -17,10 +17,11 @@ import numpy as np
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.time import NS_PER_MS, ReplayClock
+from norm_core.watermarks import UTTERANCES
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Concepts, Meanings
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.window_feed import UTTERANCES, Watermarks, WindowConfig
+from norm_monitor.senses.window_feed import WindowConfig
 from norm_monitor.senses.windows import Entry
 from sim_replays.monitoring import given_by_script
 from sim_replays.scenarios.library import encounters
@@ -71,7 +72,7 @@ class Measured:
 
     def follow_plainly(self, given: list[tuple[int, Entry]]) -> None:
         """One encounter, through a loop that only cuts windows."""
-        cutter, watermarks = WINDOWS.cutter(), Watermarks(WINDOWS)
+        cutter, watermarks = WINDOWS.cutter(), WINDOWS.watermarks()
         for _, entry in given:
             began_s = time.process_time()
             cutter.add(entry)

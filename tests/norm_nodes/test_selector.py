@@ -22,6 +22,7 @@ from norm_core.decision import CandidateJudgement, Decision, OtherAgent, Veto
 from norm_core.episode import Answer, Query
 from norm_core.outcome import Outcome
 from norm_core.presence import Person, Presence, PresenceState
+from norm_core.speech import Utterance, silence
 from sim_replays.processes import NodeProcess
 
 pytestmark = pytest.mark.ros
@@ -126,6 +127,27 @@ def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, 
     answer = from_ros(Answer, answers[0])
     assert (answer.query_id, answer.outcome, answer.chosen, answer.stamp_ns) == ("eas", Outcome.ANSWERED, (1,), 7)
     assert len(answers) == 1
+
+
+def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int, observer: Any) -> None:
+    from norm_nodes.convert import from_ros, record_class, to_ros
+    from norm_nodes.endpoint import EVENTS
+
+    with ready({"when_unsure": "best_effort", "sources": ["utterances"]}, domain_id):
+        answers = observer.collect(record_class(Answer), "/tactful/answers", EVENTS)
+        give = {
+            cls: observer.node.create_publisher(record_class(cls), f"/tactful/{topic}", EVENTS)
+            for cls, topic in ((Query, "queries"), (Utterance, "utterances"))
+        }
+        observer.meet("selector")
+        options = ("Stir the soup.", "Lay the table.")
+        common: dict[str, Any] = {"episode_id": "e", "task": "eas", "others_given": True, "others": (COOK,)}
+        give[Query].publish(to_ros(Query(stamp_ns=7, query_id="held", options=options, **common)))
+        give[Query].publish(to_ros(Query(stamp_ns=9, query_id="later", options=options, **common)))
+        # Words may come in between; what is still held is given up where the node stops, and counted.
+        give[Utterance].publish(to_ros(silence(8, "/audio")))
+        observer.until(lambda: answers, "the first answer")
+        assert [from_ros(Answer, answer).query_id for answer in answers] == ["held"]
 
 
 def seen_by(server: Any) -> None:

@@ -7,11 +7,13 @@ from norm_core.episode import Answer
 from norm_core.jsonl import to_plain
 from norm_core.outcome import Outcome
 from norm_core.provenance import LatencySegment, Provenance
+from norm_core.time import NS_PER_S
 from norm_core.window import ClosedWindow
 from sim_replays.playing import Said
+from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.sensed import write_sensed
-from sim_replays.sessions import ANSWERS, WINDOWS, first_difference, items, topics_of
+from sim_replays.sessions import ANSWERS, WINDOWS, first_difference, in_process, items, topics_of
 
 
 def window(end_ns: int, sha256: str, late: bool = False) -> Said:
@@ -66,6 +68,17 @@ def test_order_lateness_and_time_taken_are_no_difference() -> None:
 def test_what_one_run_lacks_is_a_difference() -> None:
     found = first_difference([window(5, "a"), window(10, "b")], [window(5, "a")])
     assert found is not None and found["item"].startswith("10 window") and found["second"]["item"] == "missing"
+
+
+def test_words_that_end_after_others_began_stand_in_the_window_that_they_begin_in(tmp_path: Path) -> None:
+    """A mark of silence in the bag, up to the second voice, comes after the first voice's words and not before."""
+    write_sensed(tmp_path / "bag", read(find("zh_clinic")), 12.0)  # the robot begins before the person has ended
+    counted = {one.what["end_ns"] - START_NS: one.what["utterance_count"] for one in in_process_windows(tmp_path)}
+    assert counted[5 * NS_PER_S] == 2
+
+
+def in_process_windows(folder: Path) -> list[Said]:
+    return [one for one in in_process(folder / "bag") if one.topic == WINDOWS]
 
 
 def test_a_bag_of_records_says_what_it_has(tmp_path: Path) -> None:

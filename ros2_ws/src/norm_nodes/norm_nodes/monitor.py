@@ -31,6 +31,7 @@ from norm_core.queue import BoundedQueue
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import Health
 from norm_core.time import s_to_ns
+from norm_core.watermarks import PRESENCE, UTTERANCES
 from norm_core.window import Window
 from norm_monitor.cues.table import Table
 from norm_monitor.explanation import explain
@@ -40,7 +41,7 @@ from norm_monitor.meaning import Meanings
 from norm_monitor.memory import MemoryConfig
 from norm_monitor.monitor import Monitor
 from norm_monitor.questions import QuestionConfig, Questioner
-from norm_monitor.senses.window_feed import PRESENCE, UTTERANCES, WindowConfig
+from norm_monitor.senses.window_feed import WindowConfig
 from norm_monitor.study.session import StudyConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS

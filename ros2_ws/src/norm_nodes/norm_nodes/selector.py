@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Thread
-from typing import Any
+from typing import Annotated, Any
 
 from norm_interfaces.action import SelectAction
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.task import Future
 from std_msgs.msg import Header, String
@@ -23,6 +23,7 @@ from norm_core.engines.sentences import SentenceEncoder
 from norm_core.episode import Answer, Episode, Query
 from norm_core.error import TactfulError
 from norm_core.frame import Frame
+from norm_core.held_queries import HeldQueries
 from norm_core.jsonl import to_json
 from norm_core.messages import MessageError
 from norm_core.outcome import Outcome
@@ -31,6 +32,7 @@ from norm_core.queue import BoundedQueue, Policy
 from norm_core.speech import Utterance
 from norm_core.status import Health
 from norm_core.time import s_to_ns
+from norm_core.watermarks import SOURCES, known_sources
 from norm_core.window import Window
 from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
@@ -44,6 +46,10 @@ WAIT_S = 0.2
 class SelectorNodeConfig(SelectorFiles):
     window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past is looked at")
     longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is 0 or -1")
+    sources: Annotated[tuple[str, ...], AfterValidator(known_sources)] = Field(
+        default=(), description=f"what a query without a deadline waits for, of {', '.join(SOURCES)}; () to ask at once"
+    )
+    frames_every_s: float = Field(default=1.0, gt=0, le=60, description="period of kept frames and of presence")
     intent: bool = Field(default=False, description="whether decisions also go out as REP-155 intents")
 
 
@@ -75,6 +81,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
         self._recall = Recall(config.window_s)
+        self._waiting = HeldQueries(config.sources, s_to_ns(config.frames_every_s))
         self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, Policy.REFUSE)
         self._limits: dict[bytes, Limit] = {}
         self._decisions = self.offer(Decision, "decisions", EVENTS, "every decision, whoever asked")
@@ -105,6 +112,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
+        self.count("queries_given_up", len(self._waiting.release()))
 
     def close(self) -> None:
         self._jobs.close()
@@ -157,8 +165,14 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self.count("queries_refused")
             self.trouble("queries", Health.DEGRADED, str(error))
             return
-        if not self._active or query.task not in TASKS:
-            return
+        if self._active and query.task in TASKS:
+            self._ask_all(self._waiting.take(query))
+
+    def _ask_all(self, queries: list[Query]) -> None:
+        for query in queries:
+            self._ask(query)
+
+    def _ask(self, query: Query) -> None:
         request, limit = self._recall.asked(query, self.clock)
 
         def done(decision: Decision) -> None:
@@ -208,7 +222,9 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _take(self, record_type: type) -> Callable[[Any], None]:
         def take(message: Any) -> None:
             try:
-                self._recall.take(from_ros(record_type, message))
+                record = from_ros(record_type, message)
+                self._recall.take(record)
+                self._ask_all(self._waiting.take(record))
                 self._taken.publish(Header(stamp=message.header.stamp, frame_id=record_type.__name__))
             except MessageError as error:
                 self.count("messages_refused")
