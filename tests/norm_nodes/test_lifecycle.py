@@ -7,7 +7,7 @@ import pytest
 
 from norm_core.bags.reader import BagReader
 from norm_core.status import Health, NodeState
-from sim_replays.processes import NodeProcess
+from sim_replays.processes import NodeProcess, NodeProcessError
 
 pytestmark = pytest.mark.ros
 
@@ -64,6 +64,19 @@ def test_a_failed_configuration_leaves_it_unconfigured_and_says_why(
     assert change(observer, Transition.TRANSITION_CONFIGURE)
     healed = observer.until(lambda: next((s for s in statuses if s.state is NodeState.INACTIVE), None), "a new status")
     assert (healed.health, healed.reasons) == (Health.OK, ())
+
+
+def test_a_node_that_breaks_as_it_is_configured_says_how(domain_id: int, tmp_path: Path) -> None:
+    program = tmp_path / "broken.py"
+    program.write_text(
+        "import sys\n"
+        "from norm_nodes import host, windows\n"
+        "windows.WindowFeed = None\n"
+        "sys.exit(host.main(sys.argv[1:]))\n"
+    )
+    process = NodeProcess(["windows"], None, domain_id, program=(str(program),))
+    with pytest.raises(NodeProcessError, match=r"(?s)Traceback.*in open.*TypeError: 'NoneType'"), process:
+        pass
 
 
 def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Any) -> None:

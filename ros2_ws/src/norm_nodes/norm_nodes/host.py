@@ -156,7 +156,7 @@ def _end(node: NormNode[Any], executor: Executor) -> list[str]:
 
 
 def _start(node: NormNode[Any]) -> None:
-    if "FAILURE" in str(node.trigger_configure()) or "FAILURE" in str(node.trigger_activate()):
+    if not all("SUCCESS" in str(step()) for step in (node.trigger_configure, node.trigger_activate)):
         reasons = "; ".join(node.status().reasons)
         raise HostError(f"{node.get_fully_qualified_name()} did not start: {reasons}", EXIT_BAD_INPUT)
 

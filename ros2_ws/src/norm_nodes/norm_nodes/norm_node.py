@@ -3,6 +3,7 @@
 import copy
 import math
 import time
+import traceback
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -268,6 +269,10 @@ class NormNode(LifecycleNode, Generic[C]):
         except (ConfigError, OSError) as error:
             self.trouble("transition", Health.FAILED, str(error))
             return TransitionCallbackReturn.FAILURE
+        except Exception as error:  # noqa: BLE001 - rclpy would say that the transition failed, and nothing of why
+            self.get_logger().error(traceback.format_exc())
+            self.trouble("transition", Health.FAILED, f"{type(error).__name__}: {error}")
+            return TransitionCallbackReturn.ERROR
         self._state = target
         self.mended("transition")
         self.beat()
