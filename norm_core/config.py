@@ -29,7 +29,7 @@ class ConfigError(TactfulError, ValueError):
     """A configuration that cannot be used; its message says where and how to mend it."""
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML in which a key that stands twice is an error, not a silent overwrite."""
 
 

@@ -10,12 +10,13 @@ from pydantic import Field, model_validator
 from norm_core.config import Config, load
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.record import record
+from norm_monitor.kept_vectors import kept_vectors
 from norm_monitor.wording import clauses, is_chinese, sentences
 
 SHIPPED = Path(__file__).with_name("concepts.yaml")
 
 # How far a probe is held back from fitting its few examples to the letter.
-RIDGE = 0.02
+RIDGE = 0.005
 # From which cosine on a sentence is as good as an example itself.
 VERBATIM = 0.86
 REMEMBERED = 2_048
@@ -87,7 +88,7 @@ class Meanings:
             for liked, examples in ((True, concept.like), (False, concept.unlike))
             for example in examples
         ]
-        self._vectors = encoder.encode([_plain(example) for example, _, _ in rows])
+        self._vectors = kept_vectors(encoder, [_plain(example) for example, _, _ in rows])
         self._kinds = np.array(
             [[_kind_of(row[1:], name, concept) for row in rows] for name, concept in self._concepts.items()]
         )
@@ -126,9 +127,14 @@ class Meanings:
             return dict.fromkeys(self._concepts, -1.0)
         vector = self._encoder.encode([_plain(sentence)])[0]
         scores = np.append(vector, 1.0) @ self._probes
-        nearest = int(np.argmax(likeness := self._vectors @ vector))
-        if likeness[nearest] >= VERBATIM:  # a probe does not know each of its examples by heart
-            scores = np.where(self._kinds[:, nearest] == _IS, np.maximum(scores, likeness[nearest]), scores)
+        likeness = self._vectors @ vector
+        near = np.flatnonzero(likeness >= VERBATIM)
+        if near.size:  # a probe does not know each of its examples by heart
+            own, others = (
+                np.where(of_kind, likeness[near], -1.0).max(axis=1)
+                for of_kind in (self._kinds[:, near] == _IS, self._kinds[:, near] < 0)
+            )
+            scores = np.where((own >= VERBATIM) & (own >= others), np.maximum(scores, own), scores)
         return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
 
 

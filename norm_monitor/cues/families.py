@@ -6,6 +6,7 @@ from norm_monitor.cues.attention import checks_in, leaving, looking_away
 from norm_monitor.cues.distance import nearness
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.floor import barge_in, robot_cuts_in, waits_for_end
+from norm_monitor.cues.interest import interest
 from norm_monitor.cues.manners import manners
 from norm_monitor.cues.naming import names
 from norm_monitor.cues.recall import asking_again, facts
@@ -25,8 +26,8 @@ LookFor = Callable[[Scene, Table, Meaning], Iterator[Findings]]
 FAMILIES: tuple[LookFor, ...] = (
     answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, protest, amends, robot_repeats, user_repeats,
     monologue,
-    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, tone, stopping, waiting,
-    answering,
+    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, interest, tone, stopping,
+    waiting, answering,
     names, asking_again, facts,
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
-from norm_monitor.wording import is_backchannel, is_filler, tokens
+from norm_monitor.wording import asks, is_backchannel, is_filler, tokens
 
 _TAIL_NS = NS_PER_S // 2
 _THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
@@ -90,21 +90,30 @@ def barge_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
 
 
 def waits_for_end(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """A person pauses in the middle of a turn, and the robot does not jump in."""
-    least_ns = s_to_ns(table.cues["waits_for_end"].value("pause_s"))
+    """A person pauses before they go on, and the robot does not jump in; a long pause is worth a note."""
+    cue = table.cues["waits_for_end"]
+    least_ns, long_ns, most_ns = (s_to_ns(cue.value(name)) for name in ("pause_s", "long_s", "most_s"))
     for before, turn in zip(scene.turns, scene.turns[1:], strict=False):
         if turn.end_ns < scene.start_ns or before.is_robot or turn.is_robot or not (before.timed and turn.timed):
             continue
         pause_ns = turn.start_ns - before.end_ns
-        if least_ns <= pause_ns < 3 * least_ns and _is_unfinished(before.text):
+        is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, meaning)
+        if is_long or (least_ns <= pause_ns < long_ns and _is_unfinished(before.text)):
             yield table.found(
                 "waits_for_end",
                 anchor=turn.turn_id,
                 onset_ns=before.start_ns,
                 offset_ns=turn.start_ns,
+                probability=None if is_long else 0.45,
                 evidence=[quoted(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
-                rationale=f"The person paused after {said(before)}, and the robot let them go on.",
+                rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {said(before)}, and the robot let "
+                "them go on.",
             )
+
+
+def _is_over(turn: Turn, meaning: Meaning) -> bool:
+    """Whether the words leave it to the robot to speak, or to nobody: then its silence is no waiting."""
+    return asks(turn.text) or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
 
 
 def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:

@@ -12,8 +12,9 @@ _SAID = {
     "disclosure": ("discloses", "The robot told of another person what is not its to tell: {words}."),
     "introduction": ("introduces_itself", "The robot said who it is and what it is there for: {words}."),
     "well_wish": ("wishes_well", "The robot wished the person well: {words}."),
-    "asking_on": ("asks_on", "The robot took an interest and asked on: {words}."),
     "adapting": ("adapts", "The robot adapted to what the person needs: {words}."),
+    "reassuring": ("reassures", "The robot put the person at ease: {words}."),
+    "offering": ("offers_help", "The robot offered what the person may need: {words}."),
     "praise": ("encourages", "The robot encouraged the person: {words}."),
 }
 

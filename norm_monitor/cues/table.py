@@ -75,6 +75,7 @@ class Table(Config):
         probability: float | None = None,
         correction: str = "",
         person_id: str = "",
+        attributes: tuple[Attribute, ...] = (),
     ) -> Finding:
         """A finding of this cue, with what the table says of it where nothing else is given."""
         cue = self.cues[cue_id]
@@ -82,7 +83,7 @@ class Table(Config):
             cue_id=cue_id,
             anchor=anchor,
             polarity=cue.polarity,
-            attributes=cue.attributes,
+            attributes=attributes or cue.attributes,
             failure=cue.failure,
             severity=severity or cue.severity,
             probability=cue.probability if probability is None else probability,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from norm_core.flag import Attribute
 from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.cues.finding import Findings, quoted, said
 from norm_monitor.cues.table import Table
@@ -15,6 +16,7 @@ PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish",
 AMENDS = ("admits_floor", "admits_heard", "admits_manners", "admits_wish", "admits_feeling")
 # Turns of the robot's so near to each other are one thing that it does.
 _ONE_GO_NS = 2 * NS_PER_S
+_HARDLY_LESS = 0.1
 
 
 def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
@@ -24,7 +26,8 @@ def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         match = meaning.match(user.text, "protest")
         if done is None or not match:
             continue
-        cue_id, _ = _kind(meaning, match.sentence, PROTESTS)
+        kinds = _kinds(meaning, match.sentence, PROTESTS)
+        cue_id = kinds[0]
         cue = table.cues[cue_id]
         late = user.timed and user.start_ns - done.end_ns > s_to_ns(cue.value("within_s"))
         if late or user.word_count > cue.value("words"):
@@ -35,6 +38,7 @@ def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         plain = match.nearness >= cue.value("certain") and not asks(done.text)
         yield table.found(
             cue_id,
+            attributes=_attributes(table, kinds),
             anchor=user.turn_id,
             onset_ns=done.start_ns,
             offset_ns=user.end_ns,
@@ -59,15 +63,17 @@ def amends(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         )
         user = scene.user_turn_before(robot)
         done = _done_before(scene, user) if user else None
-        cue_id, kind = _kind(meaning, robot.text, AMENDS)
-        cue_id = cue_id if kind else "apologised_for"
+        kinds = _kinds(meaning, robot.text, AMENDS)
+        named = bool(meaning.match(robot.text, kinds[0]))
+        cue_id = kinds[0] if named else "apologised_for"
         within_ns = s_to_ns(table.cues[cue_id].value("within_s"))
         if done is None or not 0 < robot.start_ns - done.end_ns <= within_ns:
             continue
-        if not kind and meaning.match(done.text, "greeting"):
+        if not named and meaning.match(done.text, "greeting"):
             continue  # what it is sorry for, it did not do
         yield table.found(
             cue_id,
+            attributes=_attributes(table, kinds) if named else (),
             anchor=f"{robot.turn_id} about {done.turn_id}",
             onset_ns=done.start_ns,
             offset_ns=robot.start_ns,
@@ -88,8 +94,15 @@ def _amends(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
     return match
 
 
-def _kind(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, Match]:
-    return max(((name, meaning.match(text, name)) for name in kinds), key=lambda pair: pair[1].nearness)
+def _kinds(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """The kind that the text is nearest to, and those hardly less near: words often object to more than one thing."""
+    nearness = {name: meaning.match(text, name).nearness for name in kinds}
+    first = max(nearness, key=lambda name: nearness[name])
+    return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _HARDLY_LESS)
+
+
+def _attributes(table: Table, kinds: tuple[str, ...]) -> tuple[Attribute, ...]:
+    return tuple(dict.fromkeys(attribute for kind in kinds for attribute in table.cues[kind].attributes))
 
 
 def _done_before(scene: Scene, user: Turn) -> Turn | None:

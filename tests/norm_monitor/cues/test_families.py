@@ -59,7 +59,7 @@ HAS: dict[str, Parts] = {
                        robot(5, 7, "Oh, sorry.")],
     "rude": [robot(0, 2, "You are stupid.")],
     "introduces_itself": [robot(0, 3, "I'm Pepper, the reception robot.")],
-    "discloses": [robot(0, 3, "The patient in room seven has cancer.")],
+    "discloses": [robot(0, 3, "Mr Weber next door is being treated for his drinking.")],
     "wishes_well": [robot(0, 2, "Good luck in there!")],
     "owns_up": [robot(0, 2, "That was my fault.")],
     "calls_by_name": [robot(0, 2, "Good morning, Viktor. It is your turn.")],
