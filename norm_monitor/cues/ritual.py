@@ -97,10 +97,11 @@ def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str,
 
 
 def _kept(meaning: Meaning, text: str, concept: str) -> Match | None:
-    """The ritual in a text; greeting and farewell sound alike, and are told apart by which is nearer."""
+    """The ritual in a text; those that sound alike are told apart by which is nearer."""
     match = meaning.match(text, concept)
-    other = meaning.match(match.sentence, "farewell" if concept == "greeting" else "greeting")
-    return match if match and match.nearness >= other.nearness else None
+    others = ("farewell", "welcome") if concept == "greeting" else ("greeting",)
+    nearer = any(meaning.match(match.sentence, other).nearness > match.nearness for other in others)
+    return match if match and not nearer else None
 
 
 def _done(table: Table, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:
