@@ -11,7 +11,7 @@ from norm_core.presence import Person, Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_S, ReplayClock, s_to_ns
-from norm_core.watermarks import UTTERANCES
+from norm_core.watermarks import FRAMES, UTTERANCES
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.monitor import Monitor
@@ -105,7 +105,8 @@ def watched_from_sound(
 ) -> Session:
     """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
-    return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, judge_every_s)
+    sources = tuple(source for source in sensed.sources if source != FRAMES)  # a monitor takes none
+    return _flagged(given, sensed.truth, sources, meaning, table, attend, judge_every_s)
 
 
 def _flagged(  # noqa: PLR0917

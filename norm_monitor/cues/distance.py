@@ -42,14 +42,17 @@ def nearness(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
 def _spells(scene: Scene, nearest_m: float) -> list[tuple[str, int, int, float]]:
     """For each unbroken stretch of nearness: who, from when, until when, and the least distance."""
     spells: list[tuple[str, int, int, float]] = []
-    open_: dict[str, tuple[int, int, float]] = {}
+    open_: dict[tuple[str, str], tuple[int, int, float]] = {}
     for presence in scene.presences:
+        source = presence.source_topic  # a camera that sees people without their distance ends no spell of another's
         near = {
-            p.person_id: p.distance_m for p in presence.persons if p.distance_m is not None and p.distance_m < nearest_m
+            (source, p.person_id): p.distance_m
+            for p in presence.persons
+            if p.distance_m is not None and p.distance_m < nearest_m
         }
-        for person_id in [known for known in open_ if known not in near]:
-            spells.append((person_id, *open_.pop(person_id)))
-        for person_id, distance_m in near.items():
-            first_ns, _, least_m = open_.get(person_id, (presence.stamp_ns, 0, distance_m))
-            open_[person_id] = (first_ns, presence.stamp_ns, min(least_m, distance_m))
-    return spells + [(person_id, *spell) for person_id, spell in open_.items()]
+        for known in [known for known in open_ if known[0] == source and known not in near]:
+            spells.append((known[1], *open_.pop(known)))
+        for known, distance_m in near.items():
+            first_ns, _, least_m = open_.get(known, (presence.stamp_ns, 0, distance_m))
+            open_[known] = (first_ns, presence.stamp_ns, min(least_m, distance_m))
+    return spells + [(person_id, *spell) for (_, person_id), spell in open_.items()]

@@ -97,6 +97,8 @@ def waits_for_end(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Find
         if turn.end_ns < scene.start_ns or before.is_robot or turn.is_robot or not (before.timed and turn.timed):
             continue
         pause_ns = turn.start_ns - before.end_ns
+        if any(robot.active_ns(before.end_ns, turn.start_ns) for robot in scene.robot_turns):
+            continue
         is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, meaning)
         if is_long or (least_ns <= pause_ns < long_ns and _is_unfinished(before.text)):
             yield table.found(

@@ -24,8 +24,8 @@ def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     for user in scene.recent:
         done = _done_before(scene, user) if not user.is_robot else None
         match = meaning.match(user.text, "protest")
-        if done is None or not match:
-            continue
+        if done is None or not match or meaning.match(user.text, "stop").nearness > match.nearness:
+            continue  # whether an order to stop is heeded is another cue's
         kinds = _kinds(meaning, match.sentence, PROTESTS)
         cue_id = kinds[0]
         cue = table.cues[cue_id]

@@ -111,11 +111,12 @@ def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:
     assert found.count == sum(found.by_cue.values()) <= 1
 
 
-def test_distances_reach_the_monitor(meaning: Meanings) -> None:
+def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: Meanings) -> None:
     found = watched(read(find("factory_shift")), meaning, Table.shipped())
-    near = [alarm for alarm in found.alarms if Attribute.SOCIAL_NORMS_AND_ROUTINES in alarm.attributes]
     truth = next(event for event in found.truth.events if event.basis is Basis.SIGHT)
-    assert any(abs(alarm.onset_ns - truth.onset_ns) < 2 * NS_PER_S for alarm in near)
+    near = [alarm for alarm in found.alarms if abs(alarm.onset_ns - truth.onset_ns) < 2 * NS_PER_S]
+    # The robot's amends tell as much, yet not that it was a matter of the place people keep to themselves.
+    assert any(Attribute.SOCIAL_NORMS_AND_ROUTINES in alarm.attributes for alarm in near)
 
 
 class Deaf:
@@ -128,7 +129,8 @@ class Deaf:
 def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: Meanings, tmp_path: Path) -> None:
     encounter = read(find("kiosk_directions"))
     given, truth = given_by_script(encounter)
-    whole = Sensed(truth=truth, sources=("utterances",), given=tuple(Given(at_ns=at, entry=e) for at, e in given))
+    entries = tuple(Given(at_ns=at, entry=e) for at, e in given)
+    whole = Sensed(truth=truth, sources=("frames", "utterances"), given=entries)
     (tmp_path / "kiosk_directions_0.json").write_text(to_json(whole), encoding="utf-8")
     kept = sensed(encounter, tmp_path, Deaf())  # type: ignore[arg-type]
     assert watched_from_sound(kept, meaning, Table.shipped()) == watched(encounter, meaning, Table.shipped())
