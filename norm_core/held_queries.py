@@ -3,10 +3,11 @@
 from collections import deque
 
 from norm_core.episode import Episode, Query
+from norm_core.time import NS_PER_S
 from norm_core.watermarks import Watermarks
 
 MOST = 64
-BACK_NS = 60 * 10**9  # a watermark that goes back this far begins a new time
+BACK_NS = 60 * NS_PER_S  # a watermark that goes back this far begins a new time
 
 
 class HeldQueries:
