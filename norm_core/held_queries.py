@@ -3,11 +3,9 @@
 from collections import deque
 
 from norm_core.episode import Episode, Query
-from norm_core.time import NS_PER_S
-from norm_core.watermarks import Watermarks
+from norm_core.watermarks import JUMP_NS, Watermarks
 
 MOST = 64
-BACK_NS = 60 * NS_PER_S  # a watermark that goes back this far begins a new time
 
 
 class HeldQueries:
@@ -34,9 +32,9 @@ class HeldQueries:
         if not (mark := self._marks.of(record)):
             return []
         source, watermark_ns = mark
-        begins_anew = watermark_ns < self._passed_ns[source] - BACK_NS
-        released = self.release() if begins_anew else []
-        if begins_anew:
+        released: list[Query] = []
+        if watermark_ns < self._passed_ns[source] - JUMP_NS:
+            released = self.release()
             self._passed_ns = dict.fromkeys(self._passed_ns, -(2**63))
         self._passed_ns[source] = max(self._passed_ns[source], watermark_ns)
         return [*released, *self._ready()]

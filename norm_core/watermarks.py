@@ -3,10 +3,12 @@
 from norm_core.frame import Frame
 from norm_core.presence import Presence
 from norm_core.speech import Utterance
+from norm_core.time import NS_PER_S
 
 # What has a watermark of its own: each comes in the order of its stamps, so that a stamp says that all before it is
 # there. The robot's speech comes too seldom for that; it is taken as it comes, and counted where it comes too late.
 FRAMES, PRESENCE, UTTERANCES = SOURCES = ("frames", "presence", "utterances")
+JUMP_NS = 60 * NS_PER_S  # a watermark that goes back this far begins a new time
 
 
 def known_sources(sources: tuple[str, ...]) -> tuple[str, ...]:

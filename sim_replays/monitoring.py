@@ -11,7 +11,7 @@ from norm_core.presence import Person, Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_S, ReplayClock, s_to_ns
-from norm_core.watermarks import FRAMES, UTTERANCES
+from norm_core.watermarks import UTTERANCES
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
 from norm_monitor.monitor import Monitor
@@ -23,6 +23,7 @@ from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.generate import PERSONS, records
 from sim_replays.scenarios.records import AUDIO, Senses
 from sim_replays.scenarios.truth import Truth
+from sim_replays.watching import monitored_sources
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
 # What a detector finds that knows who speaks when, and not what is said.
@@ -105,8 +106,7 @@ def watched_from_sound(
 ) -> Session:
     """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
-    sources = tuple(source for source in sensed.sources if source != FRAMES)  # a monitor takes none
-    return _flagged(given, sensed.truth, sources, meaning, table, attend, judge_every_s)
+    return _flagged(given, sensed.truth, monitored_sources(sensed.sources), meaning, table, attend, judge_every_s)
 
 
 def _flagged(  # noqa: PLR0917

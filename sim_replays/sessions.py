@@ -34,7 +34,7 @@ from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper
 from norm_monitor.senses.window_feed import WindowConfig, WindowFeed
 from sim_replays.playing import END, Hosts, Said, TransportError, played
-from sim_replays.watching import MONITORED, BagSenses
+from sim_replays.watching import MONITORED, BagSenses, monitored_sources
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
 # The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
@@ -101,10 +101,9 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
     if topics.audio:
         ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
         hosts.append({"ears": {**ears, "qos_overrides": {topics.audio: _LOSSLESS}}})
-    monitored = [source for source in topics.sources if source != FRAMES]
     deciding: dict[str, Mapping[str, Any]] = {
         "windows": {"sources": list(topics.sources), "lateness_s": lateness_s},
-        "monitor": {"sources": monitored, "lateness_s": lateness_s},
+        "monitor": {"sources": list(monitored_sources(topics.sources)), "lateness_s": lateness_s},
     }
     if topics.asks:
         # An empty list has no type by which ROS could take it.
@@ -133,8 +132,7 @@ class _Here:
     def __init__(self, topics: SessionTopics) -> None:
         self._clock = ReplayClock()
         self._feed = WindowFeed(WindowConfig(sources=topics.sources, lateness_s=0))
-        monitored = tuple(source for source in topics.sources if source != FRAMES)
-        config = WindowConfig(sources=monitored, lateness_s=0)
+        config = WindowConfig(sources=monitored_sources(topics.sources), lateness_s=0)
         self._monitor = Monitor(config, Table.shipped(), Meanings.shipped(), self._clock, fusion=FusionConfig())
         self._recall = Recall(_WINDOW_S)
         self._held = HeldQueries(topics.sensed, s_to_ns(WindowConfig().frames_every_s))

@@ -1,7 +1,7 @@
 """A bag through the senses and the monitor without ROS: the same records and flags as the nodes give."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from norm_core.bags.reader import BagMessage, BagReader
@@ -31,6 +31,11 @@ MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames
 # People as the robot's own recognisers track them (REP 155).
 PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
 _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
+
+
+def monitored_sources(sources: Iterable[str]) -> tuple[str, ...]:
+    """Those of some sources that a monitor waits for: it is given no frames, and would wait for them for ever."""
+    return tuple(source for source in sources if source != FRAMES)
 
 
 class BagSenses:

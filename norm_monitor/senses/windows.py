@@ -13,12 +13,12 @@ from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import Counter
 from norm_core.time import NS_PER_S
+from norm_core.watermarks import JUMP_NS
 from norm_core.window import Window, gather
 
 Entry = Frame | Utterance | RobotSpeech | Presence
 
 LENGTH_NS, STEP_NS, LATENESS_NS = 15 * NS_PER_S, 5 * NS_PER_S, 3 * NS_PER_S
-JUMP_NS = 60 * NS_PER_S  # a watermark that goes back this far begins a new time
 MOST_EVENTS = 64
 
 
