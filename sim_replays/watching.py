@@ -21,10 +21,10 @@ from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
 from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.pcm import SoundError
 from norm_monitor.senses.people import PeopleAdapter, PeopleConfig
-from norm_monitor.senses.picture import picture_of
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.recognised import Recogniser
 from norm_monitor.senses.window_feed import Record
+from sim_replays.pictures_ahead import PicturesAhead
 
 SILENCE_EVERY_NS = 100 * NS_PER_MS
 MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames are the windows' and the selector's
@@ -53,7 +53,7 @@ class BagSenses:
         self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
-        self._camera = Camera(camera_topic, ReplayClock(), self.ledger)
+        self._pictures = PicturesAhead(bag, Camera(camera_topic, ReplayClock(), self.ledger), self._camera_topic)
         self._finder = FaceFinder() if self._camera_topic else None
         self._tracker = PresenceTracker()
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
@@ -80,7 +80,7 @@ class BagSenses:
         said, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
         sensed = {*told, *self._people_topics, *filter(None, (self._audio_topic, self._camera_topic))}
-        for stored in self._bag.messages(sensed):
+        for stored in self._pictures.messages(self._bag.messages(sensed)):
             now_ns = stored.stamp_ns
             while said and said[0][0] <= now_ns:
                 yield said.pop(0)
@@ -110,7 +110,7 @@ class BagSenses:
             if (quiet_ns := self._listener.quiet_until_ns) is not None:
                 yield from (record for _, record in self._mark(quiet_ns, stored.stamp_ns))
         elif stored.topic == self._camera_topic:
-            frame = self._camera.see(picture_of(self._bag.decode(stored)))
+            frame = self._pictures.see(stored)
             if frame:
                 yield frame
             if frame and self._finder:

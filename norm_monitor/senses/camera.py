@@ -1,6 +1,7 @@
 """A camera's messages in, kept frames out; every message that gives none is counted by its fault."""
 
 import hashlib
+from concurrent.futures import Future
 
 import cv2
 import numpy as np
@@ -41,8 +42,8 @@ class Camera:
         self._source: tuple[str, str, int, int] | None = None
         self.seen = self.kept = 0
 
-    def see(self, picture: Picture) -> Frame | None:
-        """The frame where this picture is its period's first usable one, else None."""
+    def see(self, picture: Picture, ahead: Future[Frame] | None = None) -> Frame | None:
+        """The frame where this picture is its period's first usable one, else None; ahead may have made it already."""
         self.seen += 1
         self._note_source(picture)
         restarts = self.sampler.restarts
@@ -52,25 +53,18 @@ class Camera:
         if not wanted:
             return None
         try:
-            pixels = decode(picture)
+            frame = ahead.result() if ahead else self.frame_of(picture)
         except PictureError as error:
             note(self._ledger, error.fault, str(error)[:200])
             return None
-        frame = self._frame(picture, pixels)
         self.sampler.keep(picture.stamp_ns)
         self.ring.put(frame)
         self.kept += 1
         return frame
 
-    def _note_source(self, picture: Picture) -> None:
-        source = (picture.frame_id, picture.encoding, picture.width_px, picture.height_px)
-        if self._source not in (None, source):
-            note(
-                self._ledger, SightFault.SOURCE_CHANGED, f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}"
-            )
-        self._source = source
-
-    def _frame(self, picture: Picture, pixels: Pixels) -> Frame:
+    def frame_of(self, picture: Picture) -> Frame:
+        """A picture as it would be kept, or a PictureError; from any thread."""
+        pixels = decode(picture)
         height, width = pixels.shape[:2]
         tile = _shrink(pixels, self._config.tile_width_px)
         encoded, jpeg = cv2.imencode(".jpg", tile, (cv2.IMWRITE_JPEG_QUALITY, self._config.jpeg_quality))
@@ -88,6 +82,14 @@ class Camera:
             tile_height_px=tile.shape[0],
             tile_jpeg=jpeg.tobytes(),
         )
+
+    def _note_source(self, picture: Picture) -> None:
+        source = (picture.frame_id, picture.encoding, picture.width_px, picture.height_px)
+        if self._source not in (None, source):
+            note(
+                self._ledger, SightFault.SOURCE_CHANGED, f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}"
+            )
+        self._source = source
 
 
 def _shrink(pixels: Pixels, width_px: int) -> Pixels:

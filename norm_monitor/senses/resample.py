@@ -45,20 +45,24 @@ class Resampler:
         return self.feed(np.zeros(padding, np.float32))[:lacking]
 
     def _next_block(self) -> Samples | None:
-        positions = np.arange(self._made, self._made + self._block, dtype=np.int64) * self._down
-        centres = positions // self._up
-        if centres[-1] + self._half >= self._input_start + len(self._input):
+        last = (self._made + self._block - 1) * self._down // self._up
+        if last + self._half >= self._input_start + len(self._input):
             return None
-        first = int(centres[0]) - self._half - self._input_start
-        if self._phases is None:
-            block = self._input[first : first + self._block].copy()
-        else:
-            windows = sliding_window_view(self._input, self._phases.shape[1])[centres - self._half - self._input_start]
-            block = np.einsum("ij,ij->i", windows, self._phases[positions % self._up]).astype(np.float32)
+        block = self._copied() if self._phases is None else self._filtered(self._phases)
         self._made += self._block
         spent = min((self._made * self._down) // self._up - self._half - self._input_start, len(self._input))
         self._input, self._input_start = self._input[spent:], self._input_start + spent
         return block
+
+    def _copied(self) -> Samples:
+        first = self._made - self._input_start
+        return self._input[first : first + self._block].copy()
+
+    def _filtered(self, phases: NDArray[np.float32]) -> Samples:
+        positions = np.arange(self._made, self._made + self._block, dtype=np.int64) * self._down
+        first_inputs = positions // self._up - self._half - self._input_start
+        windows = sliding_window_view(self._input, phases.shape[1])[first_inputs]
+        return np.asarray(np.einsum("ij,ij->i", windows, phases[positions % self._up]), np.float32)
 
 
 def _phases(up: int, down: int) -> NDArray[np.float32]:

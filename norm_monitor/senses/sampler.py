@@ -35,11 +35,15 @@ class Sampler:
         if self._latest_ns is not None and not self._follows(stamp_ns, self._latest_ns):
             return False
         self._latest_ns = stamp_ns
-        return self._kept_slot is None or stamp_ns // self._period_ns > self._kept_slot
+        return self._kept_slot is None or self.slot_of(stamp_ns) > self._kept_slot
 
     def keep(self, stamp_ns: int) -> None:
         """Takes the frame at stamp_ns as its period's one; without this the next frame is tried."""
-        self._kept_slot = stamp_ns // self._period_ns
+        self._kept_slot = self.slot_of(stamp_ns)
+
+    def slot_of(self, stamp_ns: int) -> int:
+        """The period that a stamp lies in; of one period one frame is kept."""
+        return stamp_ns // self._period_ns
 
     def _follows(self, stamp_ns: int, latest_ns: int) -> bool:
         step_ns = stamp_ns - latest_ns

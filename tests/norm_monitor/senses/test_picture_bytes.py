@@ -1,0 +1,87 @@
+"""A picture read straight from a message's bytes is the one that a ROS library reads, or none."""
+
+import struct
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from norm_core.bags.types import make, typestore
+from norm_monitor.senses.picture import Picture, picture_of
+from norm_monitor.senses.picture_bytes import picture_in
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
+UINT32 = st.integers(0, 2**32 - 1)
+HEADERS = st.builds(
+    lambda sec, nanosec, frame_id: make(
+        "std_msgs/msg/Header",
+        {"stamp": make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec}), "frame_id": frame_id},
+    ),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 999_999_999),
+    TEXTS,
+)
+COMPRESSED = st.fixed_dictionaries({"header": HEADERS, "format": TEXTS, "data": st.binary(max_size=40)})
+RAW = st.fixed_dictionaries(
+    {
+        "header": HEADERS,
+        "height": UINT32,
+        "width": UINT32,
+        "encoding": TEXTS,
+        "is_bigendian": st.integers(0, 1),
+        "step": UINT32,
+        "data": st.binary(max_size=40),
+    }
+)
+MESSAGES = st.one_of(
+    st.tuples(st.just("sensor_msgs/msg/CompressedImage"), COMPRESSED),
+    st.tuples(st.just("sensor_msgs/msg/Image"), RAW),
+)
+
+
+def plain(picture: Picture) -> dict[str, Any]:
+    named = {field.name: getattr(picture, field.name) for field in fields(picture)}
+    return named | {"data": bytes(memoryview(picture.data))}
+
+
+@given(MESSAGES, st.integers(0, 3))
+def test_it_is_what_the_bag_library_reads(stated: tuple[str, Any], padding: int) -> None:
+    type_name, values = stated
+    message = make(type_name, dict(values))
+    data = bytes(typestore().serialize_cdr(message, type_name)) + bytes(padding)
+    found = picture_in(data, compressed=type_name.endswith("CompressedImage"))
+    assert found is not None
+    assert plain(found) == plain(picture_of(message))
+
+
+def test_the_other_byte_order_is_read_as_well() -> None:
+    data = b"\0\0\0\0" + struct.pack(">iII4sI5s3xI2s", 7, 9, 4, b"eye\0", 5, b"jpeg\0", 2, b"\xff\xd8")
+    found = picture_in(data, compressed=True)
+    assert found is not None
+    assert (found.stamp_ns, found.frame_id, found.encoding, bytes(found.data)) == (
+        7_000_000_009,
+        "eye",
+        "jpeg",
+        b"\xff\xd8",
+    )
+
+
+@given(MESSAGES, st.data())
+def test_cut_short_it_is_none(stated: tuple[str, Any], chance: st.DataObject) -> None:
+    type_name, values = stated
+    data = bytes(typestore().serialize_cdr(make(type_name, dict(values)), type_name))
+    short = data[: chance.draw(st.integers(0, len(data) - 4))]
+    assert picture_in(short, compressed=type_name.endswith("CompressedImage")) is None
+
+
+@given(st.binary(max_size=80), st.booleans())
+def test_any_bytes_are_a_picture_or_none(data: bytes, compressed: bool) -> None:
+    found = picture_in(data, compressed=compressed)
+    assert found is None or found.compressed == compressed
+
+
+@pytest.mark.parametrize("form", [b"\x00\x06", b"\x00\x03", b""])
+def test_other_forms_are_left_to_a_ros_library(form: bytes) -> None:
+    assert picture_in(form + bytes(60), compressed=True) is None
