@@ -22,6 +22,8 @@ class NoVoice:
 class NoFaces:
     """Sees nobody."""
 
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
     def find(self, frame: Any) -> tuple[Face, ...]:
         return ()
 
@@ -43,7 +45,8 @@ def switch_models_off() -> None:
 
 if __name__ == "__main__":
     switch_models_off()
-    from norm_nodes import ears, host
+    from norm_nodes import camera, ears, host
 
+    camera.FaceFinder = NoFaces
     ears.Whisper = NoWords
     sys.exit(host.main(sys.argv[1:]))

@@ -22,7 +22,7 @@ ALL_CHANNELS = -1  # the mean of all
 _JITTER_NS = {Timing.SOURCE: 60 * NS_PER_MS, Timing.ARRIVAL: 500 * NS_PER_MS}
 # A shorter gap is filled with silence; after a longer one the stream begins anew.
 _FILLED_NS = 1 * NS_PER_S
-_CLIPPED_SHARE = 0.01
+_CLIPPED, _CLIPPED_SHARE = 0.999, 0.01
 
 
 @record
@@ -121,9 +121,13 @@ class Microphone:
             )
         mix = self._channel == ALL_CHANNELS
         samples = chunk.samples.mean(axis=1) if mix else chunk.samples[:, self._channel]
-        if not np.isfinite(samples).all():
+        loudness = np.abs(samples)
+        if not np.isfinite(loudness.max(initial=0.0)):
             self.counts["audio_not_finite"] += 1
             samples = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
-        if np.count_nonzero(np.abs(samples) >= 0.999) > _CLIPPED_SHARE * len(samples):
+            loudness = np.abs(samples)
+        if loudness.max(initial=0.0) >= _CLIPPED and np.count_nonzero(loudness >= _CLIPPED) > _CLIPPED_SHARE * len(
+            samples
+        ):
             self.counts["audio_clipped"] += 1
         return np.ascontiguousarray(samples, np.float32)

@@ -80,8 +80,12 @@ def from_bytes(data: bytes, sample_format: str) -> Samples:
         known = ", ".join([*_TYPES, "s24le"])
         raise SoundError("audio_format_unknown", f"the sample format {sample_format!r} is unknown; known are {known}")
     kind, offset, scale = _TYPES[name]
-    samples = np.frombuffer(data, kind, len(data) // np.dtype(kind).itemsize)
-    return ((samples.astype(np.float64) - offset) / scale).astype(np.float32)
+    samples = np.frombuffer(data, kind, len(data) // np.dtype(kind).itemsize).astype(np.float32)
+    if offset:
+        samples -= np.float32(offset)
+    if scale != 1.0:
+        samples *= np.float32(1.0 / scale)  # a power of two: nothing is rounded
+    return samples
 
 
 def scaled(values: Any) -> Samples:

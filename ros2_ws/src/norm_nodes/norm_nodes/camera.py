@@ -2,11 +2,12 @@
 
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CompressedImage, Image
 
 from norm_core.frame import Frame
@@ -16,6 +17,7 @@ from norm_monitor.senses.camera import Camera, CameraConfig
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
 from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.senses.picture import picture_of
+from norm_monitor.senses.picture_bytes import picture_in
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.sight_faults import SightFault, advise
 from norm_nodes.convert import to_ros
@@ -66,7 +68,9 @@ class CameraNode(NormNode[CameraNodeConfig]):
         if config.faces:
             self._presence = self.offer(Presence, "presence", EVENTS, "who is before the camera, for each kept frame")
         type_ = CompressedImage if config.transport == "compressed" else Image
-        self._subscription = self.listen(type_, config.topic, self._on_image, SENSOR, "the camera")
+        self._type = type_
+        # Most pictures are not kept: what is told by their first bytes is not worth making a message of each.
+        self._subscription = self.listen(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
         self._arrived_s = time.monotonic()
         self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
@@ -90,12 +94,13 @@ class CameraNode(NormNode[CameraNodeConfig]):
             self.trouble("faces", Health.DEGRADED, f"faces are not looked for: {error}")
             return None
 
-    def _on_image(self, message: Any) -> None:
+    def _on_image(self, data: bytes) -> None:
         if not self._active or self._camera is None:
             return
         self._arrived_s = time.monotonic()
         self.count("images_received")
-        frame = self._camera.see(picture_of(message))
+        picture = picture_in(data, compressed=self._type is CompressedImage)
+        frame = self._camera.see(picture or picture_of(deserialize_message(data, self._type)))
         if frame is None:
             return
         self.count("frames_kept")

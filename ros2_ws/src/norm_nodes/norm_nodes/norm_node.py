@@ -115,9 +115,12 @@ class NormNode(LifecycleNode, Generic[C]):
         callback: Callable[[Any], None],
         qos: QoSProfile,
         description: str,
+        *,
+        raw: bool = False,
     ) -> Any:
         """A subscription to a record type or a message class until close, listed in the API page.
 
+        With raw the callback is given each message's bytes as they came.
         Parameters qos_overrides.TOPIC.subscription.{reliability,history,depth} replace those of qos.
         """
         message_type = _as_message(type_)
@@ -129,6 +132,7 @@ class NormNode(LifecycleNode, Generic[C]):
             copy.copy(qos),  # rclpy writes the overrides into it
             event_callbacks=self.loss_events(topic),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            raw=raw,
         )
         self._listening.append(subscription)
         self._held.append(lambda: self._stop_listening(subscription))
