@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 from norm_core.config import Config, load
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.record import record
+from norm_monitor.exchange import Exchange, Reading
+from norm_monitor.exchange_reader import ExchangeReader
 from norm_monitor.kept_vectors import kept_vectors
 from norm_monitor.wording import clauses, is_chinese, sentences
 
@@ -76,6 +78,10 @@ class Meaning(Protocol):
         """The cosine of two texts, -1 to 1."""
         ...
 
+    def read(self, exchange: Exchange) -> Reading:
+        """How a turn of the robot's reads amid what was said around it."""
+        ...
+
 
 class Meanings:
     """Meanings by a sentence encoder and one linear probe a concept, each against all that the others exemplify."""
@@ -96,6 +102,7 @@ class Meanings:
         products = based.T @ based
         self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
+        self._reader = ExchangeReader(encoder)
 
     @classmethod
     def shipped(cls) -> "Meanings":
@@ -113,6 +120,9 @@ class Meanings:
     def similarity(self, one: str, other: str) -> float:
         vectors = self._encoder.encode([_plain(one), _plain(other)])
         return float(vectors[0] @ vectors[1])
+
+    def read(self, exchange: Exchange) -> Reading:
+        return self._reader.read(exchange)
 
     def _nearness(self, sentence: str) -> dict[str, float]:
         """By every concept's probe."""

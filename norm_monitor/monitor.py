@@ -9,6 +9,7 @@ from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import Counter
 from norm_core.time import Clock
 from norm_core.window import Window, digest
+from norm_monitor.cues.exchange import in_doubt
 from norm_monitor.cues.families import look
 from norm_monitor.cues.finding import Finding, LookAgain
 from norm_monitor.cues.table import Table
@@ -100,7 +101,11 @@ class Monitor:
         self.missing = window.missing
         scene = self._history.scene(window)
         found = list(look(scene, self._table, self._meaning))
-        findings = [one for one in found if isinstance(one, Finding) and not may_have_been_said(one, scene)]
+        findings = [
+            in_doubt(one, scene, self._table, self._meaning)
+            for one in found
+            if isinstance(one, Finding) and not may_have_been_said(one, scene)
+        ]
         self._triggers.see(window, findings)
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
         if not findings:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from norm_monitor.cues.attention import checks_in, leaving, looking_away
 from norm_monitor.cues.distance import nearness
+from norm_monitor.cues.exchange import exchange
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.floor import barge_in, robot_cuts_in, waits_for_end
 from norm_monitor.cues.interest import interest
@@ -28,7 +29,7 @@ FAMILIES: tuple[LookFor, ...] = (
     monologue,
     looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, interest, tone, stopping,
     waiting, answering,
-    names, asking_again, facts,
+    names, asking_again, facts, exchange,
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ class Cue(Config):
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.MINOR
     probability: float = Field(gt=0, le=1)
+    doubted_below: float = Field(0, ge=0, le=1)  # of the probability by which the robot's turn reads so
     cooldown_s: float = Field(0, ge=0)
     correction: str = ""
     thresholds: dict[str, Threshold] = Field(default_factory=dict)

@@ -1,0 +1,93 @@
+"""Reads how a turn of the robot's goes with what was said around it, by weights learnt from the talks in `talks`."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.sentences import SentenceEncoder
+from norm_core.flag import Attribute, Polarity
+from norm_monitor.exchange import Exchange, Reading, Stage
+
+SHIPPED = Path(__file__).with_name("exchange_weights.npz")
+
+POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
+ATTRIBUTES = tuple(Attribute)
+# Of each turn: a score a polarity by least squares, then the logits of nothing marked, and of each polarity.
+MARKS = 2 * len(POLARITIES) + 1
+_NEVER = 1e-9
+# From which score on an attribute is named besides the likeliest.
+_NAMED_FROM = 0.3
+_REMEMBERED = 1_024
+
+Vector = NDArray[np.float32]
+
+
+def features(encoder: SentenceEncoder, exchange: Exchange, stage: Stage) -> Vector:
+    """What is known of an exchange at a stage as numbers: its texts' meaning, how alike they are, and plain facts."""
+    texts = (exchange.said, exchange.before, exchange.after, exchange.then)[: 2 + stage]
+    vectors = [encoder.encode([text])[0] if text else np.zeros(encoder.dimensions, np.float32) for text in texts]
+    alike = [vectors[0] @ vector for vector in vectors[1:]]
+    there = [float(bool(text)) for text in texts[1:]]
+    lengths = [len(text) / 100 for text in texts]
+    return np.concatenate([*vectors, alike, [exchange.opening], there, lengths, [1.0]]).astype(np.float32)
+
+
+class ExchangeReader:
+    """Weights and the encoder that they were learnt with; the last so many readings are remembered."""
+
+    def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED) -> None:
+        self._encoder = encoder
+        with np.load(path, allow_pickle=False) as file:
+            self.made_from = json.loads(str(file["made_from"]))
+            self._weights = [file[f"weights_{stage}"].astype(np.float32) for stage in Stage]
+            self._logistic = [file[f"logistic_{stage}"] for stage in Stage]
+            self._sureness = [file[f"sureness_{stage}"] for stage in Stage]
+        if self.made_from["encoder"] != encoder.weights_sha256:
+            raise EngineFailedError(
+                f"{path.name} was learnt with another sentence encoder: learn it anew "
+                "(python -m norm_monitor.exchange_training)"
+            )
+        self.read = lru_cache(_REMEMBERED)(self._read)
+
+    def _read(self, exchange: Exchange) -> Reading:
+        """How the turn reads at the exchange's stage."""
+        stage = exchange.stage
+        scores = features(self._encoder, exchange, stage) @ self._weights[stage]
+        probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]
+        sureness = [
+            float(np.interp(at, np.linspace(0, 1, len(shares)), shares))
+            for at, shares in zip(probabilities, self._sureness[stage], strict=True)
+        ]
+        about = scores[MARKS:].reshape(len(POLARITIES), len(ATTRIBUTES))
+        return Reading(
+            probability=dict(zip(POLARITIES, map(float, probabilities), strict=True)),
+            sureness=dict(zip(POLARITIES, sureness, strict=True)),
+            attributes={polarity: named(row) for polarity, row in zip(POLARITIES, about, strict=True)},
+        )
+
+
+def evidence(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """For each turn and polarity what speaks for it: the first scores by least squares, and log odds from the rest."""
+    squares, shares = scores[:, : len(POLARITIES)], softmax(scores[:, len(POLARITIES) :])[:, 1:]
+    odds = np.log(shares + _NEVER) - np.log(1 - shares + _NEVER)
+    return np.stack([squares, odds, np.ones_like(odds)], axis=-1).astype(np.float64)
+
+
+def probability(found: NDArray[np.float64], logistic: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each turn and polarity, by one logistic curve a polarity."""
+    return np.asarray(1 / (1 + np.exp(-(found * logistic).sum(axis=-1))))
+
+
+def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True)).astype(np.float64)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def named(scores: NDArray[np.floating]) -> tuple[Attribute, ...]:
+    """The likeliest attribute, and those besides that are likely enough."""
+    order = np.argsort(-scores, kind="stable")
+    return tuple(ATTRIBUTES[at] for rank, at in enumerate(order) if rank == 0 or scores[at] >= _NAMED_FROM)

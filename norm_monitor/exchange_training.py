@@ -1,0 +1,134 @@
+"""Learns from the talks how exchanges read: `python -m norm_monitor.exchange_training` writes the weights anew.
+
+For each stage by itself, by ridge and by softmax regression, which miss different turns. How the two are weighed, and
+how sure that makes one, comes of five folds of talks, none of which was learnt from when it was read.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.sentences import SentenceEncoder
+from norm_monitor.exchange import Stage
+from norm_monitor.exchange_reader import (
+    ATTRIBUTES,
+    MARKS,
+    POLARITIES,
+    SHIPPED,
+    evidence,
+    features,
+    probability,
+    softmax,
+)
+from norm_monitor.talks import LabelledExchange, exchanges, read_talks, talks_sha256
+
+RIDGE, SOFTMAX_RIDGE = 10.0, 3.0
+FOLDS = 5
+_GRID = 51
+_FEWEST = 20  # turns that a share is taken of
+_DESCENT_STEPS, _POWER_STEPS, _NEWTON_STEPS = 200, 30, 50
+
+Matrix = NDArray[np.float64]
+
+
+def main() -> int:
+    write(list(exchanges(read_talks())), SentenceEncoder(remembered=100_000), talks_sha256(), SHIPPED)
+    return 0
+
+
+def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, made_from: str, path: Path) -> None:
+    """Learns from the examples and writes the weights to path."""
+    marked = np.array([[example.polarity is polarity for polarity in POLARITIES] for example in examples], float)
+    about = np.array([[attribute in example.attributes for attribute in ATTRIBUTES] for example in examples], float)
+    folds = np.array([example.talk % FOLDS for example in examples])
+    made: dict[str, NDArray[np.generic]] = {}
+    for stage in Stage:
+        known = np.stack([features(encoder, example.exchange, stage) for example in examples]).astype(np.float64)
+        unseen = np.zeros((len(examples), MARKS))
+        for fold in range(FOLDS):
+            unseen[folds == fold] = known[folds == fold] @ _marks(known[folds != fold], marked[folds != fold])
+        found = evidence(unseen)
+        logistic = np.stack([_logistic(found[:, at], marked[:, at]) for at in range(len(POLARITIES))])
+        likely = probability(found, logistic)
+        by_polarity = [_solved(known[right > 0], about[right > 0]) for right in marked.T]
+        made[f"weights_{stage}"] = np.column_stack([_marks(known, marked), *by_polarity]).astype(np.float16)
+        made[f"logistic_{stage}"] = logistic
+        made[f"sureness_{stage}"] = np.array([_sureness(*pair) for pair in zip(likely.T, marked.T, strict=True)])
+        _tell(stage, likely, marked)
+    sources = {"talks": made_from, "turns": len(examples), "encoder": encoder.weights_sha256}
+    np.savez_compressed(path, allow_pickle=False, made_from=np.array(json.dumps(sources)), **made)
+
+
+def _marks(known: Matrix, marked: Matrix) -> Matrix:
+    """The weights of all that `evidence` is made from."""
+    return np.column_stack([_solved(known, marked), _softmax_weights(known, marked)])
+
+
+def _solved(known: Matrix, aims: Matrix) -> Matrix:
+    """The weights that come nearest to the aims without growing large."""
+    return np.asarray(np.linalg.solve(known.T @ known + RIDGE * np.eye(known.shape[1]), known.T @ aims))
+
+
+def _softmax_weights(known: Matrix, marked: Matrix) -> Matrix:
+    """Of nothing marked and of each polarity, by Nesterov's descent, which begins anew where it overshoots."""
+    aims = np.column_stack([1 - marked.sum(axis=1), marked])
+    step = 1 / (_steepest(known) / 2 + SOFTMAX_RIDGE)
+    weights = ahead = np.zeros((known.shape[1], aims.shape[1]))
+    pace = 1.0
+    for _ in range(_DESCENT_STEPS):
+        slope = known.T @ (softmax(known @ ahead) - aims) + SOFTMAX_RIDGE * ahead
+        reached = ahead - step * slope
+        overshot = ((ahead - reached) * (reached - weights)).sum() > 0
+        next_pace = 1.0 if overshot else (1 + math.sqrt(1 + 4 * pace * pace)) / 2
+        ahead = reached if overshot else reached + (pace - 1) / next_pace * (reached - weights)
+        weights, pace = reached, next_pace
+    return weights
+
+
+def _steepest(known: Matrix) -> float:
+    """The greatest eigenvalue of the inputs' products, by repeated multiplication."""
+    direction = np.ones(known.shape[1])
+    for _ in range(_POWER_STEPS):
+        direction = known.T @ (known @ direction)
+        direction /= np.linalg.norm(direction)
+    return float(direction @ (known.T @ (known @ direction)))
+
+
+def _logistic(found: Matrix, right: Matrix) -> Matrix:
+    """What each kind of evidence counts for, so that the sum is the log odds; by Newton's method."""
+    counts = np.zeros(found.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        likely = 1 / (1 + np.exp(-found @ counts))
+        curvature = (found * (likely * (1 - likely))[:, None]).T @ found
+        counts = counts + np.linalg.solve(curvature, found.T @ (right - likely))
+    return counts
+
+
+def _sureness(likely: Matrix, right: Matrix) -> Matrix:
+    """For each probability of a grid the share that is right among turns at least as probable."""
+    shares: list[float] = []
+    for least in np.linspace(0, 1, _GRID):
+        among = right[likely >= least]
+        shares.append(float(among.mean()) if len(among) >= _FEWEST else shares[-1])
+    return np.maximum.accumulate(shares)
+
+
+def _tell(stage: Stage, likely: Matrix, marked: Matrix) -> None:
+    for polarity, probabilities, right in zip(POLARITIES, likely.T, marked.T, strict=True):
+        order = np.argsort(-probabilities)
+        hits = np.cumsum(right[order])
+        f1 = 2 * hits / (np.arange(1, len(order) + 1) + right.sum())
+        best = int(f1.argmax())
+        print(
+            f"{stage.name.lower()}, {polarity}: of {len(order)} turns {right.mean():.0%} are marked; "
+            f"best F1 {f1[best]:.2f} from probability {probabilities[order[best]]:.2f} on"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
