@@ -27,7 +27,7 @@ from norm_monitor.exchange_reader import (
 )
 from norm_monitor.talks import LabelledExchange, exchanges, read_talks, talks_sha256
 
-RIDGE, SOFTMAX_RIDGE = 10.0, 3.0
+RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 10.0, 3.0, 0.01
 FOLDS = 5
 _GRID = 51
 _FEWEST = 20  # turns that a share is taken of
@@ -104,8 +104,8 @@ def _logistic(found: Matrix, right: Matrix) -> Matrix:
     counts = np.zeros(found.shape[1])
     for _ in range(_NEWTON_STEPS):
         likely = 1 / (1 + np.exp(-found @ counts))
-        curvature = (found * (likely * (1 - likely))[:, None]).T @ found
-        counts = counts + np.linalg.solve(curvature, found.T @ (right - likely))
+        curvature = (found * (likely * (1 - likely))[:, None]).T @ found + LOGISTIC_RIDGE * np.eye(len(counts))
+        counts = counts + np.linalg.solve(curvature, found.T @ (right - likely) - LOGISTIC_RIDGE * counts)
     return counts
 
 

@@ -11,10 +11,11 @@ from encounter_talk import Watched, at, robot, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.flag import Polarity, SocialFlag
+from norm_core.flag import Attribute, Polarity, SocialFlag
 from norm_core.presence import Face, Person, Presence, PresenceState
 from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
 from norm_monitor.cues.table import Table
+from norm_monitor.exchange import Exchange, Reading
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.meaning import Match, Meanings
 from norm_monitor.senses.windows import Entry
@@ -34,6 +35,10 @@ class Whim:
 
     def similarity(self, one: str, other: str) -> float:
         return zlib.crc32(f"{min(one, other)}|{max(one, other)}".encode()) % 100 / 100
+
+    def read(self, exchange: Exchange) -> Reading:
+        chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
+        return Reading(probability=chance, sureness=chance, attributes=dict.fromkeys(Polarity, (Attribute.EMOTIONS,)))
 
 
 def uttered(  # noqa: PLR0917
