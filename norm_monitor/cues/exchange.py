@@ -64,7 +64,7 @@ def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
 
 
 def in_doubt(finding: Finding, scene: Scene, table: Table, meaning: Meaning) -> Finding:
-    """The finding, held below the floor where it is of words and the robot's turn that it begins with reads otherwise."""
+    """The finding; held below the floor where it is of words, and the robot's turn that it is about reads otherwise."""
     least = table.cues[finding.cue_id].doubted_below if finding.cue_id in table.cues else 0.0
     robot = next((turn for turn in scene.robot_turns if turn.start_ns == finding.onset_ns), None)
     if not least or robot is None or not _is_readable(robot):

@@ -1,4 +1,4 @@
-"""A robot's turn is read amid what was said around it, and other cues' findings are doubted where it reads otherwise."""
+"""A robot's turn is read amid what was said around it; other cues are doubted where it reads otherwise."""
 
 from dataclasses import replace
 
@@ -84,12 +84,11 @@ def test_sureness_grows_with_probability(meaning: Meanings) -> None:
 
 
 def test_words_that_a_cue_takes_for_something_are_doubted_where_the_turn_reads_otherwise(meaning: Meanings) -> None:
-    only = FusionConfig(
-        confidence_floor=0, muted=tuple(name for name in Table.shipped().cues if name != "protest_wish")
-    )
-    objection = user(2.5, 4, "Please don't do that.")
-    amiss = Watched(meaning, fusion=only).watch(robot(0, 2, "Now we all dance."), objection)
-    plain = Watched(meaning, fusion=only).watch(
-        user(-2, -1, "Which floor is the library on?"), robot(0, 2, "The library is on the second floor."), objection
-    )
-    assert last_of(amiss)["protest_wish"].probability > last_of(plain)["protest_wish"].probability == DOUBTED
+    only = FusionConfig(confidence_floor=0, muted=tuple(name for name in Table.shipped().cues if name != "wishes_well"))
+    wished = Watched(meaning, fusion=only).watch(user(0, 1, "I have my exam now."), robot(2, 4, "Good luck in there!"))
+    assert last_of(wished)["wishes_well"].probability > DOUBTED
+    table = Table.shipped().model_dump()
+    table["cues"]["wishes_well"]["doubted_below"] = 1.0
+    doubting = Watched(meaning, fusion=only, table=Table.model_validate(table))
+    doubted = doubting.watch(user(0, 1, "I have my exam now."), robot(2, 4, "Good luck in there!"))
+    assert last_of(doubted)["wishes_well"].probability == DOUBTED
