@@ -19,6 +19,8 @@ ATTRIBUTES = tuple(Attribute)
 # Of each turn: a score a polarity by least squares, then the logits of nothing marked, and of each polarity.
 MARKS = 2 * len(POLARITIES) + 1
 _NEVER = 1e-9
+# No text in the talks is longer: what more length would mean is not known.
+LONGEST_LEARNT = 240
 # From which score on an attribute is named besides the likeliest.
 _NAMED_FROM = 0.3
 _REMEMBERED = 1_024
@@ -32,7 +34,7 @@ def features(encoder: SentenceEncoder, exchange: Exchange, stage: Stage) -> Vect
     vectors = [encoder.encode([text])[0] if text else np.zeros(encoder.dimensions, np.float32) for text in texts]
     alike = [vectors[0] @ vector for vector in vectors[1:]]
     there = [float(bool(text)) for text in texts[1:]]
-    lengths = [len(text) / 100 for text in texts]
+    lengths = [min(len(text), LONGEST_LEARNT) / 100 for text in texts]
     return np.concatenate([*vectors, alike, [exchange.opening], there, lengths, [1.0]]).astype(np.float32)
 
 
@@ -51,10 +53,17 @@ class ExchangeReader:
                 f"{path.name} was learnt with another sentence encoder: learn it anew "
                 "(python -m norm_monitor.exchange_training)"
             )
-        self.read = lru_cache(_REMEMBERED)(self._read)
+        self._remembered = lru_cache(_REMEMBERED)(self._read)
+
+    def read(self, exchange: Exchange) -> Reading:
+        """How the turn reads at the exchange's stage."""
+        return self._remembered(exchange)
+
+    def forget(self) -> None:
+        """Keeps nothing of the exchanges that were read until now."""
+        self._remembered.cache_clear()
 
     def _read(self, exchange: Exchange) -> Reading:
-        """How the turn reads at the exchange's stage."""
         stage = exchange.stage
         scores = features(self._encoder, exchange, stage) @ self._weights[stage]
         probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]

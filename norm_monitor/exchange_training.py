@@ -61,7 +61,7 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, made_f
         made[f"sureness_{stage}"] = np.array([_sureness(*pair) for pair in zip(likely.T, marked.T, strict=True)])
         _tell(stage, likely, marked)
     sources = {"talks": made_from, "turns": len(examples), "encoder": encoder.weights_sha256}
-    np.savez_compressed(path, allow_pickle=False, made_from=np.array(json.dumps(sources)), **made)
+    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **made)  # type: ignore[arg-type]
 
 
 def _marks(known: Matrix, marked: Matrix) -> Matrix:
@@ -114,7 +114,7 @@ def _sureness(likely: Matrix, right: Matrix) -> Matrix:
     shares: list[float] = []
     for least in np.linspace(0, 1, _GRID):
         among = right[likely >= least]
-        shares.append(float(among.mean()) if len(among) >= _FEWEST else shares[-1])
+        shares.append(float(among.mean()) if len(among) >= _FEWEST or not shares else shares[-1])
     return np.maximum.accumulate(shares)
 
 

@@ -13,7 +13,7 @@ from norm_core.record import record
 from norm_monitor.exchange import Exchange, Reading
 from norm_monitor.exchange_reader import ExchangeReader
 from norm_monitor.kept_vectors import kept_vectors
-from norm_monitor.wording import clauses, is_chinese, sentences
+from norm_monitor.wording import clauses, forget_words, is_chinese, sentences
 
 SHIPPED = Path(__file__).with_name("concepts.yaml")
 
@@ -82,6 +82,10 @@ class Meaning(Protocol):
         """How a turn of the robot's reads amid what was said around it."""
         ...
 
+    def forget(self) -> None:
+        """Keeps nothing of the texts that were compared until now."""
+        ...
+
 
 class Meanings:
     """Meanings by a sentence encoder and one linear probe a concept, each against all that the others exemplify."""
@@ -123,6 +127,12 @@ class Meanings:
 
     def read(self, exchange: Exchange) -> Reading:
         return self._reader.read(exchange)
+
+    def forget(self) -> None:
+        self._known.clear()
+        self._reader.forget()
+        self._encoder.forget()
+        forget_words()
 
     def _nearness(self, sentence: str) -> dict[str, float]:
         """By every concept's probe."""

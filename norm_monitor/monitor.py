@@ -9,10 +9,10 @@ from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import Counter
 from norm_core.time import Clock
 from norm_core.window import Window, digest
-from norm_monitor.cues.exchange import in_doubt
 from norm_monitor.cues.families import look
 from norm_monitor.cues.finding import Finding, LookAgain
 from norm_monitor.cues.table import Table
+from norm_monitor.doubt import in_doubt
 from norm_monitor.fusion import Fusion, FusionConfig
 from norm_monitor.judge import Judgement
 from norm_monitor.meaning import Meaning
@@ -73,6 +73,7 @@ class Monitor:
 
     def forget(self) -> int:
         """Forgets all that people and the robot said until now; how many things said of themselves that were."""
+        self._meaning.forget()
         return self._history.forget(self._newest_ns)
 
     def windows_to_judge(self) -> list[Window]:

@@ -48,6 +48,12 @@ def word_count(text: str) -> int:
     return len(found) - characters + (characters + 1) // 2
 
 
+def forget_words() -> None:
+    """Keeps nothing of the texts that were looked at until now."""
+    _tokens.cache_clear()
+    word_count.cache_clear()
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, without those that hold no word."""
     return [part for found in _SENTENCE.finditer(text) if tokens(part := found.group().strip())]

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from norm_core.bags.error import BagError
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.frame import Frame
 from norm_monitor.senses.camera import Camera
@@ -30,7 +29,8 @@ class PicturesAhead:
     def messages(self, stored: Iterable[BagMessage]) -> Iterator[BagMessage]:
         """The same messages; see is to be called for each of the camera's as it comes."""
         waiting: deque[BagMessage] = deque()
-        waiting_bytes = 0
+        waiting_bytes, self._latest_slot = 0, None
+        self._begun.clear()
         with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1), "pictures") as pool:
             try:
                 for one in stored:
@@ -41,7 +41,10 @@ class PicturesAhead:
                     while len(waiting) > AHEAD_MESSAGES or waiting_bytes > AHEAD_BYTES:
                         waiting_bytes -= len(waiting[0].data)
                         yield waiting.popleft()
-            except BagError:  # what lies before the damage comes first
+            except GeneratorExit:
+                pool.shutdown(cancel_futures=True)
+                raise
+            except Exception:  # what lies before the damage comes first
                 yield from waiting
                 raise
             yield from waiting

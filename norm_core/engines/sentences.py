@@ -42,6 +42,11 @@ class SentenceEncoder:
             self._forget(wanted)
         return np.stack(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
+    def forget(self) -> None:
+        """Keeps no sentence of those asked until now."""
+        with self._lock:
+            self._vectors.clear()
+
     @property
     def dimensions(self) -> int:
         return self._model.dimensions

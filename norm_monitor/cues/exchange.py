@@ -1,15 +1,16 @@
 """How a turn of the robot's reads amid what was said around it, as talks that a coder marked tell it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from norm_core.flag import Attribute, Evidence, Polarity
-from norm_monitor.cues.finding import Finding, Findings, quoted, said
+from norm_core.time import s_to_ns
+from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
 from norm_monitor.cues.table import Table
-from norm_monitor.exchange import Exchange, Reading, Stage
+from norm_monitor.exchange import Stage
 from norm_monitor.meaning import Meaning
 from norm_monitor.scene import Scene
-from norm_monitor.turns import Turn
+from norm_monitor.surroundings import Surroundings, surroundings
+from norm_monitor.turns import GAP_NS, Turn
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
@@ -41,81 +42,73 @@ WELL = {
     Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "is tactful towards the people who are there",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "keeps what is polite and customary",
 }
-# What a doubted finding's probability is at most: it raises nothing, and is still shown to the judge.
-DOUBTED = 0.4
-_THRESHOLDS = {Stage.SAID: "said", Stage.ANSWERED: "answered", Stage.GONE_ON: "gone_on"}
 
 
 def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """Each turn is read when it ends, when a person answers it, and when the robot goes on from there."""
-    for robot in scene.recent:
-        if not robot.is_robot or not _is_readable(robot):
+    """Each turn is read when somebody answered it or nobody did for a while, and when the robot went on from there."""
+    for robot, then in zip(scene.robot_turns, (*scene.robot_turns[1:], None), strict=False):
+        if max(robot.end_ns, then.end_ns if then else 0) < scene.start_ns or robot.ongoing or not robot.text.strip():
             continue
-        around = _around(scene, robot)
-        reading = meaning.read(around)
-        name = _THRESHOLDS[around.stage]
-        above = {
-            polarity: reading.probability[polarity] / table.cues[cue_id].value(name)
-            for polarity, cue_id in CUES.items()
-        }
-        polarity = max(above, key=lambda one: above[one])
-        if above[polarity] >= 1:
-            yield _found(scene, table, robot, reading, polarity, table.cues[CUES[polarity]].value(name))
+        around = surroundings(scene, robot)
+        due_ns = _over_ns(table, around)
+        if scene.end_ns > due_ns:
+            yield from _read(table, meaning, around)
+        else:
+            yield LookAgain(at_ns=due_ns + 1)
 
 
-def in_doubt(finding: Finding, scene: Scene, table: Table, meaning: Meaning) -> Finding:
-    """The finding; held below the floor where it is of words, and the robot's turn that it is about reads otherwise."""
-    least = table.cues[finding.cue_id].doubted_below if finding.cue_id in table.cues else 0.0
-    robot = next((turn for turn in scene.robot_turns if turn.start_ns == finding.onset_ns), None)
-    if not least or robot is None or not _is_readable(robot):
-        return finding
-    reads_so = meaning.read(_around(scene, robot)).probability[finding.polarity]
-    return finding if reads_so >= least else replace(finding, probability=min(finding.probability, DOUBTED))
+def _over_ns(table: Table, around: Surroundings) -> int:
+    """From when on what was said last is not carried on: a recogniser, or a voice, may give it in pieces."""
+    match around.exchange.stage:
+        case Stage.SAID:
+            return around.robot.end_ns + s_to_ns(table.cues[CUES[Polarity.ERROR]].value("quiet_s"))
+        case Stage.ANSWERED:
+            return max(turn.end_ns for turn in (around.robot, *around.after)) + GAP_NS
+        case Stage.GONE_ON:
+            return around.then.end_ns + GAP_NS if around.then else around.robot.end_ns
 
 
-def _is_readable(robot: Turn) -> bool:
-    return not robot.ongoing and bool(robot.text.strip())
-
-
-def _around(scene: Scene, robot: Turn) -> Exchange:
-    """The turn with all that people said between it and the robot's turns beside it."""
-    before = scene.robot_turn_before(robot)
-    then = scene.next_robot_turn(robot)
-    if then is not None and then.ongoing:
-        then = None
-    since_ns = before.start_ns if before else 0
-    until_ns = then.start_ns if then else scene.window.end_ns
-    return Exchange(
-        before=_words(scene, since_ns, robot.start_ns),
-        said=robot.text,
-        after=_words(scene, robot.start_ns, until_ns),
-        then=then.text if then else "",
-        opening=before is None,
-    )
-
-
-def _words(scene: Scene, from_ns: int, until_ns: int) -> str:
-    return " ".join(turn.text for turn in scene.user_turns if from_ns <= turn.start_ns < until_ns).strip()
-
-
-def _found(scene: Scene, table: Table, robot: Turn, reading: Reading, polarity: Polarity, least: float) -> Findings:  # noqa: PLR0917
-    attributes = reading.attributes[polarity]
+def _read(table: Table, meaning: Meaning, around: Surroundings) -> Iterator[Findings]:
+    reading = meaning.read(around.exchange)
+    stage = around.exchange.stage.name.lower()
+    least = {polarity: table.cues[cue_id].value(stage) for polarity, cue_id in CUES.items()}
+    polarity = max(CUES, key=lambda one: reading.probability[one] - least[one])
+    if reading.probability[polarity] < least[polarity]:
+        return
+    attributes, robot = reading.attributes[polarity], around.robot
     amiss = polarity is Polarity.ERROR
-    user = scene.user_turn_before(robot)
-    to = f"To {said(user)} the robot said {said(robot)}" if user else f"The robot began with {said(robot)}"
-    measured: list[Evidence] = [
-        quoted(robot, f"probability that it reads {'amiss' if amiss else 'well'}", reading.probability[polarity], least)
-    ]
-    if user:
-        measured.append(quoted(user, "words before it", user.word_count))
-    return table.found(
+    what = f"probability that it reads {'amiss' if amiss else 'well'}"
+    yield table.found(
         CUES[polarity],
         anchor=robot.turn_id,
         onset_ns=robot.start_ns,
         offset_ns=robot.end_ns,
-        evidence=measured,
-        rationale=f"{to}, which {(AMISS if amiss else WELL)[attributes[0]]}.",
+        evidence=[quoted(robot, what, reading.probability[polarity], least[polarity]), *_words_around(around)],
+        rationale=f"{_told(around)}, which {(AMISS if amiss else WELL)[attributes[0]]}.",
         probability=reading.sureness[polarity],
         correction=INSTEAD[attributes[0]] if amiss else "",
         attributes=attributes,
     )
+
+
+def _told(around: Surroundings) -> str:
+    """What was read, for a coder's note."""
+    spoke = f"the robot said {said(around.robot)}"
+    if around.before:
+        spoke = f"To {said(around.before[-1])} {spoke}"
+    elif around.exchange.opening:
+        spoke = f"The robot began with {said(around.robot)}"
+    else:
+        spoke = f"Going on, {spoke}"
+    return f"{spoke}, to which the person said {said(around.after[0])}" if around.after else spoke
+
+
+def _words_around(around: Surroundings) -> Iterator[Evidence]:
+    parts: tuple[tuple[str, tuple[Turn, ...]], ...] = (
+        ("words before it", around.before),
+        ("words after it", around.after),
+        ("words of the robot's then", (around.then,) if around.then else ()),
+    )
+    for measure, turns in parts:
+        for turn in turns[-1:]:
+            yield quoted(turn, measure, turn.word_count)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from norm_core.config import Config, load
+from norm_core.config import Config, ConfigError, load
 from norm_core.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_monitor.cues.finding import Finding
 
@@ -62,6 +62,18 @@ class Table(Config):
     def shipped(cls) -> "Table":
         """The table that comes with Tactful."""
         return load(cls, SHIPPED)
+
+    @classmethod
+    def of(cls, path: Path) -> "Table":
+        """A table of one's own; it must have all cues and thresholds of the shipped one, as cues look for them."""
+        table = load(cls, path)
+        for name, cue in cls.shipped().cues.items():
+            lacking = cue.thresholds.keys() - table.cues[name].thresholds.keys() if name in table.cues else {name}
+            if lacking:
+                raise ConfigError(
+                    f"{path}: cues.{name}: {', '.join(sorted(lacking))} is missing; copy it from {SHIPPED}"
+                )
+        return table
 
     def found(
         self,

@@ -36,6 +36,8 @@ class Whim:
     def similarity(self, one: str, other: str) -> float:
         return zlib.crc32(f"{min(one, other)}|{max(one, other)}".encode()) % 100 / 100
 
+    def forget(self) -> None: ...
+
     def read(self, exchange: Exchange) -> Reading:
         chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
         return Reading(probability=chance, sureness=chance, attributes=dict.fromkeys(Polarity, (Attribute.EMOTIONS,)))

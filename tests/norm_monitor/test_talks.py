@@ -105,6 +105,6 @@ def test_weights_of_another_encoder_are_refused(tmp_path: Path) -> None:
     with np.load(WEIGHTS) as file:
         kept = dict(file)
     kept["made_from"] = np.array('{"encoder": "another", "talks": "", "turns": 0}')
-    np.savez(tmp_path / "weights.npz", allow_pickle=False, **kept)
+    np.savez(tmp_path / "weights.npz", **kept)
     with pytest.raises(EngineFailedError, match="learnt with another sentence encoder"):
         ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")

@@ -1,18 +1,23 @@
 """A robot's turn is read amid what was said around it; other cues are doubted where it reads otherwise."""
 
+import gc
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from encounter_talk import Watched, last_of, robot, user
+from encounter_talk import Watched, last_of, robot, seconds, user
 
 from norm_core.flag import Attribute, Polarity
-from norm_monitor.cues.exchange import CUES, DOUBTED
+from norm_monitor.cues.exchange import CUES
 from norm_monitor.cues.table import Table
-from norm_monitor.exchange import Exchange, Stage
+from norm_monitor.doubt import DOUBTED
+from norm_monitor.exchange import Exchange, Reading, Stage
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.meaning import Meanings
+from norm_monitor.senses.windows import Entry
 
 ALONE = FusionConfig(muted=tuple(name for name in Table.shipped().cues if name not in CUES.values()))
+LEAST = Table.shipped().cues["reads_amiss"].value("answered")
 AMISS = [
     (
         "I'd like a coffee, please.",
@@ -66,29 +71,121 @@ def test_plain_answers_are_neither(meaning: Meanings, before: str, said: str) ->
     assert not Watched(meaning, fusion=ALONE).watch(user(0, 2, before), robot(3, 5, said), user(6, 7, "Okay."))
 
 
-def test_an_answer_tells_more_of_the_turn_before_it(meaning: Meanings) -> None:
-    alone = Exchange(before="I'm sorry, I lost my card.", said="You should look after your things.")
-    answered = replace(alone, after="Well, thank you. That is just what I needed to hear.")
-    gone_on = replace(answered, then="I am sorry, that was unkind.")
-    assert [one.stage for one in (alone, answered, gone_on)] == list(Stage)
-    likely = [meaning.read(one).probability[Polarity.ERROR] for one in (alone, answered, gone_on)]
-    assert likely[2] > likely[1]
+LONG = (
+    "The castle was begun in 1210 and built in three parts. The oldest is the round tower, which you see on your left. "
+    "The hall came a hundred years later, and the chapel last of all. The tower has ninety steps, the hall holds the "
+    "kitchen, and in the chapel there are windows from four centuries. You can go through all of it in an hour. "
+    "Tickets are sold at the gate, and the last people are let in at five. "
+)
 
 
-def test_sureness_grows_with_probability(meaning: Meanings) -> None:
-    texts = [said for _, said, *_ in (*AMISS, *WELL, *PLAIN)]
-    readings = [meaning.read(Exchange(before=before, said=said)) for before in texts for said in texts]
-    for polarity in (Polarity.ERROR, Polarity.COMPETENCE):
-        pairs = sorted((one.probability[polarity], one.sureness[polarity]) for one in readings)
-        assert [sure for _, sure in pairs] == sorted(sure for _, sure in pairs)
+@pytest.mark.parametrize("times", [1, 3, 30])
+def test_a_long_plain_text_is_not_amiss_for_being_long(meaning: Meanings, times: int) -> None:
+    told = Exchange(before="Can you tell me about the castle?", said=LONG * times)
+    answered = Exchange(before=LONG * times + "And when do you close?", said="We close at five.", after="Thank you.")
+    assert all(meaning.read(one).probability[Polarity.ERROR] < LEAST for one in (told, answered))
 
 
-def test_words_that_a_cue_takes_for_something_are_doubted_where_the_turn_reads_otherwise(meaning: Meanings) -> None:
-    only = FusionConfig(confidence_floor=0, muted=tuple(name for name in Table.shipped().cues if name != "wishes_well"))
-    wished = Watched(meaning, fusion=only).watch(user(0, 1, "I have my exam now."), robot(2, 4, "Good luck in there!"))
-    assert last_of(wished)["wishes_well"].probability > DOUBTED
-    table = Table.shipped().model_dump()
-    table["cues"]["wishes_well"]["doubted_below"] = 1.0
-    doubting = Watched(meaning, fusion=only, table=Table.model_validate(table))
-    doubted = doubting.watch(user(0, 1, "I have my exam now."), robot(2, 4, "Good luck in there!"))
-    assert last_of(doubted)["wishes_well"].probability == DOUBTED
+def test_a_complaint_tells_of_the_turn_before_it(meaning: Meanings) -> None:
+    alone = Exchange(before="I lost my card.", said="Your mother called, she is in hospital.")
+    thanked, objected = (replace(alone, after=words) for words in ("Thank you.", "You can't just say that to people!"))
+    assert [one.stage for one in (alone, objected, replace(objected, then="Sorry."))] == list(Stage)
+    likely = [meaning.read(one).probability[Polarity.ERROR] for one in (thanked, objected)]
+    assert likely[1] > likely[0] + 0.1
+
+
+def exchanges_read(meaning: Meanings, *parts: list[Entry]) -> list[Exchange]:
+    """What was read of an encounter, each once, in order."""
+    read: dict[Exchange, None] = {}
+
+    class Noted(Reads):
+        def read(self, exchange: Exchange) -> Reading:
+            read[exchange] = None
+            return super().read(exchange)
+
+    Watched(Noted(meaning, 0.0, 0.0), fusion=ALONE).watch(*parts)
+    return list(read)
+
+
+class Reads:
+    """Another's meanings, with readings that are given."""
+
+    def __init__(self, meaning: Meanings, error: float, competence: float) -> None:
+        self._meaning = meaning
+        chances = {Polarity.ERROR: error, Polarity.COMPETENCE: competence}
+        about = dict.fromkeys(Polarity, (Attribute.EMOTIONS,))
+        self._reading = Reading(probability=chances, sureness=chances, attributes=about)
+
+    def read(self, exchange: Exchange) -> Reading:
+        return self._reading
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._meaning, name)
+
+
+def test_what_is_said_in_pieces_is_read_as_one(meaning: Meanings) -> None:
+    read = exchanges_read(
+        meaning,
+        robot(0, 2, "Please wait"),
+        robot(2.4, 4, "for my colleague."),
+        user(5, 6, "How"),
+        user(6.5, 7, "long?"),
+    )
+    assert read == [Exchange(before="", said="Please wait for my colleague.", after="How long?", opening=True)]
+
+
+def test_what_nobody_answers_is_read_after_a_while_and_again_when_the_robot_goes_on(meaning: Meanings) -> None:
+    read = exchanges_read(meaning, user(0, 1, "Hello."), robot(2, 3, "Hm."), robot(22, 24, "Are you there?"))
+    alone = Exchange(before="Hello.", said="Hm.", opening=True)
+    assert read == [alone, replace(alone, then="Are you there?"), Exchange(before="", said="Are you there?")]
+
+
+def test_words_said_while_the_robot_goes_on_belong_to_what_it_then_says(meaning: Meanings) -> None:
+    read = exchanges_read(
+        meaning, robot(0, 2, "Good morning."), robot(4, 16, "Now I tell you all I know."), user(7, 8, "Stop, not now.")
+    )
+    assert not [one for one in read if one.said == "Good morning." and one.after]
+
+
+def test_the_note_quotes_what_was_read_and_nothing_else(meaning: Meanings) -> None:
+    talk = (user(0, 1, "Hello."), robot(2, 3, "First."), robot(6, 7, "Second."), user(8, 9, "Well."))
+    flags = Watched(Reads(meaning, 0.9, 0.0), fusion=ALONE).watch(*talk)
+    first, second = (
+        next(flag for flag in flags if seconds(flag.onset_ns) == onset_s and flag.cue_id == "reads_amiss")
+        for onset_s in (2, 6)
+    )
+    assert first.rationale.startswith("To “Hello.” the robot said “First.”, which")
+    assert second.rationale.startswith("Going on, the robot said “Second.”, to which the person said “Well.”, which")
+    assert [fact.quote for fact in second.evidence] == ["Second.", "Well."]
+
+
+@pytest.mark.parametrize("polarity", [Polarity.ERROR, Polarity.COMPETENCE])
+def test_only_a_cue_of_words_is_doubted_and_only_where_the_turn_reads_otherwise(
+    meaning: Meanings, polarity: Polarity
+) -> None:
+    cue_id = {Polarity.ERROR: "discloses", Polarity.COMPETENCE: "wishes_well"}[polarity]
+    words = {
+        Polarity.ERROR: "Mr Weber next door is being treated for his drinking.",
+        Polarity.COMPETENCE: "Good luck in there!",
+    }[polarity]
+    only = FusionConfig(confidence_floor=0, muted=tuple(name for name in Table.shipped().cues if name != cue_id))
+    found: dict[float, float] = {}
+    for reads_so in (0.1, 0.9):
+        chances = (reads_so, 1 - reads_so) if polarity is Polarity.ERROR else (1 - reads_so, reads_so)
+        found[reads_so] = last_of(Watched(Reads(meaning, *chances), fusion=only).watch(robot(0, 2, words)))[
+            cue_id
+        ].probability
+    assert found[0.1] == DOUBTED < found[0.9]
+
+
+def test_nothing_of_an_exchange_is_kept_once_it_is_to_be_forgotten(meaning: Meanings) -> None:
+    watched = Watched(meaning)
+    watched.watch(user(0, 2, "My secret is the blue suitcase."), robot(3, 5, "I will keep it."), user(6, 7, "Good."))
+
+    def kept() -> list[Exchange]:
+        gc.collect()
+        return [one for one in gc.get_objects() if isinstance(one, Exchange) and "suitcase" in one.before]
+
+    assert kept()
+    watched.monitor.forget()
+    assert not kept()

@@ -1,11 +1,14 @@
 """Each cue at an encounter that has it, and at its nearest neighbour that has not."""
 
+from pathlib import Path
+
 import pytest
 from encounter_talk import Watched, last_of, near, robot, seconds, seen, user
 
+from norm_core.config import ConfigError
 from norm_core.flag import Attribute, FlagState, Polarity, Severity
 from norm_core.speech import Timing
-from norm_monitor.cues.table import Table
+from norm_monitor.cues.table import SHIPPED, Table
 from norm_monitor.fusion import FusionConfig
 from norm_monitor.meaning import Meanings
 from norm_monitor.senses.windows import Entry
@@ -178,3 +181,16 @@ def test_six_people_talking_at_once_are_no_crash_and_no_flood(meaning: Meanings)
 def test_chinese_is_understood(meaning: Meanings) -> None:
     flags = Watched(meaning).watch(user(0, 2, "我奶奶去世了。"), robot(3, 5, "太棒了！"))
     assert last_of(flags)["cheerful_after_bad_news"].attributes == (Attribute.EMOTIONS,)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "why"), [("  rude:", "cues.rude: rude is missing"), ("      delay_s:", "response_delay: delay_s")]
+)
+def test_a_table_of_ones_own_must_have_all_that_cues_look_for(tmp_path: Path, left_out: str, why: str) -> None:
+    lines = SHIPPED.read_text(encoding="utf-8").splitlines()
+    begin = lines.index(left_out)
+    depth = len(left_out) - len(left_out.lstrip())
+    end = next(at for at in range(begin + 1, len(lines)) if len(lines[at]) - len(lines[at].lstrip()) <= depth)
+    (tmp_path / "own.yaml").write_text("\n".join(lines[:begin] + lines[end:]), encoding="utf-8")
+    with pytest.raises(ConfigError, match=why):
+        Table.of(tmp_path / "own.yaml")

@@ -15,7 +15,7 @@ from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
-from norm_core.config import ConfigError, load
+from norm_core.config import ConfigError
 from norm_core.decision import Decision
 from norm_core.engines.call import Limit
 from norm_core.engines.opening import open_engine
@@ -105,7 +105,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def open(self) -> None:
         config = self.config
-        table = load(Table, Path(config.thresholds)) if config.thresholds else Table.shipped()
+        table = Table.of(Path(config.thresholds)) if config.thresholds else Table.shipped()
         if unknown := set(config.muted) - set(table.cues) - {attribute.value for attribute in Attribute}:
             raise ConfigError(f"monitor: muted: {', '.join(sorted(unknown))} is no cue and no attribute")
         try:
