@@ -1,6 +1,6 @@
 """How a turn of the robot's reads amid what was said around it, as talks that a coder marked tell it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from norm_core.flag import Attribute, Evidence, Polarity
 from norm_core.time import s_to_ns
@@ -43,6 +43,9 @@ WELL = {
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "keeps what is polite and customary",
 }
 
+# How many of the attributes a note spells out.
+MOST_NAMED = 2
+
 
 def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     """Each turn is read when somebody answered it or nobody did for a while, and when the robot went on from there."""
@@ -84,23 +87,22 @@ def _read(table: Table, meaning: Meaning, around: Surroundings) -> Iterator[Find
         onset_ns=robot.start_ns,
         offset_ns=robot.end_ns,
         evidence=[quoted(robot, what, reading.probability[polarity], least[polarity]), *_words_around(around)],
-        rationale=f"{_told(around)}, which {(AMISS if amiss else WELL)[attributes[0]]}.",
+        rationale=_note(around, AMISS if amiss else WELL, attributes),
         probability=reading.sureness[polarity],
         correction=INSTEAD[attributes[0]] if amiss else "",
         attributes=attributes,
     )
 
 
-def _told(around: Surroundings) -> str:
-    """What was read, for a coder's note."""
-    spoke = f"the robot said {said(around.robot)}"
+def _note(around: Surroundings, does: Mapping[Attribute, str], attributes: tuple[Attribute, ...]) -> str:
+    """What was read, and how, as a coder would note it."""
     if around.before:
-        spoke = f"To {said(around.before[-1])} {spoke}"
-    elif around.exchange.opening:
-        spoke = f"The robot began with {said(around.robot)}"
+        spoke = f"To {said(around.before[-1])} the robot said"
     else:
-        spoke = f"Going on, {spoke}"
-    return f"{spoke}, to which the person said {said(around.after[0])}" if around.after else spoke
+        spoke = "The robot began with" if around.exchange.opening else "Going on, the robot said"
+    how = " and ".join(does[about] for about in attributes[:MOST_NAMED])
+    answer = f"; the person then said {said(around.after[0])}" if around.after else ""
+    return f"{spoke} {said(around.robot)}, which {how}{answer}."
 
 
 def _words_around(around: Surroundings) -> Iterator[Evidence]:
