@@ -9,7 +9,7 @@ from norm_core.record import record
 from norm_core.time import NS_PER_S
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meaning
-from sim_replays.monitoring import watched
+from sim_replays.encounter_watch import watched
 from sim_replays.scenarios.encounter import Encounter
 
 

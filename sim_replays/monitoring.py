@@ -1,29 +1,15 @@
 """How well the monitor finds marked events as they happen: matched in time one to one, with false alarms per hour."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
 
 import numpy as np
 
-from norm_core.flag import Attribute, Polarity, SocialFlag
-from norm_core.presence import Person, Presence
+from norm_core.flag import Attribute, Polarity
 from norm_core.record import record
-from norm_core.speech import RobotSpeech, Utterance, silence
-from norm_core.time import NS_PER_S, ReplayClock, s_to_ns
-from norm_core.watermarks import UTTERANCES
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.monitor import Monitor
-from norm_monitor.senses.presence_tracker import PresenceTracker
-from norm_monitor.senses.window_feed import WindowConfig
-from norm_monitor.senses.windows import Entry
-from sim_replays.heard import Sensed
-from sim_replays.scenarios.encounter import Basis, Encounter
-from sim_replays.scenarios.generate import PERSONS, records
-from sim_replays.scenarios.records import AUDIO, Senses
+from norm_core.time import NS_PER_S, s_to_ns
+from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.truth import Truth
-from sim_replays.watching import monitored_sources
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
 # What a detector finds that knows who speaks when, and not what is said.
@@ -34,11 +20,7 @@ TIMING_CUES = frozenset({
 # What the table has rows for: a coder's judgement that rests on understanding alone matches none of them.
 MEASURED = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
 _AT_S = 2.0
-_DRAWS, _MARK_NS = 1000, NS_PER_S // 2
-_AFTER_NS = 60 * NS_PER_S
-
-# Given the monitor after each record: what else is to be done then, and the flags that come of it.
-Attend = Callable[[Monitor], Iterable[SocialFlag]]
+_DRAWS = 1000
 
 
 @record
@@ -77,70 +59,6 @@ class Online:
     by_basis: dict[str, float]
     events: int
     alarms: int
-
-
-def watched(  # noqa: PLR0917
-    encounter: Encounter,
-    meaning: Meaning,
-    table: Table,
-    seed: int = 0,
-    attend: Attend = lambda monitor: (),
-    judge_every_s: float = 0.0,
-) -> Session:
-    """The monitor fed with an encounter's records as the senses would give them; no sound and no picture is made."""
-    given, truth = given_by_script(encounter, seed)
-    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
-
-
-def given_by_script(
-    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS
-) -> tuple[list[tuple[int, Entry]], Truth]:
-    """Each record with when the senses would give it, marks of silence among them; and the truth."""
-    senses, truth = records(encounter, seed)
-    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
-    return _with_silence(entries, truth, marks_every_ns), truth
-
-
-def watched_from_sound(
-    sensed: Sensed, meaning: Meaning, table: Table, attend: Attend = lambda monitor: (), judge_every_s: float = 0.0
-) -> Session:
-    """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
-    given = [(one.at_ns, one.entry) for one in sensed.given]
-    return _flagged(given, sensed.truth, monitored_sources(sensed.sources), meaning, table, attend, judge_every_s)
-
-
-def _flagged(  # noqa: PLR0917
-    given: Iterable[tuple[int, Entry]],
-    truth: Truth,
-    sources: tuple[str, ...],
-    meaning: Meaning,
-    table: Table,
-    attend: Attend,
-    judge_every_s: float,
-) -> Session:
-    clock = ReplayClock()
-    config = WindowConfig(sources=sources, lateness_s=0)
-    monitor = Monitor(config, table, meaning, clock, judge_every_s=judge_every_s)
-    first: dict[str, tuple[SocialFlag, int]] = {}
-    for given_ns, entry in given:
-        clock.advance_to(max(given_ns, clock.now_ns()))
-        for flag in (*monitor.take(entry), *attend(monitor)):
-            known = first.get(flag.event_id)
-            first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    for flag in (*monitor.flush(), *attend(monitor)):
-        known = first.get(flag.event_id)
-        first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    alarms = tuple(
-        Alarm(
-            polarity=flag.polarity,
-            attributes=flag.attributes,
-            onset_ns=flag.onset_ns,
-            known_ns=known_ns,
-            cue_id=flag.cue_id,
-        )
-        for flag, known_ns in first.values()
-    )
-    return Session(truth=truth, alarms=alarms)
 
 
 def only(sessions: Iterable[Session], keep: Callable[[Alarm], bool]) -> list[Session]:
@@ -251,25 +169,6 @@ def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: 
         events=events,
         alarms=alarms,
     )
-
-
-def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
-    """The entries by when they are given, an utterance once it is over, and marks of silence at a steady rate."""
-    speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
-    given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
-    marks: list[tuple[int, Entry]] = []
-    for now_ns in range(truth.start_ns, truth.end_ns + _AFTER_NS, marks_every_ns):
-        quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
-        marks.append((now_ns, silence(quiet_ns, AUDIO)))
-    return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
-
-
-def _tracked(senses: Senses) -> Iterator[Presence]:
-    """Who stands how far off, as the robot's own recognisers would tell it."""
-    tracker = PresenceTracker()
-    for stamp_ns, told in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
-        persons = tuple(Person(person_id=one.person_id, distance_m=one.distance_m) for one in told)
-        yield replace(tracker.step(stamp_ns, PERSONS, [False] * len(persons)), persons=persons)
 
 
 def _robot_turns(truth: Truth) -> np.ndarray:

@@ -14,7 +14,8 @@ from norm_monitor.cues.table import Table
 from norm_monitor.judge import Judge
 from norm_monitor.meaning import Meaning
 from norm_monitor.monitor import Monitor
-from sim_replays.monitoring import Session, watched
+from sim_replays.encounter_watch import watched
+from sim_replays.monitoring import Session
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.truth import TrueEvent, Truth
 

@@ -20,6 +20,7 @@ from norm_monitor.cues.table import Table
 from norm_monitor.judge import Judge
 from norm_monitor.meaning import Concepts, Meaning, Meanings
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
+from sim_replays.encounter_watch import watched, watched_from_sound
 from sim_replays.false_alarms import false_alarms
 from sim_replays.heard import sensed
 from sim_replays.monitoring import (
@@ -33,8 +34,6 @@ from sim_replays.monitoring import (
     prior,
     resting_on,
     silent,
-    watched,
-    watched_from_sound,
 )
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis, Encounter

@@ -23,7 +23,7 @@ from norm_monitor.meaning import Concepts, Meanings
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.window_feed import WindowConfig
 from norm_monitor.senses.windows import Entry
-from sim_replays.monitoring import given_by_script
+from sim_replays.encounter_watch import given_by_script
 from sim_replays.scenarios.library import encounters
 
 WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)

@@ -13,21 +13,10 @@ from norm_core.jsonl import to_json
 from norm_core.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Meanings
+from sim_replays.encounter_watch import given_by_script, watched, watched_from_sound
 from sim_replays.false_alarms import false_alarms, poisson_interval
 from sim_replays.heard import Given, Sensed, sensed
-from sim_replays.monitoring import (
-    MEASURED,
-    Alarm,
-    Session,
-    given_by_script,
-    matched,
-    online,
-    prior,
-    resting_on,
-    silent,
-    watched,
-    watched_from_sound,
-)
+from sim_replays.monitoring import MEASURED, Alarm, Session, matched, online, prior, resting_on, silent
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read

@@ -19,7 +19,8 @@ from norm_core.window import Window
 from norm_monitor.cues.table import Table
 from norm_monitor.judge import Judge
 from norm_monitor.meaning import Meanings
-from sim_replays.monitoring import online, watched
+from sim_replays.encounter_watch import watched
+from sim_replays.monitoring import online
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.truth import TrueEvent, Truth
