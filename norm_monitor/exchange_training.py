@@ -41,7 +41,7 @@ def main() -> int:
     return 0
 
 
-def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, made_from: str, path: Path) -> None:
+def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_digest: str, path: Path) -> None:
     """Learns from the examples and writes the weights to path."""
     marked = np.array([[example.polarity is polarity for polarity in POLARITIES] for example in examples], float)
     about = np.array([[attribute in example.attributes for attribute in ATTRIBUTES] for example in examples], float)
@@ -60,7 +60,7 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, made_f
         made[f"logistic_{stage}"] = logistic
         made[f"sureness_{stage}"] = np.array([_sureness(*pair) for pair in zip(likely.T, marked.T, strict=True)])
         _tell(stage, likely, marked)
-    sources = {"talks": made_from, "turns": len(examples), "encoder": encoder.weights_sha256}
+    sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
     np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **made)  # type: ignore[arg-type]
 
 
@@ -103,7 +103,7 @@ def _logistic(found: Matrix, right: Matrix) -> Matrix:
     """What each kind of evidence counts for, so that the sum is the log odds; by Newton's method."""
     counts = np.zeros(found.shape[1])
     for _ in range(_NEWTON_STEPS):
-        likely = 1 / (1 + np.exp(-found @ counts))
+        likely = probability(found, counts)
         curvature = (found * (likely * (1 - likely))[:, None]).T @ found + LOGISTIC_RIDGE * np.eye(len(counts))
         counts = counts + np.linalg.solve(curvature, found.T @ (right - likely) - LOGISTIC_RIDGE * counts)
     return counts

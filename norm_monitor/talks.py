@@ -12,7 +12,7 @@ from norm_monitor.exchange import Exchange
 
 SHIPPED = Path(__file__).with_name("talks")
 
-ATTRIBUTES = {
+_ABOUT = {
     "emotions": Attribute.EMOTIONS,
     "engagement": Attribute.ENGAGEMENT,
     "turns": Attribute.CONVERSATIONAL_MECHANICS,
@@ -21,7 +21,7 @@ ATTRIBUTES = {
     "social": Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS,
     "norms": Attribute.SOCIAL_NORMS_AND_ROUTINES,
 }
-POLARITIES = {"+": Polarity.COMPETENCE, "-": Polarity.ERROR}
+_SIGNS = {"+": Polarity.COMPETENCE, "-": Polarity.ERROR}
 _TURN = re.compile(r"(?P<who>[ruv]): (?P<text>[^|]*[^|\s])(?P<label> \|(?: (?P<sign>[+-])(?P<about>(?: [a-z]+)+))?)?")
 
 
@@ -97,11 +97,11 @@ def _turn(line: str, where: str) -> LabelledTurn:
     is_robot, about = found["who"] == "r", (found["about"] or "").split()
     if is_robot != (found["label"] is not None):
         raise TalkError(f"{where}: the robot's turns end in '|' and its label, and nobody else's do")
-    if unknown := sorted(set(about) - set(ATTRIBUTES)):
-        raise TalkError(f"{where}: {', '.join(unknown)} is no attribute; they are {', '.join(ATTRIBUTES)}")
+    if unknown := sorted(set(about) - set(_ABOUT)):
+        raise TalkError(f"{where}: {', '.join(unknown)} is no attribute; they are {', '.join(_ABOUT)}")
     return LabelledTurn(
         is_robot=is_robot,
         text=found["text"],
-        polarity=POLARITIES[found["sign"]] if found["sign"] else None,
-        attributes=tuple(ATTRIBUTES[name] for name in about),
+        polarity=_SIGNS[found["sign"]] if found["sign"] else None,
+        attributes=tuple(_ABOUT[name] for name in about),
     )

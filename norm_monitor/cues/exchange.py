@@ -62,13 +62,10 @@ def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
 
 def _over_ns(table: Table, around: Surroundings) -> int:
     """From when on what was said last is not carried on: a recogniser, or a voice, may give it in pieces."""
-    match around.exchange.stage:
-        case Stage.SAID:
-            return around.robot.end_ns + s_to_ns(table.cues[CUES[Polarity.ERROR]].value("quiet_s"))
-        case Stage.ANSWERED:
-            return max(turn.end_ns for turn in (around.robot, *around.after)) + GAP_NS
-        case Stage.GONE_ON:
-            return around.then.end_ns + GAP_NS if around.then else around.robot.end_ns
+    if around.exchange.stage is Stage.SAID:
+        return around.robot.end_ns + s_to_ns(table.cues[CUES[Polarity.ERROR]].value("quiet_s"))
+    last = (around.then,) if around.then else (around.robot, *around.after)
+    return max(turn.end_ns for turn in last) + GAP_NS
 
 
 def _read(table: Table, meaning: Meaning, around: Surroundings) -> Iterator[Findings]:

@@ -39,7 +39,7 @@ def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
                 big_endian=bool(big_endian),
                 data=fields.bytes(),
             )
-    except (error, ValueError):  # too short, a length that runs over the end, a text that is none, a stamp that is none
+    except (error, ValueError):  # too short, a length that runs over the end, a text that is none
         return None
     return picture if fields.left_bytes <= _MOST_PADDING else None
 
