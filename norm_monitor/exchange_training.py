@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.sentences import SentenceEncoder
+from norm_core.error import TactfulError
 from norm_monitor.exchange import Stage
 from norm_monitor.exchange_reader import (
     ATTRIBUTES,
@@ -37,7 +38,12 @@ Matrix = NDArray[np.float64]
 
 
 def main() -> int:
-    write(list(exchanges(read_talks())), SentenceEncoder(remembered=100_000), talks_sha256(), SHIPPED)
+    try:
+        examples = list(exchanges(read_talks()))
+    except TactfulError as error:
+        print(f"tactful: {error}", file=sys.stderr)
+        return error.exit_code
+    write(examples, SentenceEncoder(remembered=100_000), talks_sha256(), SHIPPED)
     return 0
 
 
