@@ -1,7 +1,10 @@
 """A run shared among processes gives what one process gives, and goes on where it was broken off."""
 
+import signal
+import subprocess
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +13,7 @@ from sim_replays.runs.bag import read_key
 from sim_replays.runs.compare import first_difference
 from sim_replays.runs.folder import ANSWERS, RAW, SCORE, Run, open_run
 from sim_replays.runs.go import run, selector_files
+from sim_replays.runs.ray_shards import LOCAL, RayShards
 from sim_replays.runs.shards import Shards, shares
 from sim_replays.runs.transport import Direct, Told, Transport, TransportError
 
@@ -59,6 +63,46 @@ def test_interrupted_shards_go_on_in_another_number(alone: Run, shared_data: Pat
     again = ran(out, data, Direct(FILES), "1")
     assert (out / RAW).read_text(encoding="utf-8").startswith(kept)
     assert first_difference(alone, again) is None
+
+
+def test_what_a_killed_shard_leaves_undone_is_asked_again(
+    alone: Run, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, data = tmp_path / "killed", shared_data / "egogapbench"
+    workers: list[subprocess.Popen[str]] = []
+    begin = subprocess.Popen
+
+    def began(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        workers.append(begin(*arguments, **options))
+        if len(workers) == 1:
+            workers[0].send_signal(signal.SIGSTOP)  # so that it is not done before it is killed
+        return workers[-1]
+
+    class Killing:
+        """Two shards, of which one is killed as soon as the other answers."""
+
+        def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+            for told in Shards(FILES, 2).play(bag, wanted):
+                workers[0].kill()
+                yield told
+
+    monkeypatch.setattr(subprocess, "Popen", began)
+    with pytest.raises(TransportError, match="1 of 2 shards failed: it ended with -9"):
+        ran(out, data, Killing(), "2")
+    monkeypatch.undo()
+    kept = (out / RAW).read_text(encoding="utf-8")
+    assert len(open_run(out).told) == ITEMS // 2
+    again = ran(out, data, Shards(FILES, 2), "2")
+    assert (out / RAW).read_text(encoding="utf-8").startswith(kept)
+    assert first_difference(alone, again) is None
+
+
+def test_actors_of_a_ray_cluster_give_what_one_process_gives(alone: Run, shared_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray, an extra, is not installed here")
+    two = ran(tmp_path / "ray", shared_data / "egogapbench", RayShards(FILES, LOCAL, 2, "direct"), "ray 2")
+    assert first_difference(alone, two) is None
+    for name in (ANSWERS, SCORE):
+        assert (two.folder / name).read_bytes() == (alone.folder / name).read_bytes()
 
 
 def test_every_question_is_in_one_share_and_episodes_stay_whole(alone: Run) -> None:
