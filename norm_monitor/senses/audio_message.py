@@ -92,12 +92,9 @@ def _holds_bytes(body: Any) -> bool:
     others = ("format", "encoding", "width", "fields", "info")
     if any(hasattr(body, name) for name in others):
         return False
-    return isinstance(body.data, bytes | bytearray | list) or _kind_of(body.data) in ("uint8", "B")
-
-
-def _kind_of(data: Any) -> str:
-    """The type of an array's elements, as numpy or array names it."""
-    return str(getattr(data, "dtype", getattr(data, "typecode", "")))
+    if isinstance(body.data, np.ndarray):
+        return bool(body.data.dtype == np.uint8)
+    return isinstance(body.data, bytes | bytearray | list) or getattr(body.data, "typecode", "") == "B"
 
 
 def _from_raw(data: Any, sample_format: str) -> Samples:

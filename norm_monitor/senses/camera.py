@@ -30,6 +30,12 @@ class CameraConfig(Config):
     ring_mb: float = Field(default=32.0, gt=0, le=4096, description="most megabytes of kept frames held in memory")
 
 
+# A little smaller, to soften a picture and then sample it takes a third of the time of shrinking by area, and gives the
+# same but for less than JPEG loses.
+_SOFTENED_BELOW = 2.0
+_SOFTENING = 0.4
+
+
 class Camera:
     """One camera topic, from messages in the order of arrival to frames."""
 
@@ -96,5 +102,8 @@ def _shrink(pixels: Pixels, width_px: int) -> Pixels:
     height, width = pixels.shape[:2]
     if width <= width_px:
         return pixels
-    size = (width_px, max(1, round(height * width_px / width)))
+    ratio, size = width / width_px, (width_px, max(1, round(height * width_px / width)))
+    if ratio < _SOFTENED_BELOW:
+        soft = cv2.GaussianBlur(pixels, (3, 3), _SOFTENING * (ratio**2 - 1) ** 0.5)
+        return np.asarray(cv2.resize(soft, size, interpolation=cv2.INTER_LINEAR), np.uint8)
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
