@@ -1,8 +1,10 @@
 """Reads how a turn of the robot's goes with what was said around it, by weights learnt from the talks in `talks`."""
 
 import json
+import zlib
 from functools import lru_cache
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,48 +13,36 @@ from norm_core.engines.fault import EngineFailedError
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.flag import Attribute, Polarity
 from norm_monitor.exchange import Exchange, Reading, Stage
+from norm_monitor.exchange_features import ExchangeFeatures
 
 SHIPPED = Path(__file__).with_name("exchange_weights.npz")
+LEARN_ANEW = "learn it anew (python -m norm_monitor.exchange_training)"
 
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
 ATTRIBUTES = tuple(Attribute)
 # Of each turn: a score a polarity by least squares, then the logits of nothing marked, and of each polarity.
 MARKS = 2 * len(POLARITIES) + 1
 _NEVER = 1e-9
-# No text in the talks is longer: what more length would mean is not known.
-LONGEST_LEARNT = 240
 # From which score on an attribute is named besides the likeliest.
 _NAMED_FROM = 0.3
 _REMEMBERED = 1_024
-
-Vector = NDArray[np.float32]
-
-
-def features(encoder: SentenceEncoder, exchange: Exchange, stage: Stage) -> Vector:
-    """What is known of an exchange at a stage as numbers: its texts' meaning, how alike they are, and plain facts."""
-    texts = (exchange.said, exchange.before, exchange.after, exchange.then)[: 2 + stage]
-    vectors = [encoder.encode([text])[0] if text else np.zeros(encoder.dimensions, np.float32) for text in texts]
-    alike = [vectors[0] @ vector for vector in vectors[1:]]
-    there = [float(bool(text)) for text in texts[1:]]
-    lengths = [min(len(text), LONGEST_LEARNT) / 100 for text in texts]
-    return np.concatenate([*vectors, alike, [exchange.opening], there, lengths, [1.0]]).astype(np.float32)
 
 
 class ExchangeReader:
     """Weights and the encoder that they were learnt with; the last so many readings are remembered."""
 
     def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED) -> None:
-        self._encoder = encoder
-        with np.load(path, allow_pickle=False) as file:
-            self.made_from = json.loads(str(file["made_from"]))
-            self._weights = [file[f"weights_{stage}"].astype(np.float32) for stage in Stage]
-            self._logistic = [file[f"logistic_{stage}"] for stage in Stage]
-            self._sureness = [file[f"sureness_{stage}"] for stage in Stage]
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                self.made_from = json.loads(str(file["made_from"]))
+                self._features = ExchangeFeatures.kept(encoder, file)
+                self._weights = [file[f"weights_{stage}"].astype(np.float32) for stage in Stage]
+                self._logistic = [file[f"logistic_{stage}"] for stage in Stage]
+                self._sureness = [file[f"sureness_{stage}"] for stage in Stage]
+        except (OSError, EOFError, KeyError, ValueError, BadZipFile, zlib.error) as error:
+            raise EngineFailedError(f"{path.name} cannot be read ({error}): {LEARN_ANEW}") from error
         if self.made_from["encoder"] != encoder.weights_sha256:
-            raise EngineFailedError(
-                f"{path.name} was learnt with another sentence encoder: learn it anew "
-                "(python -m norm_monitor.exchange_training)"
-            )
+            raise EngineFailedError(f"{path.name} was learnt with another sentence encoder: {LEARN_ANEW}")
         self._remembered = lru_cache(_REMEMBERED)(self._read)
 
     def read(self, exchange: Exchange) -> Reading:
@@ -65,7 +55,7 @@ class ExchangeReader:
 
     def _read(self, exchange: Exchange) -> Reading:
         stage = exchange.stage
-        scores = features(self._encoder, exchange, stage) @ self._weights[stage]
+        scores = self._features.of(exchange, stage) @ self._weights[stage]
         probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]
         sureness = [
             float(np.interp(at, np.linspace(0, 1, len(shares)), shares))

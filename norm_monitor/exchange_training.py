@@ -1,7 +1,9 @@
 """Learns from the talks how exchanges read: `python -m norm_monitor.exchange_training` writes the weights anew.
 
 For each stage by itself, by ridge and by softmax regression, which miss different turns. How the two are weighed, and
-how sure that makes one, comes of five folds of talks, none of which was learnt from when it was read.
+how sure that makes one, comes of three folds of talks, none of which was learnt from when it was read. As there are
+more features than turns, what is solved for is how much each turn counts; the weights are the turns' features, so
+counted.
 """
 
 import json
@@ -16,25 +18,26 @@ from numpy.typing import NDArray
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.error import TactfulError
 from norm_monitor.exchange import Stage
+from norm_monitor.exchange_features import ExchangeFeatures
 from norm_monitor.exchange_reader import (
     ATTRIBUTES,
     MARKS,
     POLARITIES,
     SHIPPED,
     evidence,
-    features,
     probability,
     softmax,
 )
 from norm_monitor.talks import LabelledExchange, exchanges, read_talks, talks_sha256
 
-RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 10.0, 3.0, 0.01
-FOLDS = 5
+RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01
+FOLDS = 3
 _GRID = 51
 _FEWEST = 20  # turns that a share is taken of
 _DESCENT_STEPS, _POWER_STEPS, _NEWTON_STEPS = 200, 30, 50
 
 Matrix = NDArray[np.float64]
+Products = NDArray[np.float32]  # of turns' features with each other's, and what is solved from them
 
 
 def main() -> int:
@@ -53,56 +56,67 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
     about = np.array([[attribute in example.attributes for attribute in ATTRIBUTES] for example in examples], float)
     folds = np.array([example.talk % FOLDS for example in examples])
     made: dict[str, NDArray[np.generic]] = {}
+    known = ExchangeFeatures.learnt(encoder, (example.exchange for example in examples))
     for stage in Stage:
-        known = np.stack([features(encoder, example.exchange, stage) for example in examples]).astype(np.float64)
+        features = np.stack([known.of(example.exchange, stage) for example in examples])
+        alike = features @ features.T
         unseen = np.zeros((len(examples), MARKS))
         for fold in range(FOLDS):
-            unseen[folds == fold] = known[folds == fold] @ _marks(known[folds != fold], marked[folds != fold])
+            out, within = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            unseen[out] = alike[np.ix_(out, within)] @ _marks(alike[np.ix_(within, within)], marked[within])
         found = evidence(unseen)
         logistic = np.stack([_logistic(found[:, at], marked[:, at]) for at in range(len(POLARITIES))])
         likely = probability(found, logistic)
-        by_polarity = [_solved(known[right > 0], about[right > 0]) for right in marked.T]
-        made[f"weights_{stage}"] = np.column_stack([_marks(known, marked), *by_polarity]).astype(np.float16)
+        counts = np.zeros((len(examples), MARKS + len(POLARITIES) * len(ATTRIBUTES)), np.float32)
+        counts[:, :MARKS] = _marks(alike, marked)
+        for at, right in enumerate(np.flatnonzero(column) for column in marked.T):
+            begin = MARKS + at * len(ATTRIBUTES)
+            counts[right, begin : begin + len(ATTRIBUTES)] = _solved(alike[np.ix_(right, right)], about[right])
+        made[f"weights_{stage}"] = (features.T @ counts).astype(np.float16)
         made[f"logistic_{stage}"] = logistic
         made[f"sureness_{stage}"] = np.array([_sureness(*pair) for pair in zip(likely.T, marked.T, strict=True)])
         _tell(stage, likely, marked)
     sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
-    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **made)  # type: ignore[arg-type]
+    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_keep(), **made)  # type: ignore[arg-type]
 
 
-def _marks(known: Matrix, marked: Matrix) -> Matrix:
-    """The weights of all that `evidence` is made from."""
-    return np.column_stack([_solved(known, marked), _softmax_weights(known, marked)])
+def _marks(alike: Products, marked: Matrix) -> Products:
+    """What each turn counts for in all that `evidence` is made from."""
+    return np.column_stack([_solved(alike, marked), _softmax_counts(alike, marked)])
 
 
-def _solved(known: Matrix, aims: Matrix) -> Matrix:
-    """The weights that come nearest to the aims without growing large."""
-    return np.asarray(np.linalg.solve(known.T @ known + RIDGE * np.eye(known.shape[1]), known.T @ aims))
+def _solved(alike: Products, aims: Matrix) -> Products:
+    """What comes nearest to the aims without growing large."""
+    return np.asarray(np.linalg.solve(alike + RIDGE * np.eye(len(alike), dtype=alike.dtype), aims.astype(alike.dtype)))
 
 
-def _softmax_weights(known: Matrix, marked: Matrix) -> Matrix:
+def _softmax_counts(alike: Products, marked: Matrix) -> Products:
     """Of nothing marked and of each polarity, by Nesterov's descent, which begins anew where it overshoots."""
     aims = np.column_stack([1 - marked.sum(axis=1), marked])
-    step = 1 / (_steepest(known) / 2 + SOFTMAX_RIDGE)
-    weights = ahead = np.zeros((known.shape[1], aims.shape[1]))
+    step = 1 / (_steepest(alike) / 2 + SOFTMAX_RIDGE)
+    counts = ahead = np.zeros(aims.shape, alike.dtype)
+    scores = scores_ahead = np.zeros(aims.shape, alike.dtype)  # always alike @ counts and alike @ ahead
     pace = 1.0
     for _ in range(_DESCENT_STEPS):
-        slope = known.T @ (softmax(known @ ahead) - aims) + SOFTMAX_RIDGE * ahead
-        reached = ahead - step * slope
-        overshot = ((ahead - reached) * (reached - weights)).sum() > 0
+        slope = softmax(scores_ahead) - aims + SOFTMAX_RIDGE * ahead
+        reached = (ahead - step * slope).astype(alike.dtype)
+        scores_reached = alike @ reached
+        overshot = ((ahead - reached) * (scores_reached - scores)).sum() > 0
         next_pace = 1.0 if overshot else (1 + math.sqrt(1 + 4 * pace * pace)) / 2
-        ahead = reached if overshot else reached + (pace - 1) / next_pace * (reached - weights)
-        weights, pace = reached, next_pace
-    return weights
+        onward = 0.0 if overshot else (pace - 1) / next_pace
+        ahead = reached + onward * (reached - counts)
+        scores_ahead = scores_reached + onward * (scores_reached - scores)
+        counts, scores, pace = reached, scores_reached, next_pace
+    return counts
 
 
-def _steepest(known: Matrix) -> float:
-    """The greatest eigenvalue of the inputs' products, by repeated multiplication."""
-    direction = np.ones(known.shape[1])
+def _steepest(alike: Products) -> float:
+    """The greatest eigenvalue, by repeated multiplication."""
+    direction = np.ones(len(alike), alike.dtype)
     for _ in range(_POWER_STEPS):
-        direction = known.T @ (known @ direction)
+        direction = alike @ direction
         direction /= np.linalg.norm(direction)
-    return float(direction @ (known.T @ (known @ direction)))
+    return float(direction @ (alike @ direction))
 
 
 def _logistic(found: Matrix, right: Matrix) -> Matrix:

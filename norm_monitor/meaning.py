@@ -115,6 +115,7 @@ class Meanings:
 
     def match(self, text: str, concept: str) -> Match:
         known = self._concepts[concept]
+        self._look_at(text)
         parts = sentences(text)
         if known.clauses:
             parts += [clause for part in parts for clause in clauses(part)]
@@ -133,6 +134,13 @@ class Meanings:
         self._reader.forget()
         self._encoder.forget()
         forget_words()
+
+    def _look_at(self, text: str) -> None:
+        """Encodes at once all that will be asked of a new text; one by one it takes thrice as long."""
+        whole = sentences(text)
+        parts = [*whole, *(clause for part in whole for clause in clauses(part))]
+        if any(part not in self._known for part in parts):
+            self._encoder.encode([text, *map(_plain, (text, *parts))])
 
     def _nearness(self, sentence: str) -> dict[str, float]:
         """By every concept's probe."""

@@ -50,19 +50,29 @@ def word_count(text: str) -> int:
 
 def forget_words() -> None:
     """Keeps nothing of the texts that were looked at until now."""
-    _tokens.cache_clear()
-    word_count.cache_clear()
+    for looked_at in (_tokens, word_count, _sentences, _clauses):
+        looked_at.cache_clear()
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, without those that hold no word."""
-    return [part for found in _SENTENCE.finditer(text) if tokens(part := found.group().strip())]
+    return list(_sentences(text))
+
+
+@lru_cache(maxsize=8192)
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(part for found in _SENTENCE.finditer(text) if tokens(part := found.group().strip()))
 
 
 def clauses(sentence: str) -> list[str]:
     """What stands between commas or is joined by "and", where there are several."""
-    parts = [part.strip() for part in re.split(r"[,，;；:：]|\band\b", sentence) if tokens(part)]
-    return parts if len(parts) > 1 else []
+    return list(_clauses(sentence))
+
+
+@lru_cache(maxsize=8192)
+def _clauses(sentence: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in re.split(r"[,，;；:：]|\band\b", sentence) if tokens(part))
+    return parts if len(parts) > 1 else ()
 
 
 def is_chinese(text: str) -> bool:

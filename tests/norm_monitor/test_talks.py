@@ -101,10 +101,47 @@ def test_weights_learnt_anew_tell_what_they_were_taught(tmp_path: Path) -> None:
         assert min(found.values()) < 1 - SURE
 
 
+def test_the_same_words_may_be_right_after_one_thing_and_wrong_after_another(tmp_path: Path) -> None:
+    """No sum of what the two texts mean by themselves could tell this."""
+    news = {"glad": "I passed my exam!", "sad": "My dog died yesterday."}
+    answers = {"glad": "How wonderful!", "sad": "I am so sorry."}
+    lines = [
+        f"# desk {at}\nu: {news[told]}\nr: {answers[taken_for]} | {'' if told == taken_for else '- emotions'}".rstrip()
+        for at in range(30)
+        for told in news
+        for taken_for in answers
+    ]
+    encoder = SentenceEncoder()
+    examples = list(exchanges(read_talks(talks_of(tmp_path, "\n\n".join(lines)))))
+    write(examples, encoder, "twins", tmp_path / "weights.npz")
+    reader = ExchangeReader(encoder, tmp_path / "weights.npz")
+    for told, before in news.items():
+        for taken_for, answer in answers.items():
+            amiss = reader.read(Exchange(before=before, said=answer, opening=True)).probability[Polarity.ERROR]
+            assert amiss < 1 - SURE if told == taken_for else amiss > SURE
+
+
 def test_weights_of_another_encoder_are_refused(tmp_path: Path) -> None:
     with np.load(WEIGHTS) as file:
         kept = dict(file)
     kept["made_from"] = np.array('{"encoder": "another", "talks": "", "turns": 0}')
     np.savez(tmp_path / "weights.npz", **kept)
     with pytest.raises(EngineFailedError, match="learnt with another sentence encoder"):
+        ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
+
+
+@pytest.mark.parametrize("kept_share", [0.0, 0.3, 0.9])
+def test_damaged_weights_are_told_in_one_line(tmp_path: Path, kept_share: float) -> None:
+    whole = WEIGHTS.read_bytes()
+    (tmp_path / "weights.npz").write_bytes(whole[: int(len(whole) * kept_share)])
+    with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read .*: learn it anew"):
+        ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
+
+
+def test_weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
+    with np.load(WEIGHTS) as file:
+        kept = dict(file)
+    del kept["sureness_1"]
+    np.savez(tmp_path / "weights.npz", **kept)
+    with pytest.raises(EngineFailedError, match="sureness_1"):
         ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
