@@ -24,17 +24,13 @@ from norm_core.speech import Utterance
 from norm_core.time import ReplayClock, s_to_ns
 from norm_core.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_core.window import closed
-from norm_monitor.cues.table import Table
-from norm_monitor.fusion import FusionConfig
-from norm_monitor.meaning import Meanings
-from norm_monitor.monitor import Monitor
 from norm_monitor.senses.hearing import HearingConfig
 from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper
 from norm_monitor.senses.window_feed import WindowConfig, WindowFeed
 from sim_replays.playing import END, Hosts, Said, TransportError, played
-from sim_replays.watching import MONITORED, BagSenses, monitored_sources
+from sim_replays.watching import MONITORED, BagSenses, monitored_sources, replay_monitor
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
 # The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
@@ -132,8 +128,7 @@ class _Here:
     def __init__(self, topics: SessionTopics) -> None:
         self._clock = ReplayClock()
         self._feed = WindowFeed(WindowConfig(sources=topics.sources, lateness_s=0))
-        config = WindowConfig(sources=monitored_sources(topics.sources), lateness_s=0)
-        self._monitor = Monitor(config, Table.shipped(), Meanings.shipped(), self._clock, fusion=FusionConfig())
+        self._monitor = replay_monitor(topics.sources, self._clock)
         self._recall = Recall(_WINDOW_S)
         self._held = HeldQueries(topics.sensed, s_to_ns(WindowConfig().frames_every_s))
         encoder = SentenceEncoder()

@@ -14,6 +14,9 @@ from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance, silence
 from norm_core.time import NS_PER_MS, ReplayClock
 from norm_core.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.cues.table import Table
+from norm_monitor.fusion import FusionConfig
+from norm_monitor.meaning import Meanings
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.camera import Camera
 from norm_monitor.senses.faces import FaceFinder
@@ -23,7 +26,7 @@ from norm_monitor.senses.pcm import SoundError
 from norm_monitor.senses.people import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.recognised import Recogniser
-from norm_monitor.senses.window_feed import Record
+from norm_monitor.senses.window_feed import Record, WindowConfig
 from sim_replays.pictures_ahead import PicturesAhead
 
 SILENCE_EVERY_NS = 100 * NS_PER_MS
@@ -36,6 +39,12 @@ _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 def monitored_sources(sources: Iterable[str]) -> tuple[str, ...]:
     """Those of some sources that a monitor waits for: it is given no frames, and would wait for them for ever."""
     return tuple(source for source in sources if source != FRAMES)
+
+
+def replay_monitor(sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None) -> Monitor:
+    """The shipped monitor, by cues alone; its windows wait for all that a bag has to offer, however late it comes."""
+    config = WindowConfig(sources=monitored_sources(sources) or (UTTERANCES,), lateness_s=0)
+    return Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion or FusionConfig())
 
 
 class BagSenses:

@@ -10,16 +10,12 @@ from norm_core.bags.reader import BagReader
 from norm_core.flag import Polarity, SocialFlag
 from norm_core.jsonl import to_plain
 from norm_core.time import ReplayClock, ns_to_s
-from norm_monitor.cues.table import Table
 from norm_monitor.explanation import explain
 from norm_monitor.fusion import FusionConfig
-from norm_monitor.meaning import Meanings
-from norm_monitor.monitor import Monitor
 from norm_monitor.senses.hearing import HearingConfig, Listener
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
-from norm_monitor.senses.window_feed import WindowConfig
-from sim_replays.watching import BagSenses, monitored, monitored_sources
+from sim_replays.watching import BagSenses, monitored, replay_monitor
 from tactful_cli.console import err, out, print_json
 from tactful_cli.hear import audio_topics, only_audio_topic
 from tactful_cli.verb import single
@@ -42,10 +38,7 @@ def flags(  # noqa: PLR0917
         start_ns = (reader.bounds_ns or (0, 0))[0]
         senses = senses_of(reader, topic, language)
         clock = ReplayClock()
-        sources = monitored_sources(senses.sources)
-        config = WindowConfig(sources=sources or ("utterances",), lateness_s=0)
-        fusion = FusionConfig(confidence_floor=floor)
-        monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion)
+        monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor))
         found: dict[str, SocialFlag] = {}
         with err.status("listening") as progress:
             for now_ns, record in monitored(senses, monitor, clock):

@@ -10,13 +10,7 @@ from norm_core.error import TactfulError
 from norm_core.flag import SocialFlag
 from norm_core.messages import MessageError, message_type
 from norm_core.time import ReplayClock, ns_to_s
-from norm_core.watermarks import UTTERANCES
-from norm_monitor.cues.table import Table
-from norm_monitor.fusion import FusionConfig
-from norm_monitor.meaning import Meanings
-from norm_monitor.monitor import Monitor
-from norm_monitor.senses.window_feed import WindowConfig
-from sim_replays.watching import monitored, monitored_sources
+from sim_replays.watching import monitored, replay_monitor
 from tactful_cli.console import err
 from tactful_cli.flags import senses_of
 
@@ -29,10 +23,8 @@ def holds_flags(bag: BagReader) -> bool:
 def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, Any]]:
     """What is said, seen and flagged in a bag, and the decisions in it, each with when it was known; tells progress."""
     senses = senses_of(bag, topic, language, needs_words=False)
-    sources = monitored_sources(senses.sources)
     clock = ReplayClock()
-    config = WindowConfig(sources=sources or (UTTERANCES,), lateness_s=0)
-    monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=FusionConfig())
+    monitor = replay_monitor(senses.sources, clock)
     start_ns, end_ns = bag.bounds_ns or (0, 0)
     events: set[str] = set()
     try:
