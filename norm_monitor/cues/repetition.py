@@ -44,6 +44,8 @@ def user_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
         for earlier in reversed(scene.user_turns[:index]):
             if turn.start_ns - earlier.end_ns > within_ns or earlier.word_count < cue.value("words"):
                 break
+            if earlier.end_ns > turn.start_ns:
+                continue  # two people at once
             similarity = meaning.similarity(earlier.text, turn.text)
             if similarity >= cue.value("similarity"):
                 ago_s = ns_to_s(turn.start_ns - earlier.end_ns)

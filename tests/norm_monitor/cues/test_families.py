@@ -135,6 +135,15 @@ def test_its_nearest_neighbour_is_not_flagged(meaning: Meanings, cue_id: str) ->
     assert cue_id not in last_of(flags), last_of(flags)[cue_id].rationale
 
 
+def test_two_people_who_say_the_same_at_once_repeat_nothing(meaning: Meanings) -> None:
+    """The one who ends last began first: an event of the two would have ended before it began."""
+    wish = "I would like a window seat."
+    flags = Watched(meaning, fusion=alone("user_repeats")).watch(
+        robot(0, 1, "Good morning."), user(2, 5, wish, person="a"), user(2.5, 4, wish, person="b")
+    )
+    assert not flags
+
+
 def test_every_error_cue_of_the_table_is_tried_here() -> None:
     errors = {name for name, cue in Table.shipped().cues.items() if cue.polarity is Polarity.ERROR}
     below_the_floor = {"question_unanswered", "passes_over_feeling"}  # for the judge
