@@ -44,7 +44,7 @@ def monitored_sources(sources: Iterable[str]) -> tuple[str, ...]:
 def replay_monitor(sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None) -> Monitor:
     """The shipped monitor, by cues alone; its windows wait for all that a bag has to offer, however late it comes."""
     config = WindowConfig(sources=monitored_sources(sources) or (UTTERANCES,), lateness_s=0)
-    return Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion or FusionConfig())
+    return Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion)
 
 
 class BagSenses:
