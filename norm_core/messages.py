@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from norm_core.decision import CandidateJudgement, Decision, OtherAgent, Viewpoint
 from norm_core.episode import Answer, Episode, Query
@@ -47,14 +47,9 @@ def message_type(cls: type) -> str:
     return f"norm_interfaces/msg/{cls.__name__}"
 
 
-def code(member: StrEnum) -> int:
-    """The number that stands for an enumeration's member in a message."""
-    return list(type(member)).index(member)
-
-
 def to_message(record: Any, make: Make) -> Any:
     """The message of a record."""
-    values = {name: _encode(getattr(record, name), hint, make) for name, hint in _hints(type(record)).items()}
+    values = {field.name: field.encode(getattr(record, field.name), make) for field in _fields(type(record))}
     if "stamp_ns" in values:
         sec, nanosec = split_stamp(values.pop("stamp_ns"))
         stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
@@ -66,55 +61,78 @@ def to_message(record: Any, make: Make) -> Any:
 def from_message(cls: type[T], message: Any) -> T:
     """The record of a message, or a MessageError that says what is wrong with it."""
     values: dict[str, Any] = {}
-    for name, hint in _hints(cls).items():
-        if name == "stamp_ns":
-            values[name] = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
-        elif name == "frame_id":
-            values[name] = message.header.frame_id
+    for field in _fields(cls):
+        if field.name == "stamp_ns":
+            values["stamp_ns"] = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
+        elif field.name == "frame_id":
+            values["frame_id"] = message.header.frame_id
         else:
-            values[name] = _decode(getattr(message, name), hint, f"{cls.__name__}.{name}")
+            values[field.name] = field.decode(getattr(message, field.name))
     try:
         return cls(**values)
     except ValueError as error:
         raise MessageError(str(error)) from error
 
 
-def _hints(cls: Any) -> dict[str, Any]:
-    return _hints_of(cls)
+class _Field(NamedTuple):
+    """How one field's values are put into a message, and taken out of it."""
+
+    name: str
+    encode: Callable[[Any, Make], Any]
+    decode: Callable[[Any], Any]
+
+
+def _fields(cls: Any) -> tuple[_Field, ...]:
+    return _fields_of(cls)
 
 
 @cache
-def _hints_of(cls: Any) -> dict[str, Any]:
+def _fields_of(cls: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(cls)
-    return {field.name: hints[field.name] for field in fields(cls)}
+    return tuple(_field(name, hints[name], f"{cls.__name__}.{name}") for name in (one.name for one in fields(cls)))
 
 
-def _encode(value: Any, hint: Any, make: Make) -> Any:
-    if value is None:
-        return math.nan
-    if isinstance(value, int) and (hint is float or get_origin(hint) is UnionType):
-        return float(value)  # a whole number in a float's place would abort rclpy's process
-    if isinstance(value, StrEnum):
-        return code(value)
-    if isinstance(value, tuple):
-        return [_encode(item, get_args(hint)[0], make) for item in value]
-    if is_dataclass(value):
-        return to_message(value, make)
+def _field(name: str, hint: Any, where: str) -> _Field:
+    """By the type that the record states; worked out once a class, as messages come by the thousand."""
+    if get_origin(hint) is UnionType:
+        return _Field(
+            name,
+            lambda value, make: math.nan if value is None else float(value),
+            lambda value: None if math.isnan(value) else float(value),
+        )
+    if get_origin(hint) is tuple:
+        item = _field(name, get_args(hint)[0], where)
+        return _Field(
+            name,
+            lambda value, make: [item.encode(one, make) for one in value],
+            lambda value: tuple(map(item.decode, value)),
+        )
+    if is_dataclass(hint):
+        return _Field(name, to_message, lambda value: from_message(cast(type, hint), value))
+    if issubclass(hint, StrEnum):
+        return _enumeration(name, hint, where)
+    encode, decode = _PLAIN.get(hint, (_as_it_is, hint))
+    return _Field(name, encode, decode)
+
+
+def _as_it_is(value: Any, _: Make) -> Any:
     return value
 
 
-def _decode(value: Any, hint: Any, where: str) -> Any:
-    if get_origin(hint) is UnionType:
-        return None if math.isnan(value) else float(value)
-    if get_origin(hint) is tuple:
-        return tuple(_decode(item, get_args(hint)[0], where) for item in value)
-    if hint is bytes:
-        return value.tobytes() if hasattr(value, "tobytes") else bytes(value)
-    if issubclass(hint, StrEnum):
-        members = list(hint)
-        if value >= len(members):
-            raise MessageError(f"{where} is {value}, and the known values are 0 to {len(members) - 1}")
-        return members[value]
-    if is_dataclass(hint):
-        return from_message(cast(type, hint), value)
-    return hint(value)
+_PLAIN: dict[Any, tuple[Callable[[Any, Make], Any], Callable[[Any], Any]]] = {
+    # A whole number in a float's place would abort rclpy's process.
+    float: (lambda value, _: float(value), float),
+    bytes: (_as_it_is, lambda value: value.tobytes() if hasattr(value, "tobytes") else bytes(value)),
+}
+
+
+def _enumeration(name: str, hint: type[StrEnum], where: str) -> _Field:
+    members = tuple(hint)
+    codes = {member: number for number, member in enumerate(members)}
+
+    def decode(number: int) -> StrEnum:
+        if number >= len(members):
+            raise MessageError(f"{where} is {number}, and the known values are 0 to {len(members) - 1}")
+        return members[number]
+
+    return _Field(name, lambda value, make: codes[value], decode)

@@ -13,7 +13,7 @@ from norm_core.decision import Duplicable, Norm, Veto
 from norm_core.episode import Answer, EpisodeEdge
 from norm_core.flag import Attribute, Evidence, Failure, FlagState, Polarity, Severity, SocialFlag, Tier, Verdict
 from norm_core.jsonl import RecordError, from_json, to_json
-from norm_core.messages import RECORDS, MessageError, code, from_message, to_message
+from norm_core.messages import RECORDS, MessageError, from_message, to_message
 from norm_core.outcome import Outcome
 from norm_core.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_core.status import Health, NodeState
@@ -71,7 +71,7 @@ def test_constants_match_the_enumeration(definition: str, prefix: str, enumerati
     folder, name = definition.split("/")
     text = (interfaces_folder() / folder / f"{name}.{folder}").read_text()
     constants = {n: int(v) for n, v in re.findall(rf"^uint8 {prefix}_(\w+)=(\d+)", text, re.MULTILINE)}
-    assert constants == {member.name: code(member) for member in enumeration}
+    assert constants == {member.name: number for number, member in enumerate(enumeration)}
 
 
 def test_json_of_something_else_names_the_field() -> None:
