@@ -20,6 +20,9 @@ from sim_replays.processes import NodeProcess
 END_TIMEOUT_S, LOOK_S = 5.0, 0.2
 BEGIN, END = "begin", "end"
 
+# What an entry of a node's qos_overrides says where its subscription is to keep all.
+LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
+
 # Nodes of one process, and the parameters of each.
 Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
 
@@ -56,14 +59,16 @@ def played(
             stack.push(process)
         for process in started:
             process.await_start()
-        names = [name for host in hosts for name in host]
-        for line in lines_of(play_command(bag, names, rate=rate, quiet=quiet), domain_id, started):
+        for line in lines_of(play_command(bag, hosts, rate=rate, quiet=quiet), domain_id, started):
             yield Said(**line)
 
 
-def play_command(bag: Path, names: Sequence[str], *, rate: float = 0.0, quiet: bool = False) -> list[str]:
-    """What plays a bag to the nodes of these names."""
-    options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else [])]
+def play_command(bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False) -> list[str]:
+    """What plays a bag to the nodes of these hosts."""
+    names = [name for host in hosts for name in host]
+    overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
+    lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
+    options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
     return [sys.executable, "-m", "norm_nodes.play", str(bag), *names, "--rate", str(rate), *options]
 
 

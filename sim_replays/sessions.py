@@ -29,14 +29,13 @@ from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper
 from norm_monitor.senses.window_feed import WindowConfig, WindowFeed
-from sim_replays.playing import END, Hosts, Said, TransportError, played
+from sim_replays.playing import END, LOSSLESS, Hosts, Said, TransportError, played
 from sim_replays.watching import MONITORED, BagSenses, monitored_sources, replay_monitor
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
 # The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
 LIVE_LATENESS_S = 15.0
 _WINDOW_S = 15.0
-_LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
 
 # What of an item two runs may differ in: when it was known, by whose clock.
 _FREE = {"stamp_ns", "decision_ns", "decided_ns", "frame_id", "state"}
@@ -93,10 +92,10 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
     lateness_s = LIVE_LATENESS_S if rate else 0.0
     hosts: list[Mapping[str, Mapping[str, Any]]] = []
     if topics.camera:
-        hosts.append({"camera": {"topic": topics.camera, "qos_overrides": {topics.camera: _LOSSLESS}}})
+        hosts.append({"camera": {"topic": topics.camera, "qos_overrides": {topics.camera: LOSSLESS}}})
     if topics.audio:
         ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
-        hosts.append({"ears": {**ears, "qos_overrides": {topics.audio: _LOSSLESS}}})
+        hosts.append({"ears": {**ears, "qos_overrides": {topics.audio: LOSSLESS}}})
     deciding: dict[str, Mapping[str, Any]] = {
         "windows": {"sources": list(topics.sources), "lateness_s": lateness_s},
         "monitor": {"sources": list(monitored_sources(topics.sources)), "lateness_s": lateness_s},

@@ -93,8 +93,7 @@ def over_dds(bag: Path) -> float:
             stack.push(process)
         for process in started:
             process.await_start()
-        names = [name for host in hosts for name in host]
-        *_, end = lines_of(play_command(bag, names, quiet=True), domain_id, started)
+        *_, end = lines_of(play_command(bag, hosts, quiet=True), domain_id, started)
     assert end["what"]["lost"] == {} and end["what"]["sent"] == {CAMERA: 1800, AUDIO: 600}
     return float(end["what"]["took_s"])
 

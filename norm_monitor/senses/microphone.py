@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from math import isfinite
 
 import numpy as np
 
@@ -121,13 +122,15 @@ class Microphone:
             )
         mix = self._channel == ALL_CHANNELS
         samples = chunk.samples.mean(axis=1) if mix else chunk.samples[:, self._channel]
-        loudness = np.abs(samples)
-        if not np.isfinite(loudness.max(initial=0.0)):
+        peak = _peak(samples)
+        if not isfinite(peak):
             self.counts["audio_not_finite"] += 1
             samples = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
-            loudness = np.abs(samples)
-        if loudness.max(initial=0.0) >= _CLIPPED and np.count_nonzero(loudness >= _CLIPPED) > _CLIPPED_SHARE * len(
-            samples
-        ):
+            peak = _peak(samples)
+        if peak >= _CLIPPED and np.count_nonzero(np.abs(samples) >= _CLIPPED) > _CLIPPED_SHARE * len(samples):
             self.counts["audio_clipped"] += 1
         return np.ascontiguousarray(samples, np.float32)
+
+
+def _peak(samples: Samples) -> float:
+    return float(np.abs(samples).max(initial=0.0))

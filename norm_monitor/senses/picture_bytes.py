@@ -8,69 +8,58 @@ from norm_monitor.senses.picture import Picture
 # How CDR says in which order its bytes stand; messages in any other form are left to a ROS library.
 _ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
 _HEAD_BYTES = 4
+# A header's stamp, and one or two counts, by byte order; each stands at a multiple of four.
+_STAMPS, _COUNTS, _PAIRS = (
+    {mark: Struct(order + form) for mark, order in _ORDERS.items()} for form in ("iI", "I", "II")
+)
 # What fills the last word of a message.
 _MOST_PADDING = 3
 
 
 def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
     """The picture in a serialised CompressedImage or Image, a view of data; None where data is no such message."""
-    order = _ORDERS.get(data[:2])
-    if order is None:
+    order = data[:2]
+    if order not in _ORDERS:
         return None
-    fields = _Fields(data, order)
+    count, fields = _COUNTS[order], memoryview(data)[_HEAD_BYTES:]
     try:
-        stamp_ns = join_stamp(fields.number("i"), fields.number("I"))
-        frame_id = fields.text()
-        if compressed:
-            picture = Picture(
-                stamp_ns=stamp_ns, frame_id=frame_id, encoding=fields.text(), compressed=True, data=fields.bytes()
-            )
-        else:
-            height_px, width_px, encoding = fields.number("I"), fields.number("I"), fields.text()
-            big_endian, step_bytes = fields.number("B"), fields.number("I")
-            picture = Picture(
-                stamp_ns=stamp_ns,
-                frame_id=frame_id,
-                encoding=encoding,
-                compressed=False,
-                width_px=width_px,
-                height_px=height_px,
-                step_bytes=step_bytes,
-                big_endian=bool(big_endian),
-                data=fields.bytes(),
-            )
-    except (error, ValueError):  # too short, a length that runs over the end, a text that is none
+        stamp_ns = join_stamp(*_STAMPS[order].unpack_from(fields))
+        frame_id, at = _counted(fields, _STAMPS[order].size, count)
+        height_px = width_px = step_bytes = big_endian = 0
+        if not compressed:
+            height_px, width_px = _PAIRS[order].unpack_from(fields, _aligned(at))
+            at = _aligned(at) + _PAIRS[order].size
+        encoding, at = _counted(fields, at, count)
+        if not compressed:
+            big_endian = fields[at]
+            (step_bytes,) = count.unpack_from(fields, _aligned(at + 1))
+            at = _aligned(at + 1) + count.size
+        pixels, at = _counted(fields, at, count)
+        picture = Picture(
+            stamp_ns=stamp_ns,
+            frame_id=str(frame_id[:-1], "utf-8"),
+            encoding=str(encoding[:-1], "utf-8"),
+            compressed=compressed,
+            width_px=width_px,
+            height_px=height_px,
+            step_bytes=step_bytes,
+            big_endian=bool(big_endian),
+            data=pixels,
+        )
+    except (error, ValueError, IndexError):  # too short, a length that runs over the end, a text that is none
         return None
-    return picture if fields.left_bytes <= _MOST_PADDING else None
+    return picture if len(fields) - at <= _MOST_PADDING else None
 
 
-class _Fields:
-    """Reads a message's fields one after the other; a number stands at a multiple of its size."""
-
-    def __init__(self, data: bytes, order: str) -> None:
-        self._data, self._at = memoryview(data)[_HEAD_BYTES:], 0
-        self._formats = _FORMATS[order]
-
-    @property
-    def left_bytes(self) -> int:
-        return len(self._data) - self._at
-
-    def number(self, kind: str) -> int:
-        form = self._formats[kind]
-        at = -(-self._at // form.size) * form.size
-        (number,) = form.unpack_from(self._data, at)
-        self._at = at + form.size
-        return int(number)
-
-    def text(self) -> str:
-        return str(self.bytes()[:-1], "utf-8")
-
-    def bytes(self) -> memoryview:
-        count = self.number("I")
-        if count > self.left_bytes:
-            raise ValueError(f"{count} bytes are stated, {self.left_bytes} are left")
-        self._at += count
-        return self._data[self._at - count : self._at]
+def _counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, int]:
+    """A text or a sequence of bytes, which begins with how many it has, and where it ends."""
+    at = _aligned(at)
+    (length,) = count.unpack_from(fields, at)
+    begin = at + count.size
+    if begin + length > len(fields):
+        raise ValueError(f"{length} bytes are stated, {len(fields) - begin} are left")
+    return fields[begin : begin + length], begin + length
 
 
-_FORMATS = {order: {kind: Struct(order + kind) for kind in "iIB"} for order in ("<", ">")}
+def _aligned(at: int) -> int:
+    return (at + 3) & ~3

@@ -213,9 +213,11 @@ class Ears(NormNode[EarsConfig]):
             mark = silence(quiet_ns, self.resolve_topic_name(self.config.audio_topic))
             self._told_quiet_ns = quiet_ns
             with self._marking:
-                busy = self._speech.status().depth > 0
-                self._mark_behind = mark if busy else None
-                if not busy:
+                if self._speech.is_idle():
+                    self._utterances.publish(to_ros(mark))
+                elif self._speech.status().depth:
+                    self._mark_behind = mark
+                else:
                     self._speech.put(mark)
 
     def _write(self) -> None:

@@ -48,7 +48,8 @@ TOLD = {
 EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
 MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # what the middleware has to send again waits for its heartbeat, every three seconds
-BATCH_NS, BATCH_OF_ONE_TOPIC = NS_PER_S, 25  # readers keep 30
+BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # readers keep 30, of utterances 50
+BATCH_OF_LOSSLESS = 200  # of a topic of which readers keep all
 # The middleware's shared memory holds 512 kB, and what does not fit is sent again only with the next heartbeat.
 BATCH_BYTES, ROOMY_BATCH_BYTES = 200_000, 4_000_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
@@ -66,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("bag", type=Path)
     parser.add_argument("nodes", nargs="+", help="names of the nodes it is played to")
     parser.add_argument("--rate", type=float, default=0.0, help="0: in lockstep; else times its pace")
+    parser.add_argument("--lossless", nargs="*", default=[], help="topics of which the nodes' subscriptions keep all")
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     parser.add_argument("--quiet", action="store_true", help="print the last line alone")
     options = parser.parse_args(arguments)
@@ -73,7 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with BagReader(options.bag) as bag:
             batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
-            Play(bag, options.nodes, options.rate, options.quiet, batch_bytes).run()
+            play = Play(
+                bag,
+                options.nodes,
+                options.rate,
+                quiet=options.quiet,
+                batch_bytes=batch_bytes,
+                lossless=options.lossless,
+            )
+            play.run()
     except TactfulError as error:
         print(f"tactful: {error}", file=sys.stderr)
         return error.exit_code
@@ -85,8 +95,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class Play:
     """Publishes the topics of a bag that somebody listens to, and keeps count of what was sent and dealt with."""
 
-    def __init__(self, bag: BagReader, nodes: Sequence[str], rate: float, quiet: bool, batch_bytes: int) -> None:
+    def __init__(
+        self,
+        bag: BagReader,
+        nodes: Sequence[str],
+        rate: float,
+        *,
+        quiet: bool,
+        batch_bytes: int,
+        lossless: Sequence[str],
+    ) -> None:
         self._bag, self._rate, self._quiet, self._batch_bytes = bag, rate, quiet, batch_bytes
+        self._batch_of = dict.fromkeys(lossless, BATCH_OF_LOSSLESS)
         self._expected = {f"/tactful/{name}" for name in nodes}
         self._parent = os.getppid()
         self._node = Node("play", namespace="tactful", enable_rosout=False, start_parameter_services=False)
@@ -175,7 +195,8 @@ class Play:
         for message in self._bag.messages(topics):
             is_edge = message.type_name in EDGES
             size += len(message.data)
-            full = batch[message.topic] >= BATCH_OF_ONE_TOPIC or message.stamp_ns >= from_ns + BATCH_NS
+            most = self._batch_of.get(message.topic, BATCH_OF_ONE_TOPIC)
+            full = batch[message.topic] >= most or message.stamp_ns >= from_ns + BATCH_NS
             full |= size > self._batch_bytes
             if batch and (full or is_edge):
                 self._settle()
