@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from fake_server import serving
+from test_models import jpeg
 
 from norm_core.bags.writer import BagWriter
 from norm_core.decision import OtherAgent, Viewpoint
@@ -46,7 +48,7 @@ def bag_of(path: Path, seed: int) -> Path:
                     payload_sha256=f"{seed}{number}{second}",
                     tile_width_px=4,
                     tile_height_px=4,
-                    tile_jpeg=b"jpeg",
+                    tile_jpeg=jpeg(),
                 )
                 writer.write(FRAMES, frame, stamp_ns)
             said = Utterance(
@@ -96,6 +98,27 @@ def test_every_transport_and_pace_gives_the_same(tmp_path: Path, domain_id: int)
     assert all(answer.probabilities[0] == 0.0 for answer in direct)
     for rate in (0.0, 20.0):
         assert answers(Dds(files, rate, domain_id), bag, seed) == direct
+
+
+def test_a_model_is_asked_the_same_by_every_transport(
+    tmp_path: Path, domain_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bag, seed = bag_of(tmp_path / "bag", 2), 2
+    with serving() as server:
+        (tmp_path / "eye.yaml").write_text(
+            "name: eye\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
+            f"source: {{url: '{server.url}'}}\nlicence: none\nsettings: {{model: eye, tries: 1}}\n"
+        )
+        monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+        files = selector_files("eye")
+        direct = answers(Direct(files), bag, seed)
+        asked = list(server.bodies)
+        assert [answer.outcome for answer in direct] == [Outcome.ANSWERED] * ITEMS
+        assert len({answer.provenance.prompt_digest for answer in direct} - {""}) == ITEMS
+        for rate in (0.0, 20.0):
+            server.bodies.clear()
+            assert answers(Dds(files, rate, domain_id), bag, seed) == direct
+            assert server.bodies == asked
 
 
 def test_what_is_not_wanted_is_not_asked(tmp_path: Path, domain_id: int) -> None:
