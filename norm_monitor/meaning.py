@@ -99,9 +99,8 @@ class Meanings:
             for example in examples
         ]
         self._vectors = kept_vectors(encoder, [_plain(example) for example, _, _ in rows])
-        self._kinds = np.array(
-            [[_kind_of(row[1:], name, concept) for row in rows] for name, concept in self._concepts.items()]
-        )
+        of, liked = np.array([name for _, name, _ in rows]), np.array([liked for _, _, liked in rows])
+        self._kinds = np.stack([_kinds_for(name, concept, of, liked) for name, concept in self._concepts.items()])
         based = np.append(self._vectors, np.ones((len(rows), 1)), axis=1).astype(np.float32)
         products = based.T @ based
         self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
@@ -171,21 +170,19 @@ _IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
 _SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
 
 
-def _kind_of(example: tuple[str, bool], name: str, concept: Concept) -> int:
-    of, liked = example
-    if of == name or of in concept.of:
-        return _IS if liked else _IS_NOT
-    return _MAY_BE if of in concept.kin and liked else _IS_ANOTHER
+def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -> np.ndarray:
+    """What each example, which is of a concept and like it or unlike it, is to the concept of this name."""
+    own, kin = np.isin(of, (name, *concept.of)), np.isin(of, concept.kin)
+    return np.where(own, np.where(liked, _IS, _IS_NOT), np.where(kin & liked, _MAY_BE, _IS_ANOTHER))
 
 
 def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Weights and offset that tell the examples apart by least squares; products is vectors' own, made once for all."""
     each = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
     # Most are examples of something else: theirs is what remains of the whole.
-    few = vectors[kinds != _IS_ANOTHER]
-    apart = np.array([each.get(int(kind), 0.0) for kind in kinds[kinds != _IS_ANOTHER]], vectors.dtype)
+    shares = np.select([kinds == kind for kind in each], list(each.values()), 0.0).astype(vectors.dtype)
+    few, apart = vectors[kinds != _IS_ANOTHER], shares[kinds != _IS_ANOTHER]
     system = each[_IS_ANOTHER] * products + (few * (apart - each[_IS_ANOTHER])[:, None]).T @ few
-    shares = np.array([each.get(int(kind), 0.0) for kind in kinds], vectors.dtype)
     aim = vectors.T @ (shares * np.sign(kinds).astype(vectors.dtype))
     solved: np.ndarray = np.linalg.solve(system + RIDGE * np.eye(len(system), dtype=vectors.dtype), aim)
     return solved
