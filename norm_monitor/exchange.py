@@ -23,6 +23,7 @@ class Exchange:
     said: str
     after: str = ""
     then: str = ""
+    earlier: str = ""  # the robot's turn before
     opening: bool = False  # the robot's first turn
 
     @property

@@ -14,16 +14,15 @@ from norm_core.engines.sentences import SentenceEncoder
 from norm_monitor.exchange import Exchange, Stage
 
 # One turn in a hundred in the talks is longer, mostly as a monologue's example: what more length means is not known.
-# The shipped weights were learnt with 240 here, so that learning anew gives others.
 LONGEST_LEARNT = 120
-_SAID, _BEFORE, _AFTER, _THEN = range(4)
+_SAID, _BEFORE, _EARLIER, _AFTER, _THEN = range(5)
 # Meanings that meet: the same words are right after one thing and wrong after another.
-_PAIRS = ((_SAID, _SAID), (_BEFORE, _SAID), (_SAID, _AFTER), (_AFTER, _AFTER))
+_PAIRS = ((_SAID, _SAID), (_BEFORE, _SAID), (_EARLIER, _SAID), (_SAID, _AFTER), (_AFTER, _AFTER))
 # What products and words count for beside the meanings, whose length is one.
 _PRODUCT_SHARE = 8**0.5
-_WORD_SHARES = {_SAID: 2.0, _BEFORE: 2**0.5, _AFTER: 2.0, _THEN: 2**0.5}
+_WORD_SHARES = {_SAID: 2.0, _BEFORE: 2**0.5, _EARLIER: 2**0.5, _AFTER: 2.0, _THEN: 2**0.5}
 _AXES = 64
-_FEWEST_TEXTS = 5
+_FEWEST_TEXTS = 10
 _TERM = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|[?!.,]")
 
 Vector = NDArray[np.float32]
@@ -52,22 +51,18 @@ class ExchangeFeatures:
         return {"axes": self._axes, "rarities": np.array(json.dumps(self._rarities, ensure_ascii=False))}
 
     def of(self, exchange: Exchange, stage: Stage) -> Vector:
-        """All that is known of an exchange at a stage."""
+        """All that is known of an exchange at a stage; it begins with all that is known at the stage before."""
         texts = _texts(exchange, stage)
         encoded = iter(self._encoder.encode([text for text in texts if text]))
         vectors = [next(encoded) if text else self._nothing for text in texts]
-        alike = [vectors[_SAID] @ vector for vector in vectors[1:]]
-        there = [float(bool(text)) for text in texts[1:]]
-        lengths = [min(len(text), LONGEST_LEARNT) / 100 for text in texts]
         short = [vector @ self._axes for vector in vectors]
-        products = [
-            _PRODUCT_SHARE * np.outer(short[one], short[other]).ravel()
-            for one, other in _PAIRS
-            if max(one, other) < len(texts)
-        ]
-        words = [self._words(kind, text) for kind, text in enumerate(texts)]
-        facts = [*alike, exchange.opening, *there, *lengths, 1.0]
-        return np.concatenate([*vectors, *products, *words, facts]).astype(np.float32)
+        known: list[NDArray[np.floating] | list[float]] = [[1.0, exchange.opening]]
+        for kind, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+            meet = (pair for pair in _PAIRS if max(pair) == kind)
+            products = (_PRODUCT_SHARE * np.outer(short[one], short[other]).ravel() for one, other in meet)
+            facts = [float(vectors[_SAID] @ vector), float(bool(text)), min(len(text), LONGEST_LEARNT) / 100]
+            known += [vector, *products, self._words(kind, text), facts]
+        return np.concatenate(known).astype(np.float32)
 
     @property
     def _nothing(self) -> Vector:
@@ -83,7 +78,7 @@ class ExchangeFeatures:
 
 
 def _texts(exchange: Exchange, stage: Stage) -> tuple[str, ...]:
-    return (exchange.said, exchange.before, exchange.after, exchange.then)[: 2 + stage]
+    return (exchange.said, exchange.before, exchange.earlier, exchange.after, exchange.then)[: 3 + stage]
 
 
 def _terms(text: str) -> Iterator[str]:

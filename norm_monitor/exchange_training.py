@@ -33,8 +33,10 @@ from norm_monitor.talks import LabelledExchange, exchanges, read_talks, talks_sh
 RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01
 FOLDS = 3
 _GRID = 51
+_BLOCK = 2_048
 _FEWEST = 20  # turns that a share is taken of
 _DESCENT_STEPS, _POWER_STEPS, _NEWTON_STEPS = 200, 30, 50
+_MOST_STEPS, _LEFT_OVER, _NOTHING = 500, 1e-4, 1e-30  # of conjugate gradients
 
 Matrix = NDArray[np.float64]
 Products = NDArray[np.float32]  # of turns' features with each other's, and what is solved from them
@@ -57,9 +59,14 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
     folds = np.array([example.talk % FOLDS for example in examples])
     made: dict[str, NDArray[np.generic]] = {}
     known = ExchangeFeatures.learnt(encoder, (example.exchange for example in examples))
+    features = np.empty((len(examples), known.of(examples[0].exchange, max(Stage)).size), np.float32)
+    for row, example in zip(features, examples, strict=True):
+        row[:] = known.of(example.exchange, max(Stage))
+    alike, begin = np.zeros((len(examples), len(examples)), np.float32), 0
     for stage in Stage:
-        features = np.stack([known.of(example.exchange, stage) for example in examples])
-        alike = features @ features.T
+        end = known.of(examples[0].exchange, stage).size
+        _add_products(alike, features[:, begin:end])
+        begin = end
         unseen = np.zeros((len(examples), MARKS))
         for fold in range(FOLDS):
             out, within = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
@@ -70,14 +77,22 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
         counts = np.zeros((len(examples), MARKS + len(POLARITIES) * len(ATTRIBUTES)), np.float32)
         counts[:, :MARKS] = _marks(alike, marked)
         for at, right in enumerate(np.flatnonzero(column) for column in marked.T):
-            begin = MARKS + at * len(ATTRIBUTES)
-            counts[right, begin : begin + len(ATTRIBUTES)] = _solved(alike[np.ix_(right, right)], about[right])
-        made[f"weights_{stage}"] = (features.T @ counts).astype(np.float16)
+            first = MARKS + at * len(ATTRIBUTES)
+            counts[right, first : first + len(ATTRIBUTES)] = _solved(alike[np.ix_(right, right)], about[right])
+        made[f"weights_{stage}"] = (features[:, :end].T @ counts).astype(np.float16)
         made[f"logistic_{stage}"] = logistic
         made[f"sureness_{stage}"] = np.array([_sureness(*pair) for pair in zip(likely.T, marked.T, strict=True)])
         _tell(stage, likely, marked)
     sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
     np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_keep(), **made)  # type: ignore[arg-type]
+
+
+def _add_products(alike: Products, features: Products) -> None:
+    """Of each two rows; a block at a time, as one matrix of all would take its size again."""
+    for begin in range(0, len(features), _BLOCK):
+        end = begin + _BLOCK
+        alike[begin:end, begin:] += features[begin:end] @ features[begin:].T
+        alike[end:, begin:end] = alike[begin:end, end:].T
 
 
 def _marks(alike: Products, marked: Matrix) -> Products:
@@ -86,8 +101,19 @@ def _marks(alike: Products, marked: Matrix) -> Products:
 
 
 def _solved(alike: Products, aims: Matrix) -> Products:
-    """What comes nearest to the aims without growing large."""
-    return np.asarray(np.linalg.solve(alike + RIDGE * np.eye(len(alike), dtype=alike.dtype), aims.astype(alike.dtype)))
+    """What comes nearest to the aims without growing large, by conjugate gradients; a column an aim."""
+    counts = np.zeros(aims.shape, alike.dtype)
+    left = ahead = aims.astype(alike.dtype)
+    size = first = (left * left).sum(axis=0)
+    for _ in range(_MOST_STEPS):
+        turned = alike @ ahead + RIDGE * ahead
+        step = size / np.maximum((ahead * turned).sum(axis=0), _NOTHING)
+        counts, left = counts + step * ahead, left - step * turned
+        before, size = size, (left * left).sum(axis=0)
+        if (size <= _LEFT_OVER**2 * first).all():
+            break
+        ahead = left + size / np.maximum(before, _NOTHING) * ahead
+    return counts
 
 
 def _softmax_counts(alike: Products, marked: Matrix) -> Products:

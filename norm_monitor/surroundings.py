@@ -36,6 +36,7 @@ def surroundings(scene: Scene, robot: Turn) -> Surroundings:
             said=robot.text,
             after=_words(after),
             then=then.text if then else "",
+            earlier=earlier.text if earlier else "",
             opening=earlier is None,
         ),
     )

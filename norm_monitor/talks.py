@@ -69,6 +69,7 @@ def exchanges(talks: Sequence[Sequence[LabelledTurn]]) -> Iterator[LabelledExcha
                     said=talk[at].text,
                     after=" ".join(turn.text for turn in talk[at + 1 : then]),
                     then=talk[then].text if then < len(talk) else "",
+                    earlier=talk[before].text if before >= 0 else "",
                     opening=before < 0,
                 ),
                 polarity=talk[at].polarity,

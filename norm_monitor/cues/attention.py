@@ -13,6 +13,8 @@ from norm_monitor.turns import Turn
 
 # The time after someone turned away in which asking them is a reaction to it.
 _REACTION_NS = 8 * NS_PER_S
+# What is said as people part.
+_PARTING = ("farewell", "be_right_back", "thanks")
 # How long the newest sight of people is believed.
 _BELIEVED_NS = 2 * NS_PER_S
 
@@ -51,7 +53,7 @@ def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
 
 
 def leaving(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """A person leaves in the middle of it all, and the robot talks on or says nothing to it."""
+    """A person leaves in the middle of it all and the robot talks on, or it begins to talk once nobody is there."""
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
     for gone_ns, last in _departures(scene.presences):
@@ -61,21 +63,27 @@ def leaving(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         if until_ns < gone_ns + lost_ns:
             yield LookAgain(at_ns=gone_ns + lost_ns)
             continue
-        lately = [turn for turn in scene.turns if gone_ns - 15 * NS_PER_S <= turn.start_ns <= gone_ns + lost_ns]
-        parted = any(meaning.match(t.text, c) for t in lately for c in ("farewell", "be_right_back", "thanks"))
         robot = _talks_at(scene, gone_ns + lost_ns)
-        if parted or robot is None or meaning.match(robot.text, "check_in"):
+        if robot is None or _means(meaning, robot, ("check_in", *_PARTING)):
+            continue
+        lately = [turn for turn in scene.turns if gone_ns - 15 * NS_PER_S <= turn.start_ns <= gone_ns + lost_ns]
+        if any(not turn.is_robot and turn.end_ns > gone_ns + lost_ns // 2 for turn in lately):
+            continue  # somebody is there whom the camera does not see
+        parted = any(_means(meaning, turn, _PARTING) for turn in lately)
+        if parted and robot.start_ns <= gone_ns:
             continue
         yield table.found(
             "ignores_leaving",
             anchor=str(gone_ns),
-            onset_ns=gone_ns,
+            onset_ns=max(gone_ns, robot.start_ns),
             offset_ns=max(gone_ns, robot.end_ns),
             evidence=[
                 _seen(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), cue.value("lost_s")),
                 quoted(robot, "robot talks on, words", robot.word_count),
             ],
-            rationale=f"The person left without a farewell, and the robot went on with {said(robot)}.",
+            rationale=f"The person had left, and the robot said to nobody {said(robot)}."
+            if robot.start_ns > gone_ns
+            else f"The person left without a farewell, and the robot went on with {said(robot)}.",
         )
 
 
@@ -108,6 +116,10 @@ def _turned_before(scene: Scene, robot: Turn) -> bool:
     starts = [since_ns for since_ns, _ in _spells(scene.presences, "away_since_ns")]
     starts += [gone_ns for gone_ns, _ in _departures(scene.presences)]
     return any(0 <= robot.start_ns - start_ns <= _REACTION_NS for start_ns in starts)
+
+
+def _means(meaning: Meaning, turn: Turn, concepts: tuple[str, ...]) -> bool:
+    return any(meaning.match(turn.text, concept) for concept in concepts)
 
 
 def _talks_at(scene: Scene, at_ns: int) -> Turn | None:

@@ -40,9 +40,10 @@ def talks_of(folder: Path, text: str) -> Path:
 def test_a_talk_is_read_turn_by_turn(tmp_path: Path) -> None:
     first, second, third = exchanges(read_talks(talks_of(tmp_path, TALK)))
     words = "Where is the lift? He means the stairs."
-    assert first.exchange == Exchange(before="", said="Morning!", after=words, then="On the left.", opening=True)
-    assert second.exchange == Exchange(before=words, said="On the left.", then="Mind your bad knee.")
-    assert third.exchange == Exchange(before="", said="Mind your bad knee.")
+    lift, knee = "On the left.", "Mind your bad knee."
+    assert first.exchange == Exchange(before="", said="Morning!", after=words, then=lift, opening=True)
+    assert second.exchange == Exchange(before=words, said=lift, then=knee, earlier="Morning!")
+    assert third.exchange == Exchange(before="", said=knee, earlier=lift)
     assert [one.polarity for one in (first, second, third)] == [Polarity.COMPETENCE, None, Polarity.ERROR]
     assert first.attributes == (Attribute.SOCIAL_NORMS_AND_ROUTINES, Attribute.ENGAGEMENT)
 

@@ -137,7 +137,8 @@ def test_what_is_said_in_pieces_is_read_as_one(meaning: Meanings) -> None:
 def test_what_nobody_answers_is_read_after_a_while_and_again_when_the_robot_goes_on(meaning: Meanings) -> None:
     read = exchanges_read(meaning, user(0, 1, "Hello."), robot(2, 3, "Hm."), robot(22, 24, "Are you there?"))
     alone = Exchange(before="Hello.", said="Hm.", opening=True)
-    assert read == [alone, replace(alone, then="Are you there?"), Exchange(before="", said="Are you there?")]
+    asked = Exchange(before="", said="Are you there?", earlier="Hm.")
+    assert read == [alone, replace(alone, then="Are you there?"), asked]
 
 
 def test_words_said_while_the_robot_goes_on_belong_to_what_it_then_says(meaning: Meanings) -> None:

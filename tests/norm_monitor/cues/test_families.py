@@ -135,6 +135,22 @@ def test_its_nearest_neighbour_is_not_flagged(meaning: Meanings, cue_id: str) ->
     assert cue_id not in last_of(flags), last_of(flags)[cue_id].rationale
 
 
+@pytest.mark.parametrize(
+    ("talk", "flagged"),
+    [
+        ([robot(7, 14, LECTURE)], True),
+        ([robot(7, 14, "Goodbye, and thank you for your visit. Goodbye! Come back soon, it was lovely.")], False),
+        ([user(6.5, 8, "I am still here, go on."), robot(8.5, 14, LECTURE)], False),
+    ],
+)
+def test_after_a_farewell_nothing_is_told_to_an_empty_place(meaning: Meanings, talk: Parts, flagged: bool) -> None:
+    before = [user(3, 4, "Goodbye!"), robot(4.2, 5, "Goodbye!"), seen(0, 6), seen(6, 16, gone=True)]
+    flags = last_of(Watched(meaning, fusion=alone("ignores_leaving")).watch(*before, *talk))
+    assert ("ignores_leaving" in flags) is flagged
+    if flagged:
+        assert seconds(flags["ignores_leaving"].onset_ns) == pytest.approx(7)
+
+
 def test_two_people_who_say_the_same_at_once_repeat_nothing(meaning: Meanings) -> None:
     """The one who ends last began first: an event of the two would have ended before it began."""
     wish = "I would like a window seat."
