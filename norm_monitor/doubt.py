@@ -1,4 +1,4 @@
-"""What a cue takes the robot's words for, where the turn amid what was said around it reads otherwise."""
+"""What a cue takes a turn of the robot's for, where the turn amid what was said around it reads otherwise."""
 
 from dataclasses import replace
 
@@ -13,9 +13,10 @@ DOUBTED = 0.4
 
 
 def in_doubt(finding: Finding, scene: Scene, table: Table, meaning: Meaning) -> Finding:
-    """The finding; less probable where the turn that it begins with reads so with less than the cue's doubted_below."""
+    """The finding; less probable where the turn that it begins in reads so with less than the cue's doubted_below."""
     least = table.cues[finding.cue_id].doubted_below
-    robot = next((turn for turn in scene.robot_turns if turn.start_ns == finding.onset_ns and turn.text.strip()), None)
+    said = (turn for turn in scene.robot_turns if turn.start_ns <= finding.onset_ns <= turn.end_ns)
+    robot = next((turn for turn in said if turn.text.strip()), None)
     if not least or robot is None:
         return finding
     reads_so = meaning.read(surroundings(scene, robot).exchange).probability[finding.polarity]

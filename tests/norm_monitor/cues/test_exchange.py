@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from encounter_talk import Watched, last_of, robot, seconds, user
+from encounter_talk import Watched, last_of, robot, seconds, seen, user
 
 from norm_core.flag import Attribute, Polarity
 from norm_monitor.cues.exchange import CUES
@@ -162,9 +162,7 @@ def test_the_note_quotes_what_was_read_and_nothing_else(meaning: Meanings) -> No
 
 
 @pytest.mark.parametrize("polarity", [Polarity.ERROR, Polarity.COMPETENCE])
-def test_only_a_cue_of_words_is_doubted_and_only_where_the_turn_reads_otherwise(
-    meaning: Meanings, polarity: Polarity
-) -> None:
+def test_a_cue_of_words_is_doubted_only_where_the_turn_reads_otherwise(meaning: Meanings, polarity: Polarity) -> None:
     cue_id = {Polarity.ERROR: "discloses", Polarity.COMPETENCE: "wishes_well"}[polarity]
     words = {
         Polarity.ERROR: "Mr Weber next door is being treated for his drinking.",
@@ -178,6 +176,15 @@ def test_only_a_cue_of_words_is_doubted_and_only_where_the_turn_reads_otherwise(
             cue_id
         ].probability
     assert found[0.1] == DOUBTED < found[0.9]
+
+
+@pytest.mark.parametrize("reads_amiss", [0.1, 0.3])
+def test_who_looks_away_from_a_turn_that_reads_well_is_not_ignored(meaning: Meanings, reads_amiss: float) -> None:
+    """The finding begins in the middle of the turn."""
+    alone = FusionConfig(muted=tuple(name for name in Table.shipped().cues if name != "ignores_looking_away"))
+    watched = Watched(Reads(meaning, reads_amiss, 1 - reads_amiss), fusion=alone)
+    flags = watched.watch(seen(0, 15, away_from_s=3), robot(1, 14, "The tower was built by two brothers long ago."))
+    assert bool(flags) is (reads_amiss > Table.shipped().cues["ignores_looking_away"].doubted_below)
 
 
 def test_nothing_of_an_exchange_is_kept_once_it_is_to_be_forgotten(meaning: Meanings) -> None:
