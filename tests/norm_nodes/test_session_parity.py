@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.timeout(240)]
 LENGTH_S = 10.0
 
 
-@pytest.mark.parametrize(("name", "rate"), [("zoo_keeper", 4.0), ("art_class", 20.0)])
+@pytest.mark.parametrize(("name", "rate"), [("pharmacy_counter", 4.0), ("art_class", 20.0)])
 def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
     tmp_path: Path, domain_id: int, name: str, rate: float
 ) -> None:
