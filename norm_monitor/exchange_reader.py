@@ -36,7 +36,8 @@ class ExchangeReader:
             with np.load(path, allow_pickle=False) as file:
                 self.made_from = json.loads(str(file["made_from"]))
                 self._features = ExchangeFeatures.kept(encoder, file)
-                self._weights = [file[f"weights_{stage}"].astype(np.float32) for stage in Stage]
+                # A row an answer: its product with the features takes half of the time that a column each takes.
+                self._weights = [np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in Stage]
                 self._logistic = [file[f"logistic_{stage}"] for stage in Stage]
                 self._sureness = [file[f"sureness_{stage}"] for stage in Stage]
         except (OSError, EOFError, KeyError, ValueError, BadZipFile, zlib.error) as error:
@@ -55,7 +56,7 @@ class ExchangeReader:
 
     def _read(self, exchange: Exchange) -> Reading:
         stage = exchange.stage
-        scores = self._features.of(exchange, stage) @ self._weights[stage]
+        scores = self._weights[stage] @ self._features.of(exchange, stage)
         probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]
         sureness = [
             float(np.interp(at, np.linspace(0, 1, len(shares)), shares))
