@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from fake_server import serving
+from fake_server import describe_model, serving
 from test_models import jpeg
 
 from norm_core.bags.writer import BagWriter
@@ -105,10 +105,7 @@ def test_a_model_is_asked_the_same_by_every_transport(
 ) -> None:
     bag, seed = bag_of(tmp_path / "bag", 2), 2
     with serving() as server:
-        (tmp_path / "eye.yaml").write_text(
-            "name: eye\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
-            f"source: {{url: '{server.url}'}}\nlicence: none\nsettings: {{model: eye, tries: 1}}\n"
-        )
+        describe_model(tmp_path, "eye", server.url)
         monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
         files = selector_files("eye")
         direct = answers(Direct(files), bag, seed)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import Observer
 from encounter_talk import near, robot, user, with_silence
+from fake_server import DEAD_URL, describe_model
 
 from norm_core.flag import Polarity, SocialFlag, Verdict
 from norm_core.messages import from_message
@@ -141,11 +142,7 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
 def test_a_dead_judge_degrades_the_status_and_cues_go_on(
     domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "dead.yaml").write_text(
-        "name: dead\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
-        "source: {url: 'http://127.0.0.1:9/v1'}\n"
-        "licence: none\nsettings: {model: dead, tries: 1}\n"
-    )
+    describe_model(tmp_path, "dead", DEAD_URL)
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     seen, statuses = flags(), observer.watch_status()
     with monitor(domain_id, model="dead"):

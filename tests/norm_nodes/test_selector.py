@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from asked import window
-from fake_server import serving
+from fake_server import describe_model, serving
 from foreign_interfaces import environment
 from test_models import jpeg
 
@@ -173,10 +173,7 @@ def test_a_model_tells_the_node_what_others_do(
 
     with serving() as server:
         seen_by(server)
-        (tmp_path / "eye.yaml").write_text(
-            "name: eye\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
-            f"source: {{url: '{server.url}'}}\nlicence: none\nsettings: {{model: eye, tries: 1}}\n"
-        )
+        describe_model(tmp_path, "eye", server.url)
         monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
         parameters = {"model": "eye", "when_unsure": "best_effort", "max_frame_age_s": 600.0}
         with ready({"ask_viewpoint": False, **parameters}, domain_id):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from fake_server import DEAD_URL, describe_model
 from scripted import ScriptedBackend
 from typer.testing import CliRunner
 
@@ -100,11 +101,7 @@ def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: Meanings) -> No
 def test_the_verb_shows_cues_alone_beside_cues_and_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: Meanings
 ) -> None:
-    (tmp_path / "dead.yaml").write_text(
-        "name: dead\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
-        "source: {url: 'http://127.0.0.1:9/v1'}\n"
-        "licence: none\nsettings: {model: dead, tries: 1}\n"
-    )
+    describe_model(tmp_path, "dead", DEAD_URL)
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     monkeypatch.setattr("tactful_cli.bench_monitor._meaning", lambda: meaning)  # the same, not loaded again
     asked = ["bench", "monitor", "--limit", "1", "--json"]

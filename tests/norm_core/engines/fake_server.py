@@ -8,12 +8,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 CONTEXT_TOKENS = 4000
 MAX_IMAGES = 2
 WAIT_S = 20.0
+
+# Where nobody listens.
+DEAD_URL = "http://127.0.0.1:9/v1"
 
 Answer = dict[str, Any]
 
@@ -140,3 +144,11 @@ def serving() -> Iterator[FakeServer]:
             server.released.set()
             server.shutdown()
             thread.join(WAIT_S)
+
+
+def describe_model(folder: Path, name: str, url: str) -> None:
+    """Puts the description of a model behind a server into a folder of models."""
+    (folder / f"{name}.yaml").write_text(
+        f"name: {name}\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
+        f"source: {{url: '{url}'}}\nlicence: none\nsettings: {{model: {name}, tries: 1}}\n"
+    )
