@@ -88,7 +88,7 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
 
 
 def _add_products(alike: Products, features: Products) -> None:
-    """Of each two rows; a block at a time, as one matrix of all would take its size again."""
+    """Of each two rows; by blocks, as the library crashes over one product of so many and would take its size again."""
     for begin in range(0, len(features), _BLOCK):
         end = begin + _BLOCK
         alike[begin:end, begin:] += features[begin:end] @ features[begin:].T
