@@ -1,6 +1,7 @@
 """The face models' weights, turned once from the packaged TFLite files into ONNX files in a cache folder."""
 
 import hashlib
+import logging
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
@@ -48,6 +49,8 @@ def _convert(source: Path, target: Path) -> None:
         converter = import_module("tflite2onnx")
     except ImportError as error:
         raise FaceWeightsMissingError("the face models cannot be converted: install tflite2onnx") from error
+    # It warns of each of the half-precision tensors, which tests hold to what the packaged models give.
+    logging.getLogger("tflite2onnx").setLevel(logging.ERROR)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".converting-") as folder:

@@ -80,12 +80,15 @@ def test_points_that_are_no_face_have_no_pose() -> None:
     assert head_pose(np.zeros((6, 3))) is None
 
 
-def test_weights_that_are_there_are_not_made_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_weights_are_made_without_a_word_and_once(
+    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = tmp_path_factory.mktemp("weights")
     try:
         first = onnx_file("face_landmark", folder)
     except FaceWeightsMissingError as error:
         pytest.skip(str(error))
+    assert not caplog.records
     made_ns = first.stat().st_mtime_ns
     assert onnx_file("face_landmark", folder).stat().st_mtime_ns == made_ns
     assert [path.name for path in folder.iterdir()] == [first.name]
