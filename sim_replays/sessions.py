@@ -91,11 +91,13 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
     """The nodes that a bag needs; partials asks for speech under way, which is for show."""
     lateness_s = LIVE_LATENESS_S if rate else 0.0
     hosts: list[Mapping[str, Mapping[str, Any]]] = []
+    # A replay that waits for a slow node is no microphone that stopped, and what was said goes on after it.
+    patient = {"stale_after_s": 0.0}
     if topics.camera:
-        hosts.append({"camera": {"topic": topics.camera, "qos_overrides": {topics.camera: LOSSLESS}}})
+        hosts.append({"camera": {"topic": topics.camera, **patient, "qos_overrides": {topics.camera: LOSSLESS}}})
     if topics.audio:
         ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
-        hosts.append({"ears": {**ears, "qos_overrides": {topics.audio: LOSSLESS}}})
+        hosts.append({"ears": {**ears, **patient, "qos_overrides": {topics.audio: LOSSLESS}}})
     deciding: dict[str, Mapping[str, Any]] = {
         "windows": {"sources": list(topics.sources), "lateness_s": lateness_s},
         "monitor": {"sources": list(monitored_sources(topics.sources)), "lateness_s": lateness_s},

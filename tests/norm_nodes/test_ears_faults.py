@@ -165,6 +165,26 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
     assert told[-1].end_ns > quiet_ns - NS_PER_S // 5 and not told[-1].text
 
 
+@pytest.mark.parametrize(("stale_after_s", "ended"), [(3.0, 1), (0.0, 0)])
+def test_speech_is_ended_by_a_microphone_that_stops_unless_ears_are_to_wait(
+    ears: Any, stale_after_s: float, ended: int
+) -> None:
+    """A replay in lockstep waits for whichever node is slow, however long it takes."""
+    from rclpy.parameter import Parameter
+    from std_msgs.msg import UInt8MultiArray
+
+    ears.trigger_deactivate()
+    ears.trigger_cleanup()
+    ears.set_parameters([Parameter("stale_after_s", value=stale_after_s)])
+    ears.trigger_configure()
+    ears.trigger_activate()
+    ears._hear(UInt8MultiArray(data=TENTH))
+    ears._last_sound_s -= 60.0
+    ears._watch()
+    assert queue(ears.status(), "sounds").received == 1 + ended
+    assert (ears.status().health is Health.STALE) is bool(ended)
+
+
 def test_a_slow_listener_costs_counted_sound_and_never_holds_up_the_callback(
     ears: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

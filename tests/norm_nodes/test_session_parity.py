@@ -5,14 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.bags.writer import BagWriter
+from norm_core.time import s_to_ns
+from sim_replays.demo_session import moved
 from sim_replays.playing import TransportError
 from sim_replays.scenarios.library import HERE, find, read
+from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.sensed import write_sensed
 from sim_replays.sessions import first_difference, in_process, items, over_dds
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(240)]
 
 LENGTH_S = 10.0
+CUT_SHORT_S = 3.0  # while somebody speaks
 
 
 @pytest.mark.parametrize(("name", "rate"), [("pharmacy_counter", 4.0), ("art_class", 20.0)])
@@ -28,6 +33,19 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
         live = list(over_dds(bag, pace, domain_id=domain_id))
         assert live[-1].what["lost"] == {}
         assert first_difference(direct, live) is None
+
+
+def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path: Path, domain_id: int) -> None:
+    whole = list(moved(HERE / "shipped/kiosk_directions", 0))
+    bag, end_ns = tmp_path / "bag", whole[0][0] + s_to_ns(CUT_SHORT_S)
+    with BagWriter(bag) as writer:
+        for stamp_ns, topic, content in whole:
+            if stamp_ns < end_ns and topic == AUDIO:
+                writer.write_message(topic, content, stamp_ns)
+    direct = list(in_process(bag))
+    assert "Hello" in " ".join(one["text"] for one in items(direct).values() if "text" in one)
+    for pace in (0.0, 4.0):
+        assert first_difference(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("audio_common_msgs")), reason="audio_common_msgs is installed here")

@@ -33,7 +33,7 @@ class CameraNodeConfig(CameraConfig):
         default="compressed", description="compressed (CompressedImage) or raw (Image)"
     )
     stale_after_s: float = Field(
-        default=3.0, gt=0, le=600, description="without a message for this long the input is stale"
+        default=3.0, ge=0, le=600, description="without a message for this long the input is stale; 0 for never"
     )
     faces: bool = Field(
         default=True, description="whether faces are looked for; false where the node people gives presence"
@@ -112,7 +112,8 @@ class CameraNode(NormNode[CameraNodeConfig]):
         """Status alone hangs on this timer; no frame does."""
         if not self._active:
             return
-        self._state_while(SightFault.STALE, time.monotonic() - self._arrived_s > self.config.stale_after_s)
+        longest_s = self.config.stale_after_s
+        self._state_while(SightFault.STALE, 0 < longest_s < time.monotonic() - self._arrived_s)
         publishers = self.get_publishers_info_by_topic(self._subscription.topic_name)
         self._state_while(SightFault.TWO_PUBLISHERS, len(publishers) > 1)
         best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import Empty
 
 from norm_core.config import ConfigError
 from norm_core.messages import message_type
@@ -24,6 +25,7 @@ from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
+from norm_nodes.settling import ENDED_TOPIC
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 SILENCE_EVERY_NS = NS_PER_S // 10
@@ -67,6 +69,7 @@ class Ears(NormNode[EarsConfig]):
         else:
             self._open_words()
         self._open_robot_speech()
+        self.listen(Empty, ENDED_TOPIC, self._end, EVENTS, "a recording that is replayed has ended")
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
         for thread in self._threads:
             thread.start()
@@ -169,6 +172,9 @@ class Ears(NormNode[EarsConfig]):
 
         self._events.put((self.config.words_topic, take))
 
+    def _end(self, _: Any) -> None:
+        self._events.put((ENDED_TOPIC, self._listener.flush))
+
     def _hear_edge(self, message: Any) -> None:
         arrival_ns = self.clock.now_ns()
 
@@ -266,13 +272,12 @@ class Ears(NormNode[EarsConfig]):
             self.trouble("publishers", Health.DEGRADED, f"{topic} has {publishers} publishers: stop all but one")
         else:
             self.mended("publishers")
-        if time.monotonic() - self._last_sound_s <= self.config.stale_after_s:
+        longest_s = self.config.stale_after_s
+        if not longest_s or time.monotonic() - self._last_sound_s <= longest_s:
             self.mended("microphone")
             return
         cause = "its publisher has stopped sending" if publishers else "nobody publishes it"
-        self.trouble(
-            "microphone", Health.STALE, f"{topic} has been silent for {self.config.stale_after_s:g} s: {cause}"
-        )
+        self.trouble("microphone", Health.STALE, f"{topic} has been silent for {longest_s:g} s: {cause}")
         if not self._ended:
             self._ended = True
             self._events.put((topic, self._listener.flush))

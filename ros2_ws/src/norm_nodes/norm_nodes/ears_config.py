@@ -51,7 +51,9 @@ class EarsConfig(Config):
     model: str = Field("", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
     language: str = Field("en", min_length=2, max_length=3, description="language code, as en or zh")
     partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
-    stale_after_s: float = Field(3.0, gt=0, le=600, description="silence of the topic after which it counts as stopped")
+    stale_after_s: float = Field(
+        3.0, ge=0, le=600, description="silence of the topic after which it counts as stopped; 0 for never"
+    )
 
     def hearing(self) -> HearingConfig:
         """The same as the speech path wants it."""

@@ -41,7 +41,7 @@ class PeopleNodeConfig(PeopleConfig):
     )
     gaze_type: str = Field(default="hri_msgs/msg/Gaze", min_length=1, description="type of interactions/gazing")
     stale_after_s: float = Field(
-        default=3.0, gt=0, le=600, description="without any message for this long the input is stale"
+        default=3.0, ge=0, le=600, description="without any message for this long the input is stale; 0 for never"
     )
 
 
@@ -192,7 +192,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             return
         self._published = self._published_ids()
         self._follow()
-        silent = time.monotonic() - self._heard_s > self.config.stale_after_s
+        silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
         nobody = not self.count_publishers(self._persons_topic)
         if silent or nobody:
             cause = "nobody publishes it" if nobody else "its publisher has stopped sending, and so has tf"

@@ -18,7 +18,7 @@ from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
-from std_msgs.msg import String
+from std_msgs.msg import Empty, String
 
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.decision import Decision
@@ -35,7 +35,7 @@ from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
-from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, Settled
+from norm_nodes.settling import ASK_TOPIC, ENDED_TOPIC, TOLD_TOPIC, Settled
 
 TOLD = {
     "/tactful/utterances": Utterance,
@@ -46,6 +46,7 @@ TOLD = {
 }
 # Of these the order among other topics matters: whatever came before them is dealt with first, and so are they.
 EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
+ENDED = f"/tactful/{ENDED_TOPIC}"
 MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # what the middleware has to send again waits for its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # readers keep 30, of utterances 50
@@ -121,6 +122,7 @@ class Play:
                 self._not_played[summary.topic] = str(error)
             else:
                 self._publishers[summary.topic] = self._node.create_publisher(type_, summary.topic, PLAYED)
+        self._publishers[ENDED] = self._node.create_publisher(Empty, ENDED, EVENTS)
         self._ask = self._node.create_publisher(String, f"/tactful/{ASK_TOPIC}", EVENTS)
         self._node.create_subscription(String, f"/tactful/{TOLD_TOPIC}", self._on_settled, EVENTS)
         self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
@@ -151,11 +153,17 @@ class Play:
         self._before = dict(self._replies)
         first_ns, _ = self._bag.bounds_ns or (0, 0)
         self._first_ns, self._at_ns, self._began_s = first_ns, first_ns, time.monotonic()
-        self._say("begin", {"unheard": sorted(set(self._publishers) - played), "not_played": self._not_played})
+        topics = played - {ENDED}
+        self._say("begin", {"unheard": sorted({*self._publishers} - played - {ENDED}), "not_played": self._not_played})
         if self._rate:
-            self._in_time(played)
+            self._in_time(topics)
         else:
-            self._in_lockstep(played)
+            self._in_lockstep(topics)
+        sent = dict(self._sent)
+        if ENDED in played:
+            self._settle(lossless=not self._rate)
+            self._publishers[ENDED].publish(Empty())
+            self._sent[ENDED] += 1
         lost = self._settle(lossless=not self._rate)
         took_s = time.monotonic() - self._began_s
         if not self._quiet:
@@ -165,7 +173,7 @@ class Play:
             "end",
             {
                 "took_s": took_s,
-                "sent": dict(self._sent),
+                "sent": sent,
                 "lost": lost,
                 "dropped": {one.node: one.dropped for one in self._replies.values()},
                 "status": [to_plain(status) for status in self._statuses.values()],

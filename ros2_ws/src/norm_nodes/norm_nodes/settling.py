@@ -12,6 +12,8 @@ from rclpy.publisher import Publisher
 from norm_core.record import record
 
 ASK_TOPIC, TOLD_TOPIC = "settle", "settled"
+# Nothing more is to come: what is under way ends here, which live only the clock could tell.
+ENDED_TOPIC = "recording_ended"
 
 
 @record
