@@ -67,8 +67,8 @@ class Direct:
 class Dds:
     """The node that answers in a process of its own, and another that plays the bag to it in lockstep.
 
-    rate is 0 for lockstep: every message acknowledged, every answer awaited. Above 0 the bag is played at that many
-    times its pace, and a node that falls behind refuses questions, which is counted as their outcome.
+    rate is 0 for lockstep: all that a query is about acknowledged, every answer awaited. Above 0 the bag is played at
+    that many times its pace, and a node that falls behind refuses questions, which is counted as their outcome.
     """
 
     def __init__(self, files: Files, rate: float = 0.0, domain_id: int | None = None) -> None:
@@ -86,6 +86,6 @@ class Dds:
             )
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
-            command = [sys.executable, "-m", "norm_nodes.lockstep", str(bag), str(folder / "wanted.json")]
+            command = [sys.executable, "-m", "norm_nodes.lockstep", str(bag), str(folder / "wanted.json"), self._node]
             for line in lines_of([*command, "--rate", str(self._rate)], domain_id, [node]):
                 yield told_of(line)

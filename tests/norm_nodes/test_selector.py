@@ -169,7 +169,6 @@ def test_a_model_tells_the_node_what_others_do(
     """A frame and a tracked person come in, nobody says who is there, and the model looks."""
     from norm_nodes.convert import record_class, to_ros
     from norm_nodes.endpoint import EVENTS
-    from std_msgs.msg import Header
 
     with serving() as server:
         seen_by(server)
@@ -185,13 +184,14 @@ def test_a_model_tells_the_node_what_others_do(
                 state=PresenceState.PRESENT,
                 persons=(Person(person_id="p7", distance_m=1.5),),
             )
-            taken = observer.collect(Header, "/tactful/taken", EVENTS)
             observer.meet("selector")
+            taken = observer.counts_of("selector")
             for topic, entry in (("frames", frame), ("presence", guest)):
                 publisher = observer.node.create_publisher(record_class(type(entry)), f"/tactful/{topic}", EVENTS)
                 observer.until(publisher.get_subscription_count, "the node to listen")
                 publisher.publish(to_ros(entry))
-            observer.until(lambda: {m.frame_id for m in taken} == {"Frame", "Presence"}, "the node to take them in")
+            both = ("/tactful/frames", "/tactful/presence")
+            observer.until(lambda: all(map(taken().get, both)), "the node to take them in")
             decision, _ = ask(observer, candidates=["Stir the soup.", "Lay the table."], others_given=False, others=[])
     assert (decision.outcome, decision.chosen) == (Outcome.ANSWERED, "Lay the table.")
     assert decision.candidates[0].veto is Veto.SINGLETON

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-from std_msgs.msg import Header
-
 from norm_core.episode import Answer, Episode, Query
 from norm_core.frame import Frame
 from norm_core.messages import MessageError
@@ -33,12 +31,8 @@ class JudgeQueries:
         self._recent = Recent(window_s)
         self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, Policy.REFUSE)
         self._answers = node.offer(Answer, "answers", EVENTS, "what the judge says to queries")
-        self._taken = node.offer(
-            Header, "taken", EVENTS, "stamp and kind of each frame, utterance and episode edge taken in, for lockstep"
-        )
-        node.listen(Frame, "frames", self._take(Frame), EVENTS, "kept frames, for queries")
-        node.listen(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what, for queries")
-        node.listen(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
+        node.listen(Frame, "frames", self._taking(Frame), EVENTS, "kept frames, for queries")
+        node.listen(Episode, "episodes", self._taking(Episode), EVENTS, "where a replayed item begins")
         node.listen(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about talk")
         self._worker = Thread(target=self._work, name="judge_queries", daemon=True)
         self._worker.start()
@@ -48,11 +42,14 @@ class JudgeQueries:
         self._jobs.close()
         self._worker.join(timeout=timeout_s)
 
-    def _take(self, record_type: type) -> Callable[[Any], None]:
+    def take(self, utterance: Utterance) -> None:
+        """Who said what is heard by the monitor's node, and passed on."""
+        self._recent.take(utterance)
+
+    def _taking(self, record_type: type) -> Callable[[Any], None]:
         def take(message: Any) -> None:
             try:
                 self._recent.take(from_ros(record_type, message))
-                self._taken.publish(Header(stamp=message.header.stamp, frame_id=record_type.__name__))
             except MessageError as error:
                 self._refuse(str(error))
 

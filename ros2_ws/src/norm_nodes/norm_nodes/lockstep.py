@@ -1,10 +1,14 @@
-"""Plays a bag of benchmark items to a selector over DDS, message by message acknowledged, and prints the answers."""
+"""Plays a bag of benchmark items to whoever answers them over DDS, and prints the answers.
+
+No query is sent before all that it is about was dealt with.
+"""
 
 import argparse
 import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,25 +18,26 @@ from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
-from std_msgs.msg import Header
 
 from norm_core.episode import Answer, Query
 from norm_core.error import TactfulError
 from norm_core.jsonl import to_plain
-from norm_core.time import NS_PER_S, join_stamp
+from norm_core.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.endpoint import EVENTS
+from norm_nodes.settling import Asker, Settled
 from sim_replays.runs.bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
-ANSWERS, TAKEN = "/tactful/answers", "/tactful/taken"
+ANSWERS = "/tactful/answers"
+MOST_UNTAKEN = 25  # readers keep 50
 MATCHED_WITHIN_S, TAKEN_WITHIN_S, ANSWERED_WITHIN_S = 20.0, 30.0, 600.0
 SPIN_S = 0.2
 
 
 class LockstepError(TactfulError, RuntimeError):
-    """The selector was not found, or no longer answers."""
+    """The node that answers was not found, or no longer does."""
 
     exit_code = 1
 
@@ -42,11 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="lockstep", description=__doc__)
     parser.add_argument("bag", type=Path)
     parser.add_argument("wanted", type=Path, help="JSON list of the ids of the queries to ask")
+    parser.add_argument("node", help="name of the node that answers")
     parser.add_argument("--rate", type=float, default=0.0, help="0: as fast as it is answered; else times its pace")
     options = parser.parse_args(arguments)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
-        Driver(frozenset(json.loads(options.wanted.read_text(encoding="utf-8"))), options.rate).play(options.bag)
+        wanted = frozenset(json.loads(options.wanted.read_text(encoding="utf-8")))
+        Driver(options.node, wanted, options.rate).play(options.bag)
     except TactfulError as error:
         print(f"tactful: {error}", file=sys.stderr)
         return error.exit_code
@@ -56,9 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Driver:
-    """Publishes, awaits the acknowledgement and then, in lockstep, the answer."""
+    """Publishes, awaits that all was taken and then, in lockstep, the answer."""
 
-    def __init__(self, wanted: frozenset[str], rate: float) -> None:
+    def __init__(self, name: str, wanted: frozenset[str], rate: float) -> None:
+        self._name = f"/tactful/{name}"
         self._wanted, self._rate = wanted, rate
         self._parent = os.getppid()
         self._node = Node("lockstep", namespace="tactful", enable_rosout=False, start_parameter_services=False)
@@ -68,13 +76,16 @@ class Driver:
             name: self._node.create_publisher(_class_called(name), topic, PLAYED) for name, topic in TOPICS.items()
         }
         self._node.create_subscription(record_class(Answer), ANSWERS, self._on_answer, EVENTS)
-        self._node.create_subscription(Header, TAKEN, self._on_taken, EVENTS)
+        self._asker = Asker(self._node)
         self._asked_s: dict[str, float] = {}
-        self._untaken: set[tuple[str, int]] = set()
+        self._sent: Counter[str] = Counter()
+        self._taken_before: dict[str, int] = {}
+        self._untaken = 0
 
     def play(self, bag: Path) -> None:
         """Every episode in which something is wanted."""
-        self._until(self._is_matched, MATCHED_WITHIN_S, "the selector")
+        self._until(self._is_matched, MATCHED_WITHIN_S, self._name)
+        self._meet()
         started_s, first_ns = time.monotonic(), -1
         for episode in episodes(bag):
             if not any(isinstance(entry, Query) and entry.query_id in self._wanted for entry in episode):
@@ -91,18 +102,40 @@ class Driver:
     def _send(self, entry: Record) -> None:
         kind = type(entry).__name__
         if isinstance(entry, Query):
+            self._await_taken()
             self._asked_s[entry.query_id] = time.perf_counter()
             self._publishers[kind].publish(to_ros(entry))
             if not self._rate:
                 self._until(lambda: not self._asked_s, ANSWERED_WITHIN_S, f"the answer to {entry.query_id}")
             return
-        # Told by the node itself: the middleware acknowledges only with its heartbeat, every three seconds.
-        self._untaken.add((kind, entry.stamp_ns))
         self._publishers[kind].publish(to_ros(entry))
-        self._until(lambda: not self._untaken, TAKEN_WITHIN_S, f"the selector to take a message of {kind}")
+        self._sent[TOPICS[kind]] += 1
+        self._untaken += 1
+        if self._untaken >= MOST_UNTAKEN:
+            self._await_taken()
 
-    def _on_taken(self, message: Any) -> None:
-        self._untaken.discard((message.frame_id, join_stamp(message.stamp.sec, message.stamp.nanosec)))
+    def _meet(self) -> None:
+        """Until the node has found every publisher, too: what was sent before would be lost."""
+        deadline_s = time.monotonic() + MATCHED_WITHIN_S
+        while not all((told := self._exchange()).heard_from.get(topic) for topic in TOPICS.values()):
+            if time.monotonic() > deadline_s:
+                raise LockstepError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {self._name} to be connected")
+        self._taken_before = told.taken
+
+    def _await_taken(self) -> None:
+        """Told by the node itself: the middleware acknowledges only with its heartbeat, every three seconds."""
+        deadline_s = time.monotonic() + TAKEN_WITHIN_S
+        while self._untaken:
+            taken = self._exchange().taken
+            if all(taken[topic] - self._taken_before[topic] >= count for topic, count in self._sent.items()):
+                self._untaken = 0
+            elif time.monotonic() > deadline_s:
+                raise LockstepError(f"waited {TAKEN_WITHIN_S:.0f} s in vain for {self._name} to take what was sent")
+
+    def _exchange(self) -> Settled:
+        """What the node says that it has dealt with."""
+        self._until(self._asker.ask({self._name}), TAKEN_WITHIN_S, "its reply")
+        return self._asker.replies[self._name]
 
     def _on_answer(self, message: Any) -> None:
         answer = from_ros(Answer, message)
@@ -113,7 +146,7 @@ class Driver:
 
     def _is_matched(self) -> bool:
         heard = all(publisher.get_subscription_count() for publisher in self._publishers.values())
-        return heard and all(self._node.count_publishers(topic) for topic in (ANSWERS, TAKEN))
+        return heard and self._asker.is_found_by(1) and bool(self._node.count_publishers(ANSWERS))
 
     def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         deadline_s = time.monotonic() + within_s
@@ -122,7 +155,7 @@ class Driver:
             if time.monotonic() > deadline_s:
                 raise LockstepError(f"waited {within_s:.0f} s in vain for {what}")
             if os.getppid() != self._parent or (was_matched and not self._is_matched()):
-                raise LockstepError(f"the selector went away before {what}")
+                raise LockstepError(f"{self._name} went away before {what}")
             self._executor.spin_once(timeout_sec=SPIN_S)
 
     def _wait_until(self, due_s: float) -> None:

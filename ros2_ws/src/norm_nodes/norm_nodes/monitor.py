@@ -201,10 +201,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if not self._active:
                 return
             try:
-                self._records.put(from_ros(type_, message))
+                record = from_ros(type_, message)
             except MessageError as error:
                 self.count("messages_refused")
                 self.trouble("messages", Health.DEGRADED, f"{topic}: {error}")
+                return
+            self._records.put(record)
+            if self._queries and isinstance(record, Utterance):
+                self._queries.take(record)
 
         self.listen(type_, topic, take, EVENTS, description)
 

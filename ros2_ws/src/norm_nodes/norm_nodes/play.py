@@ -18,14 +18,14 @@ from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
-from std_msgs.msg import Empty, String
+from std_msgs.msg import Empty
 
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.decision import Decision
 from norm_core.episode import Answer, Episode, Query
 from norm_core.error import TactfulError
 from norm_core.flag import SocialFlag
-from norm_core.jsonl import from_json, to_plain
+from norm_core.jsonl import to_plain
 from norm_core.messages import message_type
 from norm_core.speech import RobotSpeech, Utterance
 from norm_core.status import MonitorStatus
@@ -35,7 +35,7 @@ from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
-from norm_nodes.settling import ASK_TOPIC, ENDED_TOPIC, TOLD_TOPIC, Settled
+from norm_nodes.settling import ENDED_TOPIC, Asker, Settled
 
 TOLD = {
     "/tactful/utterances": Utterance,
@@ -123,18 +123,15 @@ class Play:
             else:
                 self._publishers[summary.topic] = self._node.create_publisher(type_, summary.topic, PLAYED)
         self._publishers[ENDED] = self._node.create_publisher(Empty, ENDED, EVENTS)
-        self._ask = self._node.create_publisher(String, f"/tactful/{ASK_TOPIC}", EVENTS)
-        self._node.create_subscription(String, f"/tactful/{TOLD_TOPIC}", self._on_settled, EVENTS)
+        self._asker = Asker(self._node)
         self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
         self._heard: Counter[str] = Counter()
         if not quiet:
             for topic, cls in TOLD.items():
                 self._node.create_subscription(record_class(cls), topic, self._telling(topic, cls), EVENTS)
-        self._replies: dict[str, Settled] = {}
         self._before: dict[str, Settled] = {}
         self._statuses: dict[str, MonitorStatus] = {}
         self._sent: Counter[str] = Counter()
-        self._asked = 0
         self._began_s = self._at_ns = self._first_ns = 0.0
 
     def run(self) -> None:
@@ -150,7 +147,7 @@ class Play:
             self._spin_until(time.monotonic() + LONGEST_PAUSE_S)
             self._exchange()
         self._settle(lossless=False)
-        self._before = dict(self._replies)
+        self._before = self._replies
         first_ns, _ = self._bag.bounds_ns or (0, 0)
         self._first_ns, self._at_ns, self._began_s = first_ns, first_ns, time.monotonic()
         topics = played - {ENDED}
@@ -249,14 +246,12 @@ class Play:
 
     def _exchange(self) -> None:
         """Asks every node, and waits for the replies."""
-        self._asked += 1
-        token = f"{os.getpid()}-{self._asked}"
-        self._ask.publish(String(data=token))
-
-        def told() -> bool:
-            return all(name in self._replies and self._replies[name].token == token for name in self._expected)
-
+        told = self._asker.ask(self._expected)
         self._until(told, REPLY_WITHIN_S * 4, "the nodes to say whether they are done")
+
+    @property
+    def _replies(self) -> dict[str, Settled]:
+        return {name: self._asker.replies[name] for name in self._expected}
 
     def _missing(self) -> dict[str, int]:
         """How many messages, by subscriber and topic, were given and not taken."""
@@ -276,13 +271,7 @@ class Play:
         ]
 
     def _is_found(self) -> bool:
-        listening = self._ask.get_subscription_count() >= len(self._expected)
-        return listening and self._node.count_publishers(f"/tactful/{TOLD_TOPIC}") >= len(self._expected)
-
-    def _on_settled(self, message: Any) -> None:
-        settled = from_json(Settled, message.data)
-        if settled.node in self._expected:
-            self._replies[settled.node] = settled
+        return self._asker.is_found_by(len(self._expected))
 
     def _on_status(self, message: Any) -> None:
         status = from_ros(MonitorStatus, message)

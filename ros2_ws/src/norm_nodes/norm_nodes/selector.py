@@ -9,7 +9,7 @@ from norm_interfaces.action import SelectAction
 from pydantic import AfterValidator, Field
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.task import Future
-from std_msgs.msg import Header, String
+from std_msgs.msg import String
 
 from action_selector.open_selector import SelectorFiles, open_engine_called, open_selector
 from action_selector.queries import TASKS, answer_of
@@ -86,9 +86,6 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._limits: dict[bytes, Limit] = {}
         self._decisions = self.offer(Decision, "decisions", EVENTS, "every decision, whoever asked")
         self._answers = self.offer(Answer, "answers", EVENTS, "what decisions say to queries")
-        self._taken = self.offer(
-            Header, "taken", EVENTS, "stamp and kind of each frame, utterance and episode edge taken in, for lockstep"
-        )
         self._mirror = self.offer(String, "decisions_json", EVENTS, "every decision as one line of JSON")
         self._intents = self._offer_intents() if config.intent else None
         self.listen(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
@@ -225,7 +222,6 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
                 record = from_ros(record_type, message)
                 self._recall.take(record)
                 self._ask_all(self._waiting.take(record))
-                self._taken.publish(Header(stamp=message.header.stamp, frame_id=record_type.__name__))
             except MessageError as error:
                 self.count("messages_refused")
                 self.trouble("messages", Health.DEGRADED, str(error))

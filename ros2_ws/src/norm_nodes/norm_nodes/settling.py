@@ -3,13 +3,18 @@
 One exchange asks about any number of messages, so that a lockstep replay need not await each of them.
 """
 
+import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+from rclpy.node import Node
 from rclpy.publisher import Publisher
+from std_msgs.msg import String
 
+from norm_core.jsonl import from_json
 from norm_core.record import record
+from norm_nodes.endpoint import EVENTS
 
 ASK_TOPIC, TOLD_TOPIC = "settle", "settled"
 # Nothing more is to come: what is under way ends here, which live only the clock could tell.
@@ -27,6 +32,33 @@ class Settled:
     taken: dict[str, int]
     given: dict[str, int]
     heard_from: dict[str, int]  # publishers that each subscription has found: what others sent before is lost
+
+
+class Asker:
+    """Asks all nodes, and keeps the last reply of each by its name."""
+
+    def __init__(self, node: Node) -> None:
+        self._node, self._asked = node, 0
+        self._told_topic = f"/tactful/{TOLD_TOPIC}"
+        self._ask = node.create_publisher(String, f"/tactful/{ASK_TOPIC}", EVENTS)
+        node.create_subscription(String, self._told_topic, self._on_told, EVENTS)
+        self.replies: dict[str, Settled] = {}
+
+    def is_found_by(self, count: int) -> bool:
+        """Whether so many nodes can be asked, and can reply."""
+        heard = self._ask.get_subscription_count() >= count
+        return heard and self._node.count_publishers(self._told_topic) >= count
+
+    def ask(self, names: Collection[str]) -> Callable[[], bool]:
+        """Tells, when called, whether the nodes of these names have replied."""
+        self._asked += 1
+        token = f"{os.getpid()}-{self._asked}"
+        self._ask.publish(String(data=token))
+        return lambda: all(name in self.replies and self.replies[name].token == token for name in names)
+
+    def _on_told(self, message: Any) -> None:
+        settled = from_json(Settled, message.data)
+        self.replies[settled.node] = settled
 
 
 class CountedPublisher(Publisher):
