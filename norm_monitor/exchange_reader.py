@@ -4,7 +4,7 @@ import json
 import zlib
 from functools import lru_cache
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ class ExchangeReader:
 
     def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED) -> None:
         try:
+            with path.open("rb") as opened:
+                if not is_zipfile(opened):  # of which NumPy would say how to load it all the same
+                    raise BadZipFile("it is no archive of arrays")
             with np.load(path, allow_pickle=False) as file:
                 self.made_from = json.loads(str(file["made_from"]))
                 self._features = ExchangeFeatures.kept(encoder, file)

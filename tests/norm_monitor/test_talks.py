@@ -131,6 +131,12 @@ def test_weights_of_another_encoder_are_refused(tmp_path: Path) -> None:
         ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
 
 
+def test_weights_that_are_another_file_are_refused_without_advice_to_load_them(tmp_path: Path) -> None:
+    (tmp_path / "weights.npz").write_bytes(b"weights: none\n")
+    with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read \(it is no archive of arrays\)"):
+        ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
+
+
 @pytest.mark.parametrize("kept_share", [0.0, 0.3, 0.9])
 def test_damaged_weights_are_told_in_one_line(tmp_path: Path, kept_share: float) -> None:
     whole = WEIGHTS.read_bytes()
