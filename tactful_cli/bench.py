@@ -12,6 +12,7 @@ from sim_replays.runs.asking import Asking, Frames, Precedents, ids_in, is_named
 from sim_replays.runs.folder import RunError
 from sim_replays.runs.go import ENCODER, files_for
 from sim_replays.runs.tables import FORMATS
+from sim_replays.suites import example_data
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
@@ -81,6 +82,17 @@ def score(  # noqa: PLR0917
         if not targets:
             raise SuiteError(f"{only}: names no id of {data}")
     show_report(chosen, report(chosen, targets, read), as_json)
+
+
+@app.command()
+def example(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="hsri or videonorms, which are given on request only.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder to make.")],
+) -> None:
+    """Make a folder of a suite from the shipped encounters, to try the suite on: no figure of the benchmark."""
+    count = example_data.write(suite, folder)
+    print(f"{folder}: {count} annotations, made of encounters that this project invented")
+    print(f"Try: tactful bench run {suite} --data {folder} --setting text --out {folder}-run")
 
 
 @app.command()
