@@ -92,7 +92,7 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                ended = [f"the node said ({', '.join(node.nodes)}): {node.said()}" for node in nodes]
+                ended = [f"{node.fate()} and said: {node.said()}" for node in nodes]
                 raise TransportError("\n".join([*said, *ended]))
         finally:
             if driver.poll() is None:

@@ -38,6 +38,7 @@ from sim_replays.monitoring import (
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.library import encounters
+from sim_replays.suites.target import SuiteError
 from sim_replays.triggering import CUES_ALONE_S, EVERY_WINDOW_S, SLOW_BEAT_S, Asking, judged, triggering
 from tactful_cli.console import err, out, print_json
 
@@ -172,7 +173,10 @@ def _sessions(  # noqa: PLR0917
     followed = track(chosen, "watching", console=err)
     if source is Source.SCRIPT:
         return [watched(one, meaning, table, seed) for one in followed]
-    kept.mkdir(parents=True, exist_ok=True)
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SuiteError(f"{kept}: cannot hold what is heard: {error.strerror}") from error
     whisper = Whisper(WhisperConfig())
     return [watched_from_sound(sensed(one, kept, whisper, seed), meaning, table) for one in followed]
 

@@ -23,7 +23,7 @@ from sim_replays.runs.folder import BLIND, finish, open_run, predictions
 from sim_replays.runs.grading import graded, pairs, read_grades
 from sim_replays.runs.ray_shards import RayShards
 from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
-from sim_replays.runs.transport import Transport
+from sim_replays.runs.transport import Transport, TransportError
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.report import with_notes
 from sim_replays.suites.target import SuiteError
@@ -63,6 +63,8 @@ def run(
                 unseeing = asking.model_copy(update={"setting": "blind", "pictures": ""})
                 go.run(out / BLIND, unseeing, files, played, how=named, progress=progress, shards=str(spread))
                 scored = with_notes(finish(found), *go.cautions(asking, files))
+        except TransportError as error:
+            raise TransportError(f"{error}\nwhat was answered is in {out}, and the same command goes on") from error
         except KeyboardInterrupt:
             err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
             raise

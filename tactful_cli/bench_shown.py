@@ -14,7 +14,7 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
             complain(note)
         print_json(to_plain(found))
         return
-    table = Table("figure", "value", "95 % interval", "n", *found.controls, title=f"{suite.name}: {found.items} items")
+    table = Table("figure", "value", suite.ranges, "n", *found.controls, title=f"{suite.name}: {found.items} items")
     for name in suite.columns:
         figure = found.figures[name]
         unit = "" if figure.unit == "%" else f" {figure.unit}"

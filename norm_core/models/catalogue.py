@@ -32,7 +32,7 @@ class Catalogue:
                 return path
         close = difflib.get_close_matches(name, self.names(), n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise ConfigError(f"there is no model {name!r}{hint} `tactful models list` shows all")
+        raise ConfigError(f"there is no model {name!r}{hint}; `tactful models list` shows all")
 
     def manifest(self, name: str) -> Manifest:
         path = self.path(name)

@@ -69,12 +69,17 @@ def is_built(bag: Path, asking: Asking, made: Material) -> bool:
 
 
 def build(bag: Path, asking: Asking, made: Material) -> Key:
-    """Writes the bag and its labels; a bag whose building was interrupted is made anew."""
-    if bag.exists():
-        if not (bag / "metadata.yaml").is_file() and any(path.suffix != ".mcap" for path in bag.iterdir()):
-            raise SuiteError(f"{bag}: is in the way, and no bag")
-        shutil.rmtree(bag)
-    bag.parent.mkdir(parents=True, exist_ok=True)
+    """Writes the bag and its labels; a bag whose building was interrupted is made anew, and no other is touched."""
+    begun = bag.with_name(f"{bag.name}.building")
+    if begun.is_file():
+        shutil.rmtree(bag, ignore_errors=True)
+    elif bag.exists():
+        raise SuiteError(f"{bag}: is in the way, and was not built here: choose another place")
+    try:
+        bag.parent.mkdir(parents=True, exist_ok=True)
+        begun.touch()
+    except OSError as error:
+        raise SuiteError(f"{bag}: cannot be made: {error}") from error
     asking_sha256, data_sha256 = _identity(asking, made)
     key = Key(
         asking_sha256=asking_sha256,
@@ -93,6 +98,7 @@ def build(bag: Path, asking: Asking, made: Material) -> Key:
                 start_ns = max(start_ns, entry.stamp_ns)
             start_ns += NS_PER_S
     _write_key(bag, key)
+    begun.unlink()
     return key
 
 

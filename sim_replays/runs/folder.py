@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from norm_core.episode import Answer
 from norm_core.error import TactfulError
 from norm_core.jsonl import RecordError, from_json, to_json
 from norm_core.outcome import Outcome
@@ -27,6 +28,7 @@ FITTED = "FITTED"
 BLIND = "blind"  # the same questions, model and settings with nothing shown or told, where that was run as well
 # What may differ between a run and its continuation.
 _FREE = ("began", "versions", "shards")
+_ALIKE = 1e-6
 _GO_ON = "make room, then give the same command again"
 
 
@@ -45,7 +47,13 @@ class Run:
 
     @property
     def name(self) -> str:
-        return str(self.config.get("name") or self.folder.name)
+        name = str(self.config.get("name") or self.folder.name)
+        return f"{name} (unfinished)" if self.left else name
+
+    @property
+    def left(self) -> int:
+        """How many questions were not asked yet."""
+        return sum(query_id not in self.told for query_id in self.key.orders)
 
     @property
     def is_fitted(self) -> bool:
@@ -64,7 +72,9 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
                 f"({'; '.join(f'{known.get(name)!r} and not {config[name]!r}' for name in different)!s:.300}): "
                 "choose another --out"
             )
-    elif folder.exists() and any(child.name not in {BAG, f"{BAG}.labels.json"} for child in folder.iterdir()):
+    elif folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file: choose another --out")
+    elif folder.exists() and {child.name for child in folder.iterdir()} not in (set(), {BAG, f"{BAG}.labels.json"}):
         raise RunError(f"{folder}: holds other files and no run: choose another --out")
     else:
         try:
@@ -81,7 +91,8 @@ def read_raw(folder: Path) -> dict[str, Told]:
     if not path.is_file():
         return {}
     found = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # what follows the last whole line was cut short
+    for number, line in enumerate(lines, 1):
         if line:
             try:
                 told = from_json(Told, line)
@@ -150,6 +161,12 @@ def finish(run: Run) -> Report:
 def _told_of(run: Run) -> list[str]:
     """What must be said of the texts in a run: who graded them, and how often they were asked for again."""
     notes = []
+    if run.left:
+        notes.append(
+            f"unfinished: {run.left} of {len(run.key.orders)} questions were never asked; run it again to go on"
+        )
+    if drawn := sum(_is_drawn(told.answer) for told in run.told.values()):
+        notes.append(f"{drawn} of {len(run.told)} answers are draws among options that were all alike to the model")
     if found := read_grades(run.folder):
         without = sum(not one.grade for one in found)
         said = f"graded by {found[0].judge}: grades of another judge, as the papers' rows, are not comparable"
@@ -159,6 +176,12 @@ def _told_of(run: Run) -> list[str]:
         again = sum(answer.provenance.seed for answer in written)
         notes.append(f"{again} texts were asked for again, as what came had not its form ({len(written)} questions)")
     return notes
+
+
+def _is_drawn(answer: Answer) -> bool:
+    likely = answer.probabilities
+    answered = answer.outcome is Outcome.ANSWERED and len(likely) > 1
+    return answered and max(likely) - min(likely) < _ALIKE
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -64,6 +64,8 @@ def selector_files(
     """
     if unknown := [step for step in without if step not in STEPS_LESS]:
         raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
+    if when_unsure not in set(WhenUnsure):
+        raise SuiteError(f"there is no way {when_unsure!r} to be unsure; there are {', '.join(WhenUnsure)}")
     left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
     return SelectorFiles(
         model="" if model == ENCODER else model,
@@ -257,10 +259,12 @@ def cautions(asking: Asking, files: Files) -> list[str]:
     """What must stand beside a figure, for it not to be taken for more than it is."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
     notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]
-    if asking.setting == "others-given":
+    if asking.setting in {"others-given", "others-and-captions"}:
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
+    if isinstance(files, SelectorFiles) and not files.model and asking.style != Asking.model_fields["style"].default:
+        notes.append(f"the sentence encoder is asked in no style: {asking.style} changes nothing")
     if asking.precedents:
         notes.append(f"precedents {asking.precedents}: only the half of the items was asked that none are taken from")
     if asking.only:

@@ -5,27 +5,39 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from norm_core.outcome import Outcome
-from sim_replays.suites.target import Key, Prediction, Predictions, Target
+from sim_replays.suites.table import Figures, averaged
+from sim_replays.suites.target import Key, Prediction, Predictions, Suite, Target
 
-Control = Callable[[Sequence[Target]], Predictions]
+# Given a number, a control that draws gives another draw.
+Control = Callable[[Sequence[Target], int], Predictions]
+DRAWS = 40
 
 
-def uniform(targets: Sequence[Target]) -> Predictions:
+def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures]:
+    """What each of a suite's controls scores; of one that draws the mean of so many draws, and how they spread."""
+    found = {}
+    for name, control in CONTROLS.get(suite.name, {}).items():
+        draws = DRAWS if control in _DRAWN else 1
+        found[name] = averaged([suite.figures(targets, control(targets, number)) for number in range(draws)])
+    return found
+
+
+def uniform(targets: Sequence[Target], number: int = 0) -> Predictions:
     """Any option, each as likely; the same each time."""
-    return _each(targets, lambda target, draw: (draw.randrange(target.options),))
+    return _each(targets, lambda target, draw: (draw.randrange(target.options),), number)
 
 
-def prior(targets: Sequence[Target]) -> Predictions:
+def prior(targets: Sequence[Target], number: int = 0) -> Predictions:
     """Answers drawn as often as they are right; where options are offered shuffled, any of them."""
     rights = {task: [target.right for target in targets if target.task == task] for task in _tasks(targets)}
 
     def drawn(target: Target, draw: random.Random) -> tuple[int, ...]:
         return draw.choice(rights[target.task]) if target.words else (draw.randrange(target.options),)
 
-    return _each(targets, drawn)
+    return _each(targets, drawn, number)
 
 
-def most_frequent(targets: Sequence[Target]) -> Predictions:
+def most_frequent(targets: Sequence[Target], _: int = 0) -> Predictions:
     """The answer that is right most often, always; where options are offered shuffled, the first of them."""
     best = {
         task: Counter(target.right for target in targets if target.task == task).most_common(1)[0][0]
@@ -34,12 +46,12 @@ def most_frequent(targets: Sequence[Target]) -> Predictions:
     return _each(targets, lambda target, draw: best[target.task] if target.words else (0,))
 
 
-def first_always(targets: Sequence[Target]) -> Predictions:
+def first_always(targets: Sequence[Target], _: int = 0) -> Predictions:
     """The first option, always: of VideoNorms that a norm is adhered to."""
     return _each(targets, lambda target, draw: (0,))
 
 
-def best_constant(targets: Sequence[Target]) -> Predictions:
+def best_constant(targets: Sequence[Target], _: int = 0) -> Predictions:
     """The one place, in the dataset's own order, that scores most where it is always chosen, by task."""
     best: dict[str, int] = {}
     for task in _tasks(targets):
@@ -58,17 +70,20 @@ CONTROLS: Mapping[str, Mapping[str, Control]] = {
     "videonorms": {"always adherence": first_always, "prior": prior},
     "hsri": {"most frequent": most_frequent, "prior": prior},
 }
+_DRAWN = (uniform, prior)
 
 
 def _tasks(targets: Sequence[Target]) -> dict[str, None]:
     return dict.fromkeys(target.task for target in targets if target.options)
 
 
-def _each(targets: Sequence[Target], choose: Callable[[Target, random.Random], tuple[int, ...]]) -> Predictions:
+def _each(
+    targets: Sequence[Target], choose: Callable[[Target, random.Random], tuple[int, ...]], number: int = 0
+) -> Predictions:
     """Of what is chosen among options alone; drawn by each question's id, so that no other question matters."""
     found: dict[Key, Prediction] = {}
     for target in targets:
         if target.options:
-            chosen = choose(target, random.Random(f"{target.task}:{target.id}"))
+            chosen = choose(target, random.Random(f"{target.task}:{target.id}:{number}"))
             found[target.key] = Prediction(id=target.id, task=target.task, outcome=Outcome.ANSWERED, chosen=chosen)
     return found

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from action_selector.asking import STYLES
 from norm_core.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.episode import Answer, Query
 from norm_core.record import record
@@ -114,6 +115,8 @@ def read(path: Path, style: str = "default") -> tuple[list[Item], list[Label]]:
 
 def files(path: Path, style: str = "default") -> list[Path]:
     """The files that a path stands for; in a folder those whose names tell of the style, or the only one."""
+    if style not in STYLES:
+        raise SuiteError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
     if path.is_file():
         return [path]
     if not path.is_dir():

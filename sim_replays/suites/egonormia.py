@@ -274,6 +274,10 @@ def _chosen(answer: Answer | None) -> tuple[int, ...]:
 
 def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[Item, Label]:
     count = len(entry["behaviors"])
+    if len(entry["justifications"]) != count:
+        raise ValueError(f"{count} behaviors and {len(entry['justifications'])} justifications")
+    if outside := [place for place in (entry["correct"], *entry["sensibles"]) if not 0 <= int(place) < count]:
+        raise ValueError(f"{outside[0]} is no place among {count} behaviors")
     orders = []
     for name in ("actions", "justifications"):  # apart, as an order shared would tell the reason by its place
         order = list(range(count))

@@ -156,6 +156,7 @@ HSRI = Suite(
     columns=COLUMNS,
     read=lambda path, _: targets(drawn(read(path))),
     figures=figures,
+    ranges="mean ± sd of seeds",
 )
 
 

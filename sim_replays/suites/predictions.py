@@ -64,7 +64,7 @@ def named(ids: Iterable[str]) -> str:
 def _entry(line: str, where: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SuiteError(f"{where}: is not JSON: {error}") from error
     if not isinstance(entry, dict) or "id" not in entry:
         raise SuiteError(f"{where}: is no object with an id: a line is {{id, task, answer, outcome}}")

@@ -7,10 +7,10 @@ from typing import Any
 
 from norm_core.outcome import Outcome
 from norm_core.record import record
-from sim_replays.suites.controls import CONTROLS
+from sim_replays.suites.controls import figures_beside
 from sim_replays.suites.predictions import Read, named
 from sim_replays.suites.table import Figure, Figures
-from sim_replays.suites.target import Suite, Target
+from sim_replays.suites.target import RANGES, Suite, Target
 
 MISSING = "missing"
 
@@ -53,11 +53,9 @@ def report(suite: Suite, targets: Sequence[Target], read: Read) -> Report:
         outcomes=_counts(total),
         outcomes_by_task={task: _counts(counts) for task, counts in by_task.items()},
         breakdown=breakdown,
-        controls={
-            name: suite.figures(targets, control(targets)) for name, control in CONTROLS.get(suite.name, {}).items()
-        },
+        controls=figures_beside(suite, targets),
         unknown=read.unknown,
-        notes=tuple(_notes(len(targets), total, by_task, read)),
+        notes=tuple(_notes(suite, len(targets), total, by_task, read)),
     )
 
 
@@ -107,8 +105,10 @@ def _counts(counts: Counter[str]) -> dict[str, int]:
     return {name: counts[name] for name in (*map(str, Outcome), MISSING)}
 
 
-def _notes(questions: int, total: Counter[str], by_task: Mapping[str, Counter[str]], read: Read) -> list[str]:
-    notes = []
+def _notes(
+    suite: Suite, questions: int, total: Counter[str], by_task: Mapping[str, Counter[str]], read: Read
+) -> list[str]:
+    notes = [f"ranges are {suite.ranges}"] if suite.ranges != RANGES else []
     answered = total[Outcome.ANSWERED]
     if not answered:
         said = ", ".join(f"{count} {name}" for name, count in total.items())

@@ -1,6 +1,7 @@
 """Figures with their uncertainty: items that come from one picture or video stand or fall together."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,19 @@ class Figure:
 NOTHING = Figure(value=float("nan"), low=float("nan"), high=float("nan"), count=0)
 
 Figures = Mapping[str, Figure]
+
+
+def averaged(cards: Sequence[Figures]) -> Figures:
+    """The mean of several draws' figures and between what 95 % of them lie; of one its own."""
+    if len(cards) == 1:
+        return cards[0]
+    found = {}
+    for name, first in cards[0].items():
+        values = [card[name].value for card in cards if card[name].count]
+        low, high = np.percentile(values, [2.5, 97.5]) if values else (first.low, first.high)
+        middle = float(np.mean(values)) if values else first.value
+        found[name] = replace(first, value=middle, low=float(low), high=float(high))
+    return found
 
 
 def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figure:

@@ -9,6 +9,8 @@ from norm_core.outcome import Outcome
 from norm_core.record import record
 from sim_replays.suites.table import Figures
 
+RANGES = "95 % interval"
+
 Key = tuple[str, str]  # an item's id and a task
 
 
@@ -72,6 +74,7 @@ class Suite:
     read: Callable[[Path, str], list[Target]]
     figures: Callable[[Sequence[Target], Predictions], Figures]
     broken_down_by: tuple[str, ...] = ()
+    ranges: str = RANGES  # what stands beside a figure
 
 
 def picked(target: Target, predictions: Predictions) -> tuple[int, ...] | None:

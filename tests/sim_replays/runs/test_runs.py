@@ -11,8 +11,9 @@ from norm_core.bags.reader import BagReader
 from norm_core.episode import Answer, Query
 from norm_core.outcome import Outcome
 from sim_replays.runs import folder as run_folder
+from sim_replays.runs.asked import material
 from sim_replays.runs.asking import Asking
-from sim_replays.runs.bag import episodes, read_key
+from sim_replays.runs.bag import build, episodes, read_key
 from sim_replays.runs.compare import compare, first_difference, mcnemar
 from sim_replays.runs.folder import Run, RunError, open_run
 from sim_replays.runs.go import run, selector_files
@@ -103,6 +104,57 @@ def test_another_run_is_not_gone_on_with(gap: Path, tmp_path: Path) -> None:
     (tmp_path / "else/letter.txt").write_text("dear")
     with pytest.raises(RunError, match="holds other files"):
         ran(tmp_path / "else", asking(gap), FirstOption())
+
+
+def test_a_bag_that_was_not_built_here_is_left_alone(gap: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "run/bag"
+    ran(tmp_path / "built", asking(gap, limit=1), FirstOption())
+    shutil.copytree(tmp_path / "built/bag", recording)
+    before = {path: path.read_bytes() for path in recording.iterdir()}
+    with pytest.raises((RunError, SuiteError), match="holds other files"):
+        ran(tmp_path / "run", asking(gap, limit=1), FirstOption())
+    what = asking(gap, limit=1)
+    with pytest.raises(SuiteError, match="was not built here"):
+        build(recording, what, material(what))
+    assert {path: path.read_bytes() for path in recording.iterdir()} == before
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunError, match="is a file"):
+        ran(tmp_path / "file", what, FirstOption())
+    with pytest.raises(SuiteError, match="was not built here"):
+        build(tmp_path / "file", what, material(what))
+
+
+def test_a_bag_whose_building_was_broken_off_is_made_anew(gap: Path, tmp_path: Path) -> None:
+    what = asking(gap, limit=1)
+    build(tmp_path / "bag", what, material(what))
+    (tmp_path / "bag.labels.json").unlink()
+    (tmp_path / "bag.building").touch()
+    build(tmp_path / "bag", what, material(what))
+    assert not (tmp_path / "bag.building").exists()
+    assert len(list(episodes(tmp_path / "bag"))) == 1
+
+
+def test_an_unfinished_run_is_shown_as_such(gap: Path, tmp_path: Path) -> None:
+    with pytest.raises(TransportError):
+        ran(tmp_path / "run", asking(gap), FirstOption(breaks_after=3))
+    with (tmp_path / "run/raw.jsonl").open("a") as raw:
+        raw.write('{"answer": {"query_')  # as a power cut leaves it
+    found = open_run(tmp_path / "run")
+    assert (found.left, found.name[-13:]) == (5, " (unfinished)")
+    assert any("5 of 8 questions were never asked" in note for note in run_folder.finish(found).notes)
+    whole = ran(tmp_path / "run", asking(gap), FirstOption())
+    assert not whole.left and "unfinished" not in whole.name
+
+
+def test_answers_that_were_all_alike_to_the_model_are_told(gap: Path, tmp_path: Path) -> None:
+    what = asking(gap, setting="blind")
+    _, scored = run(tmp_path / "run", what, FILES, Direct(FILES), how="test", progress=lambda *_: None)
+    assert any("8 of 8 answers are draws" in note for note in scored.notes)
+
+
+def test_ways_that_are_none_are_named() -> None:
+    with pytest.raises(SuiteError, match="there are ask_human, do_nothing, best_effort"):
+        selector_files("encoder", when_unsure="shrug")
 
 
 def test_answers_are_in_the_order_of_the_dataset(robot_set: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from answer_files import right, scored
 from requested_data import hsri_folder, norm, segment
 
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.controls import CONTROLS, best_constant, most_frequent, prior, uniform
+from sim_replays.suites.controls import CONTROLS, best_constant, figures_beside, most_frequent, prior, uniform
 from sim_replays.suites.egogapbench import EGOGAPBENCH
 from sim_replays.suites.egonormia import EGONORMIA
 from sim_replays.suites.hsri import HSRI
@@ -38,6 +38,9 @@ def test_uniform_choice_is_near_its_known_figure(shared_data: Path) -> None:
     targets = EGOGAPBENCH.read(shared_data / "egogapbench", "default")
     figures = EGOGAPBENCH.figures(targets, uniform(targets))
     assert figures["overall"].low <= 30.1 <= figures["overall"].high
+    beside = figures_beside(EGOGAPBENCH, targets)["uniform"]
+    known = (30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0)
+    assert [figure.value for figure in beside.values()] == pytest.approx(known, abs=1.5)
     assert uniform(targets[:5]) == {key: one for key, one in uniform(targets).items() if key in uniform(targets[:5])}
 
 
