@@ -188,6 +188,12 @@ def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:
         found.append(
             "names are found by a list and by introductions; a name said in passing may remain: read the words"
         )
+    found += [
+        f"{r.topic}: {r.unreadable} of {r.messages} messages of sound were left out, as they state no format that can "
+        "be told from silence"
+        for r in reports
+        if r.treatment is Treatment.MUTED and r.unreadable
+    ]
     if any(r.treatment is Treatment.MUTED and r.written for r in reports):
         found.append("who speaks is taken from the transcript: a voice that it gives to the wrong speaker is heard")
     return tuple(found)

@@ -48,9 +48,15 @@ class Line(Config):
     """One turn; agent is the robot."""
 
     speaker: str = Field(pattern="^(agent|user)$")
-    text: str
-    start_s: float = 0.0
-    end_s: float = 0.0
+    text: str = Field(min_length=1)
+    start_s: float = Field(default=0.0, ge=0)
+    end_s: float = Field(default=0.0, ge=0)
+
+    @model_validator(mode="after")
+    def _ends_after_it_begins(self) -> "Line":
+        if self.end_s < self.start_s:
+            raise ValueError(f"it ends at {self.end_s:g} s, before it begins at {self.start_s:g} s")
+        return self
 
 
 class Segment(Config):
@@ -69,6 +75,8 @@ class Segment(Config):
     def _is_explained(self) -> "Segment":
         if (self.kind is SegmentKind.NONE) == bool(self.attributes):
             raise ValueError("an error or a competence has attributes, and a segment of neither has none")
+        if len(set(self.attributes)) < len(self.attributes):
+            raise ValueError("an attribute stands there twice")
         if self.kind is SegmentKind.ERROR and not (self.rationale and self.correction):
             raise ValueError("an error has a rationale and a correction")
         return self

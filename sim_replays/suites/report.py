@@ -108,7 +108,7 @@ def _counts(counts: Counter[str]) -> dict[str, int]:
 def _notes(
     suite: Suite, questions: int, total: Counter[str], by_task: Mapping[str, Counter[str]], read: Read
 ) -> list[str]:
-    notes = [f"ranges are {suite.ranges}"] if suite.ranges != RANGES else []
+    notes = []
     answered = total[Outcome.ANSWERED]
     if not answered:
         said = ", ".join(f"{count} {name}" for name, count in total.items())
@@ -124,4 +124,6 @@ def _notes(
         notes.append(f"{len(read.unknown)} ids are not in the data and were left out: {named(read.unknown)}")
     if read.unusable:
         notes.append(f"{len(read.unusable)} answers were none, and count as unparsed: {named(read.unusable)}")
+    if suite.ranges != RANGES:
+        notes.append(f"what stands beside a figure is its {suite.ranges}, and no interval of 95 %")
     return notes

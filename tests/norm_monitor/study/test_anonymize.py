@@ -264,6 +264,7 @@ def test_muted_sound_is_silent_but_where_the_consented_speak_alone(tmp_path: Pat
     assert of(report, "/naoqi").written == 100
     # Nobody can say where in time bytes without a format lie.
     assert (of(report, "/bytes").written, of(report, "/bytes").unreadable) == (0, 100)
+    assert any("/bytes: 100 of 100 messages of sound were left out" in warning for warning in report.warnings)
 
 
 def test_what_is_not_listed_goes_and_what_identifies_cannot_be_listed(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_node_killed_in_mid_run_is_gone_on_with(
     def begun(out: Path, by: Any, how: str = "dds") -> Run:
         return go.run(out, what, files, by, how=how, progress=told)[0]
 
-    with pytest.raises(TransportError, match=r"the node said"):
+    with pytest.raises(TransportError, match=r"the process of monitor ended with -9 and said"):
         begun(tmp_path / "run", Dds(files, domain_id=domain_id))
     before = times_answered(tmp_path / "run")
     assert len(before) >= 4

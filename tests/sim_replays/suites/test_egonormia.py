@@ -1,4 +1,6 @@
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from norm_core.outcome import Outcome
 from sim_replays.suites import egonormia as suite
 from sim_replays.suites.egonormia import Fifth, Item, Label, Setting
 from sim_replays.suites.table import share
+from sim_replays.suites.target import SuiteError
 
 
 @pytest.fixture
@@ -88,6 +91,21 @@ def test_scene_travels_only_where_it_is_given(robot_set: Path) -> None:
     item = suite.read(robot_set)[0][0]
     assert suite.query(item, Setting.PIPELINE, "action").viewpoint.description == item.scene
     assert item.scene not in repr(suite.query(item, Setting.BLIND, "action"))
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"justifications": ["as it is kind"]}, "2 behaviors and 1 justifications"),
+        ({"correct": 7}, "7 is no place among 2"),
+        ({"sensibles": [0, 9]}, "9 is no place among 2"),
+    ],
+)
+def test_labels_that_name_no_option_are_refused(tmp_path: Path, other: dict[str, Any], told: str) -> None:
+    item = {"id": "a_1", "behaviors": ["go", "wait"], "justifications": ["so", "thus"], "correct": 0, "sensibles": [0]}
+    (tmp_path / "items.json").write_text(json.dumps([{**item, **other}]))
+    with pytest.raises(SuiteError, match=f"is no item of EgoNormia: .*{told}"):
+        suite.read(tmp_path / "items.json")
 
 
 def test_items_of_one_video_share_their_source() -> None:

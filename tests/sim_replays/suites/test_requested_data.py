@@ -1,6 +1,7 @@
 """VideoNorms and HSRI, from folders made here as documented."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answer_files import right, scored, written
@@ -46,6 +47,21 @@ def test_every_fault_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
     assert "line 3: label: input should be 'adherence' or 'violation', not 'maybe'" in said
     assert "line 4: sho: unknown key; did you mean show?" in said
     with pytest.raises(SuiteError, match=r"has no segments\.jsonl"):
+        hsri.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"transcript": [{"speaker": "user", "text": "Hi.", "start_s": 4, "end_s": 3}]}, "it ends at 3 s, before"),
+        ({"transcript": [{"speaker": "user", "text": "Hi.", "start_s": -1}]}, "start_s: "),
+        ({"transcript": [{"speaker": "user", "text": ""}]}, "text: "),
+        ({"attributes": ["emotions", "emotions"]}, "an attribute stands there twice"),
+    ],
+)
+def test_a_segment_that_cannot_be_is_told(tmp_path: Path, other: dict[str, Any], told: str) -> None:
+    written(tmp_path / hsri.FILE, [segment(0), {**segment(1), **other}])
+    with pytest.raises(SuiteError, match=f"line 2: .*{told}"):
         hsri.read(tmp_path)
 
 

@@ -107,6 +107,7 @@ def test_faults_are_named_with_their_line(gap: list[Target], tmp_path: Path) -> 
             read_predictions(path, gap)
 
     one = json.dumps({"id": gap[0].id, "answer": 0})
+    fails(f"{one}\n{'[' * 100_000}\n", "line 2: is not JSON")
     fails(f"{one}\n{one}\n", r"line 2: .* stands in line 1 already")
     fails(f"{one}\n{one[:9]}", "line 2: is not JSON")
     fails('{"id": "x", "task": "action"}', "line 1: task: 'action' is none of eas")
