@@ -14,7 +14,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.time import ns_to_s
 from tactful_cli import bag_anonymize, bag_mend
 from tactful_cli.bag_arguments import AsJson, BagPath
-from tactful_cli.console import err, out, print_json
+from tactful_cli.console import err, print_json, print_table
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,7 +53,7 @@ def info(bag: BagPath, as_json: AsJson = False) -> None:
     for topic in topics:
         remarks = ("" if definitions.is_known(topic) else "type unknown", "latched" if topic.latched_depth else "")
         table.add_row(topic.topic, topic.type_name, str(topic.message_count), ", ".join(filter(None, remarks)))
-    out.print(table)
+    print_table(table)
     for note in notes:
         err.print(note, markup=False)
     if unknown:

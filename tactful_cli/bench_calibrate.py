@@ -7,7 +7,7 @@ from rich.table import Table
 from norm_core.jsonl import to_plain
 from sim_replays.runs.calibrate import Calibrated, as_set, cases_of, cross_validated
 from sim_replays.runs.folder import RunError, open_run
-from tactful_cli.console import out, print_json
+from tactful_cli.console import print_json, print_table
 
 
 def show_calibration(folder: Path, wanted: list[float], as_json: bool) -> None:
@@ -28,7 +28,7 @@ def show_calibration(folder: Path, wanted: list[float], as_json: bool) -> None:
     )
     for row in rows:
         table.add_row(*_cells(row))
-    out.print(table)
+    print_table(table)
     print("to hold: as the run had it, then FITTED on labels and measured on pictures or videos that were left out")
 
 

@@ -15,7 +15,7 @@ from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.controls import CONTROLS
 from sim_replays.suites.report import Report
 from sim_replays.suites.report import to_plain as report_plain
-from tactful_cli.console import out, print_json
+from tactful_cli.console import print_json, print_table
 
 
 def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
@@ -31,7 +31,7 @@ def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
         interval = f"{row.low:+.1f} to {row.high:+.1f}"
         counts = (str(row.only_first_right), str(row.only_second_right))
         table.add_row(row.task, str(row.count), *values, interval, *counts, f"{row.mcnemar_p:.3g}")
-    out.print(table)
+    print_table(table)
     if differing is None:
         print("parity: every outcome, answer, probability and digest is the same")
     else:
@@ -85,7 +85,7 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, table: str | Non
     shown = Table(*head)
     for row in rows:
         shown.add_row(*row)
-    out.print(shown)
+    print_table(shown)
 
 
 def _groups(found: Report, run: str, by: str, columns: tuple[str, ...]) -> list[list[str]]:

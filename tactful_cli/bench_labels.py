@@ -18,7 +18,7 @@ from sim_replays.monitoring import TIMING_CUES, online, only, prior, silent
 from sim_replays.recorded import Recording, recorded, session_of
 from sim_replays.watching import MONITORED
 from tactful_cli.bench_monitor import show_rows
-from tactful_cli.console import err, out, print_json
+from tactful_cli.console import err, print_json, print_table
 from tactful_cli.flags import senses_of
 
 
@@ -72,7 +72,7 @@ def _show(found: Agreement) -> None:
         recall = "/".join(f"{value:.0f}" for value in row.recall.values())
         waits = f"{row.time_to_detection_s['p50']:.1f}" if row.time_to_detection_s else "-"
         shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits, f"{row.frame_recall:.0f}")
-    out.print(shown)
+    print_table(shown)
     frames = found.frames
     print(
         f"tenths of seconds: accuracy {frames.accuracy:.1f}, precision {frames.precision:.1f}, recall "

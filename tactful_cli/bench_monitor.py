@@ -40,7 +40,7 @@ from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.library import encounters
 from sim_replays.suites.target import SuiteError
 from sim_replays.triggering import CUES_ALONE_S, EVERY_WINDOW_S, SLOW_BEAT_S, Asking, judged, triggering
-from tactful_cli.console import err, out, print_json
+from tactful_cli.console import err, print_json, print_table
 
 _HEADLINE = "2"  # the tolerance in seconds whose interval is shown
 _UNMEASURED = frozenset(Basis) - MEASURED
@@ -107,7 +107,7 @@ def show_rows(rows: Mapping[str, Online]) -> None:
     shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
     for name, row in rows.items():
         shown.add_row(name, *_cells(row))
-    out.print(shown)
+    print_table(shown)
 
 
 def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
@@ -128,7 +128,7 @@ def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
         for kind, missed in way.missed.items():
             shares = f"{missed.unseen:.1f}", f"{missed.not_whole:.1f}"
             shown.add_row(name, f"{way.calls_per_hour:.0f}", kind, str(missed.events), *shares)
-    out.print(shown)
+    print_table(shown)
     print(f"{len(chosen)} encounters of {split}; a call is a window that a judge would be asked about")
 
 

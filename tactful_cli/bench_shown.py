@@ -4,7 +4,7 @@ from rich.table import Table
 
 from sim_replays.suites.report import Report, to_plain
 from sim_replays.suites.target import Suite
-from tactful_cli.console import complain, out, print_json
+from tactful_cli.console import complain, print_json, print_table
 
 
 def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
@@ -21,7 +21,7 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
         shown = (f"{figure.value:.1f}{unit}", f"{figure.low:.1f} to {figure.high:.1f}") if figure.count else ("-", "-")
         beside = [one[name] for one in found.controls.values()]
         table.add_row(name, *shown, str(figure.count), *(f"{one.value:.1f}" if one.count else "-" for one in beside))
-    out.print(table)
+    print_table(table)
     counts = ", ".join(f"{count} {name}" for name, count in found.outcomes.items() if count)
     print(f"{found.questions} questions: {counts}")
     for note in found.notes:

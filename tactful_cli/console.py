@@ -9,6 +9,7 @@ from rich.table import Table
 
 out = Console(highlight=False, soft_wrap=False)
 err = Console(stderr=True, highlight=False)
+_UNCUT = 1_000  # columns, of which a table takes what it needs
 
 
 def complain(message: str) -> None:
@@ -18,7 +19,7 @@ def complain(message: str) -> None:
 
 def print_table(table: Table) -> None:
     """A table on standard output, as wide as it needs to be where that is no terminal."""
-    (out if out.is_terminal else Console(highlight=False, width=160)).print(table)
+    (out if out.is_terminal else Console(highlight=False, width=_UNCUT)).print(table)
 
 
 def print_json(value: Any) -> None:

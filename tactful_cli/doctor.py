@@ -21,7 +21,7 @@ from rich.table import Table
 from norm_core.bags.types import interfaces_folder, typestore
 from norm_core.messages import RECORDS
 from norm_monitor.senses.image_types import IMAGE_TYPES
-from tactful_cli.console import out, print_json
+from tactful_cli.console import print_json, print_table
 from tactful_cli.verb import single
 
 app = single()
@@ -56,7 +56,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON alon
     if as_json:
         print_json({"healthy": healthy, "checks": [asdict(row) for row in rows]})
     else:
-        out.print(_table(rows))
+        print_table(_table(rows))
     if not healthy:
         raise typer.Exit(1)
 

@@ -19,7 +19,7 @@ from norm_monitor.senses.robot_speech import NotRobotSpeechError, RobotSpeechAda
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.sound_file import SoundFileError, chunks_of
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
-from tactful_cli.console import complain, err, out, print_json
+from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import single
 
 app = single()
@@ -173,4 +173,4 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         times = (f"{row['start_s']:.2f}", f"{row['end_s']:.2f}")
         table.add_row(row["speaker"], row["text"], *times, f"{row['confidence']:.2f}", str(len(row["words"])))
-    out.print(table)
+    print_table(table)

@@ -12,7 +12,7 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.lock import described
 from norm_core.models.manifest import Manifest, fitting_gpus_gb
 from norm_core.models.store import Store, damages
-from tactful_cli.console import complain, err, out, print_json
+from tactful_cli.console import complain, err, out, print_json, print_table
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -55,7 +55,7 @@ def list_models(as_json: AsJson = False) -> None:
             fits = ", ".join(map(str, row["fits_gpus_gb"])) if row["fits_gpus_gb"] else "none" if row["gpu"] else ""
             cells = (row["name"], row["task"], row["engine"], size, fits, row["licence"])
             table.add_row(*cells, row["installed"] or "no")
-        out.print(table)
+        print_table(table)
         err.print(
             "~ estimated; GPU GB: the sizes of 4, 8 and 16 that hold the model at its peak, blank where it needs none"
         )
@@ -91,7 +91,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
     table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8 and 16")
     table.add_row("manifest at", str(path))
     table.add_row("weights at", str(found[0]) if found else f"not here: tactful models pull {name}")
-    out.print(table)
+    print_table(table)
 
 
 @app.command("pull")
@@ -139,7 +139,7 @@ def verify(names: Names = None, as_json: AsJson = False) -> None:
         table = Table("model", "files", "")
         for row in rows:
             table.add_row(row["name"], str(row["files"]), "changed" if row["damaged"] else "as locked")
-        out.print(table)
+        print_table(table)
     for row in rows:
         for damage in row["damaged"]:
             complain(f"{row['name']}: {Path(row['folder'] or '', damage['path'])} {damage['what']}")

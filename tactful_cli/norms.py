@@ -10,7 +10,7 @@ from action_selector.precedents import PrecedentIndex, read_precedents
 from norm_core.engines.sentences import SentenceEncoder
 from norm_core.jsonl import to_plain
 from sim_replays.suites import egonormia
-from tactful_cli.console import out, print_json
+from tactful_cli.console import out, print_json, print_table
 
 app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,4 +51,4 @@ def query(
     for precedent, cosine in found:
         shown = precedent.scene if len(precedent.scene) <= 100 else f"{precedent.scene[:99]}…"
         table.add_row(f"{cosine:.2f}", precedent.source, shown, precedent.action or "none of those offered")
-    out.print(table)
+    print_table(table)

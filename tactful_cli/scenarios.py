@@ -14,7 +14,7 @@ from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, paths, read
 from sim_replays.scenarios.timeline import lay_out
 from sim_replays.scenarios.voice import Speech
-from tactful_cli.console import err, out, print_json
+from tactful_cli.console import err, print_json, print_table
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,7 +42,7 @@ def list_all(as_json: AsJson = False) -> None:
     table = Table("encounter", "split", "language", "length_s", "turns", "errors", "competences", "setting")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    out.print(table)
+    print_table(table)
 
 
 @app.command()
@@ -60,7 +60,7 @@ def counts(as_json: AsJson = False) -> None:
     table = Table(*rows[0])
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    out.print(table)
+    print_table(table)
 
 
 @app.command()

@@ -20,7 +20,7 @@ from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.picture import picture_of
 from norm_monitor.senses.presence_tracker import PresenceTracker
-from tactful_cli.console import complain, err, out, print_json
+from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import single
 
 app = single()
@@ -69,7 +69,7 @@ def see(
     table = Table("frame", "source", "people", "largest face", "head", title=f"{topic}: {len(rows)} frames kept")
     for frame, presence in rows:
         table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
-    out.print(table)
+    print_table(table)
     for counter in ledger.counters:
         err.print(f"{counter.name}: {counter.count}")
     for reason in ledger.reasons:
