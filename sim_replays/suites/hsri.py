@@ -22,6 +22,7 @@ SEEDS = (0, 1, 2)
 SAMPLED = {"error3": 200, "error2": 200}
 SAMPLED_ELSE = 70
 DISTRACTORS = 4
+_DRAWS = 1000
 WORDS: Mapping[str, tuple[str, ...]] = {
     "error3": ("error", "competence", "none"),
     "error2": ("error", "not error"),
@@ -255,19 +256,20 @@ def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | 
         return share([], [])
     wanted = np.array([[place in target.right for place in range(len(Attribute))] for target in asked])
     found = np.array([[place in (one or ()) for place in range(len(Attribute))] for one in sets])
-    sessions = np.array([target.group for target in asked])
-    names = sorted(set(sessions))
-    rows = {name: np.flatnonzero(sessions == name) for name in names}
-    chance = np.random.default_rng(0)
-    values = []
-    for _ in range(1000):
-        drawn_rows = np.concatenate([rows[names[place]] for place in chance.integers(0, len(names), len(names))])
-        values.append(_f1_of_sets(wanted[drawn_rows], found[drawn_rows]))
-    low, high = np.percentile(values, [2.5, 97.5])
+    names, at = np.unique([target.group for target in asked], return_inverse=True)
+    of_session = np.zeros((2, len(names), len(Attribute)))
+    np.add.at(of_session[0], at, wanted & found)
+    np.add.at(of_session[1], at, wanted.astype(int) + found)
+    drawn = np.random.default_rng(0).integers(0, len(names), (_DRAWS, len(names)))
+    low, high = np.percentile(_f1_of_counts(*of_session[:, drawn].sum(axis=2)), [2.5, 97.5])
     value = _f1_of_sets(wanted, found)
     return Figure(value=100 * value, low=100 * float(low), high=100 * float(high), count=len(asked))
 
 
 def _f1_of_sets(wanted: np.ndarray, found: np.ndarray) -> float:
-    hits, both = (wanted & found).sum(axis=0), wanted.sum(axis=0) + found.sum(axis=0)
-    return float(np.mean(np.where(both > 0, 2 * hits / np.maximum(both, 1), 0.0)))
+    return float(_f1_of_counts((wanted & found).sum(axis=0), wanted.sum(axis=0) + found.sum(axis=0)))
+
+
+def _f1_of_counts(hits: np.ndarray, both: np.ndarray) -> np.ndarray:
+    """The mean of F1 over attributes, which are the last axis; both counts what is wanted and what is found."""
+    return np.asarray(np.where(both > 0, 2 * hits / np.maximum(both, 1), 0.0).mean(axis=-1))
