@@ -32,8 +32,11 @@ def write(suite: str, folder: Path) -> int:
         raise SuiteError(f"{folder}: is there already and holds something; name a new folder")
     file, annotate = _MADE[suite]
     lines = [line for encounter in encounters(SPLIT)[:ENCOUNTERS] for line in annotate(encounter)]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / file).write_text("".join(f"{to_json(line)}\n" for line in lines), encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text("".join(f"{to_json(line)}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise SuiteError(f"{folder}: cannot be made: {error}") from error
     return len(lines)
 
 

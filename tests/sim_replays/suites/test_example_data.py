@@ -40,6 +40,8 @@ def test_what_is_there_is_kept_and_a_public_suite_is_not_made_up(tmp_path: Path)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(SuiteError, match="holds something"):
         example_data.write("hsri", tmp_path)
+    with pytest.raises(SuiteError, match="cannot be made"):
+        example_data.write("hsri", tmp_path / "notes.txt/made")
     with pytest.raises(SuiteError, match="hsri, videonorms; egonormia is public"):
         example_data.write("egonormia", tmp_path / "made")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
