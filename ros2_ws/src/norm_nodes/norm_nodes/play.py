@@ -136,7 +136,8 @@ class Play:
 
     def run(self) -> None:
         """Plays all of it, and prints last how it went."""
-        self._until(self._is_found, MATCHED_WITHIN_S, f"the nodes {', '.join(sorted(self._expected))}")
+        count, names = len(self._expected), ", ".join(sorted(self._expected))
+        self._until(lambda: self._asker.is_found_by(count), MATCHED_WITHIN_S, f"the nodes {names}")
         self._exchange()
         wanted = Counter(topic for one in self._replies.values() for topic in one.taken)
         played = set(self._publishers) & set(wanted)
@@ -269,9 +270,6 @@ class Play:
             for node, reply in self._replies.items()
             for topic, count in getattr(reply, which).items()
         ]
-
-    def _is_found(self) -> bool:
-        return self._asker.is_found_by(len(self._expected))
 
     def _on_status(self, message: Any) -> None:
         status = from_ros(MonitorStatus, message)
