@@ -36,11 +36,13 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
     until_ns = min(reply.start_ns if reply else scene.end_ns, taken_over.start_ns if taken_over else scene.end_ns)
     silence_s = ns_to_s(until_ns - turn.end_ns)
     asked = _leaves_a_question(turn.text)
-    expects = asked or (bool(meaning.match(turn.text, "greeting")) and not _have_met(scene, turn))
+    expects = asked or _greets(turn, scene, meaning)
     longest_s = table.cues["no_response"].value("silence_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
     if expects and silence_s >= longest_s:
         yield _no_response(turn, until_ns if reply else -1, silence_s, longest_s, table)
+    elif expects and taken_over and silence_s >= late_s and _tries_again(turn, taken_over, scene, meaning):
+        yield _no_response(turn, reply.start_ns if reply else -1, silence_s, late_s, table)
     elif reply is None or (taken_over and taken_over.start_ns < reply.start_ns):
         if expects and taken_over is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
@@ -82,6 +84,16 @@ def _leaves_a_question(text: str) -> bool:
     """Whether a question stands open: one of a few words that the person goes on from only echoes the robot's."""
     parts, question = sentences(text), asked_in(text)
     return bool(question) and (question == parts[-1] or word_count(question) > ECHO_WORDS)
+
+
+def _greets(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
+    return bool(meaning.match(turn.text, "greeting")) and not _have_met(scene, turn)
+
+
+def _tries_again(turn: Turn, later: Turn, scene: Scene, meaning: Meaning) -> bool:
+    """Whether one who was not answered asks, or greets, once more."""
+    once_more = later.timed and later.speaker_id == turn.speaker_id
+    return once_more and (_leaves_a_question(later.text) or _greets(later, scene, meaning))
 
 
 def _have_met(scene: Scene, turn: Turn) -> bool:

@@ -180,6 +180,25 @@ def test_a_missing_answer_grows_worse_and_ends_with_the_answer(meaning: Meanings
     assert len({flag.event_id for flag in flags}) == 1
 
 
+@pytest.mark.parametrize(
+    ("again", "person", "due"),
+    [
+        ("I said, where can I get one?", "a", True),
+        ("I said, where can I get one?", "b", False),  # of somebody else, who may have been asked
+        ("Oh, I see it, over there.", "a", False),
+    ],
+)
+def test_who_asks_once_more_has_waited_since_the_first_time(
+    meaning: Meanings, again: str, person: str, due: bool
+) -> None:
+    asked, once_more = user(0, 2, QUESTION, person="a"), user(6, 7, again, person=person)
+    flags = Watched(meaning).watch(asked, once_more, robot(10, 12, REPLY))
+    late = [flag for flag in flags if flag.polarity is Polarity.ERROR and seconds(flag.onset_ns) == pytest.approx(2)]
+    assert len({flag.event_id for flag in late}) == due
+    assert [flag.cue_id for flag in late[:1]] == ["no_response"] * due
+    assert [seconds(flag.offset_ns) for flag in late[-1:]] == [pytest.approx(10)] * due
+
+
 @pytest.mark.parametrize(("text", "due"), [("An apple? I'll try it.", False), ("I'll try it. An apple?", True)])
 def test_a_question_that_only_echoes_wants_no_answer(meaning: Meanings, text: str, due: bool) -> None:
     flags = Watched(meaning).watch(robot(0, 2, "Put an apple next to them."), user(3, 5, text))
