@@ -8,6 +8,7 @@ import numpy as np
 from norm_core.flag import Attribute, Polarity
 from norm_core.record import record
 from norm_core.time import NS_PER_S, s_to_ns
+from norm_monitor.cues.exchange import CUES as EXCHANGE_CUES
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.truth import Truth
 
@@ -19,6 +20,8 @@ TIMING_CUES = frozenset({
 })  # fmt: skip
 # What the table has rows for: a coder's judgement that rests on understanding alone matches none of them.
 MEASURED = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
+# What is raised by no row of it, but by how a turn reads amid what was said around it.
+READINGS = frozenset(EXCHANGE_CUES.values())
 _AT_S = 2.0
 _DRAWS = 1000
 
@@ -66,12 +69,17 @@ def only(sessions: Iterable[Session], keep: Callable[[Alarm], bool]) -> list[Ses
     return [Session(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
 
 
-def resting_on(sessions: Iterable[Session], bases: Collection[Basis]) -> list[Session]:
-    """The sessions with the events that rest on these, and without the alarms that find one of the others."""
-    return [_resting_on(one, bases) for one in sessions]
+def resting_on(
+    sessions: Iterable[Session], bases: Collection[Basis], answers_for: Callable[[Alarm], bool] = lambda _: True
+) -> list[Session]:
+    """The sessions with the events that rest on these, and without the alarms that find one of the others.
+
+    Of those that find nothing, all remain that these bases answer for.
+    """
+    return [_resting_on(one, bases, answers_for) for one in sessions]
 
 
-def _resting_on(session: Session, bases: Collection[Basis]) -> Session:
+def _resting_on(session: Session, bases: Collection[Basis], answers_for: Callable[[Alarm], bool]) -> Session:
     events = session.truth.events
     chosen = Session(
         truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
@@ -83,9 +91,10 @@ def _resting_on(session: Session, bases: Collection[Basis]) -> Session:
         alarms=tuple(session.alarms[place] for place in left),
     )
     elsewhere = {left[alarm] for _, alarm in matched(others, _AT_S)}
-    return Session(
-        truth=chosen.truth, alarms=tuple(a for place, a in enumerate(session.alarms) if place not in elsewhere)
+    kept = (
+        a for place, a in enumerate(session.alarms) if place in taken or (place not in elsewhere and answers_for(a))
     )
+    return Session(truth=chosen.truth, alarms=tuple(kept))
 
 
 def silent(sessions: Iterable[Session]) -> list[Session]:

@@ -16,7 +16,7 @@ from norm_monitor.meaning import Meanings
 from sim_replays.encounter_watch import given_by_script, watched, watched_from_sound
 from sim_replays.false_alarms import false_alarms, poisson_interval
 from sim_replays.heard import Given, Sensed, sensed
-from sim_replays.monitoring import MEASURED, Alarm, Session, matched, online, prior, resting_on, silent
+from sim_replays.monitoring import MEASURED, READINGS, Alarm, Session, matched, online, prior, resting_on, silent
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read
@@ -86,6 +86,17 @@ def test_events_are_told_apart_by_what_they_rest_on() -> None:
     for bases in (MEASURED, {Basis.UNDERSTANDING}):
         found = online(resting_on([both], bases), at_s=1.0)
         assert (found.events, found.alarms, found.recall, found.precision) == (1, 2, 100.0, 50.0)
+
+
+def test_each_false_alarm_may_be_held_against_the_kind_of_cue_that_raised_it() -> None:
+    found = session([10], [10, 50, 90])
+    raised = ("greets", "reads_amiss", "reads_amiss")
+    alarms = tuple(replace(alarm, cue_id=cue_id) for alarm, cue_id in zip(found.alarms, raised, strict=True))
+    by_kind = [
+        online(resting_on([replace(found, alarms=alarms)], MEASURED, answers_for), at_s=1.0)
+        for answers_for in (lambda alarm: alarm.cue_id not in READINGS, lambda alarm: alarm.cue_id in READINGS)
+    ]
+    assert [(one.alarms, one.recall) for one in by_kind] == [(1, 100.0), (3, 100.0)]
 
 
 def test_a_rate_s_interval_is_the_exact_one() -> None:
