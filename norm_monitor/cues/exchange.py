@@ -11,6 +11,7 @@ from norm_monitor.meaning import Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.surroundings import Surroundings, surroundings
 from norm_monitor.turns import GAP_NS, Turn
+from norm_monitor.wording import sentences
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
@@ -75,6 +76,8 @@ def _read(table: Table, meaning: Meaning, around: Surroundings) -> Iterator[Find
     polarity = max(CUES, key=lambda one: reading.probability[one] - least[one])
     if reading.probability[polarity] < least[polarity]:
         return
+    if polarity is Polarity.ERROR and _only_opens(meaning, around):
+        return
     attributes, robot = reading.attributes[polarity], around.robot
     amiss = polarity is Polarity.ERROR
     what = f"probability that it reads {'amiss' if amiss else 'well'}"
@@ -89,6 +92,16 @@ def _read(table: Table, meaning: Meaning, around: Surroundings) -> Iterator[Find
         correction=INSTEAD[attributes[0]] if amiss else "",
         attributes=attributes,
     )
+
+
+def _only_opens(meaning: Meaning, around: Surroundings) -> bool:
+    """Whether it but greets or offers help, and was told no more than a greeting, in which nothing could be missed."""
+
+    def does(text: str, *concepts: str) -> bool:
+        return all(any(meaning.match(part, concept) for concept in concepts) for part in sentences(text))
+
+    words = around.exchange
+    return words.opening and does(words.before, "greeting") and does(words.said, "greeting", "welcome", "offering")
 
 
 def _note(around: Surroundings, does: Mapping[Attribute, str], attributes: tuple[Attribute, ...]) -> str:

@@ -71,6 +71,17 @@ def test_plain_answers_are_neither(meaning: Meanings, before: str, said: str) ->
     assert not Watched(meaning, fusion=ALONE).watch(user(0, 2, before), robot(3, 5, said), user(6, 7, "Okay."))
 
 
+@pytest.mark.parametrize(("greeted", "due"), [("Hello there.", False), ("Hello. I only want to sit down.", True)])
+def test_an_offer_to_somebody_of_whom_nothing_is_known_is_not_amiss(meaning: Meanings, greeted: str, due: bool) -> None:
+    talk = (
+        user(0, 1, greeted),
+        robot(2, 4, "Hello. How can I help you today?"),
+        user(6, 8, "I'm just here for a while."),
+    )
+    flags = Watched(Reads(meaning, 0.95, 0.0), fusion=ALONE).watch(*talk)
+    assert ("reads_amiss" in last_of(flags)) is due
+
+
 LONG = (
     "The castle was begun in 1210 and built in three parts. The oldest is the round tower, which you see on your left. "
     "The hall came a hundred years later, and the chapel last of all. The tower has ninety steps, the hall holds the "
