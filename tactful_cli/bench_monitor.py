@@ -186,9 +186,9 @@ def _detectors(sessions: list[Session]) -> dict[str, list[Session]]:
     return {
         "monitor": sessions,
         "where a row exists": resting_on(sessions, MEASURED),
-        "its own false alarms": resting_on(sessions, MEASURED, lambda alarm: alarm.cue_id not in READINGS),
+        "only rows' false alarms": resting_on(sessions, MEASURED, lambda alarm: alarm.cue_id not in READINGS),
         "where none does": resting_on(sessions, _UNMEASURED),
-        "readings' own": resting_on(sessions, _UNMEASURED, lambda alarm: alarm.cue_id in READINGS),
+        "only readings' false alarms": resting_on(sessions, _UNMEASURED, lambda alarm: alarm.cue_id in READINGS),
         "speech timing alone": only(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
         "prior": prior(sessions),
         "always no": silent(sessions),
