@@ -32,8 +32,9 @@ def _wants_an_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
 
 def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
     reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
-    taken_over = next((user for user in scene.user_turns if user.start_ns >= turn.end_ns), None)
-    until_ns = min(reply.start_ns if reply else scene.end_ns, taken_over.start_ns if taken_over else scene.end_ns)
+    silent_until_ns = reply.start_ns if reply else scene.end_ns
+    taken_over = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), None)
+    until_ns = taken_over.start_ns if taken_over else silent_until_ns
     silence_s = ns_to_s(until_ns - turn.end_ns)
     asked = _leaves_a_question(turn.text)
     expects = asked or _greets(turn, scene, meaning)
@@ -43,7 +44,7 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
         yield _no_response(turn, until_ns if reply else -1, silence_s, longest_s, table)
     elif expects and taken_over and silence_s >= late_s and _tries_again(turn, taken_over, scene, meaning):
         yield _no_response(turn, reply.start_ns if reply else -1, silence_s, late_s, table)
-    elif reply is None or (taken_over and taken_over.start_ns < reply.start_ns):
+    elif reply is None or taken_over:
         if expects and taken_over is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
     elif is_filler(reply.text):

@@ -199,6 +199,14 @@ def test_who_asks_once_more_has_waited_since_the_first_time(
     assert [seconds(flag.offset_ns) for flag in late[-1:]] == [pytest.approx(10)] * due
 
 
+def test_who_asks_something_more_after_a_late_answer_was_answered(meaning: Meanings) -> None:
+    asked, more = user(0, 2, QUESTION), user(9, 10, "And when does it close?")
+    flags = last_of(Watched(meaning).watch(asked, robot(6, 8, REPLY), more, robot(10.5, 12, "It closes at six.")))
+    late = flags["response_delay"]
+    assert late.attributes == (Attribute.CONVERSATIONAL_MECHANICS,)  # and none of one who was left alone
+    assert "said nothing" not in late.rationale
+
+
 @pytest.mark.parametrize(("text", "due"), [("An apple? I'll try it.", False), ("I'll try it. An apple?", True)])
 def test_a_question_that_only_echoes_wants_no_answer(meaning: Meanings, text: str, due: bool) -> None:
     flags = Watched(meaning).watch(robot(0, 2, "Put an apple next to them."), user(3, 5, text))
