@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from observer import Observer
 
 from sim_replays.domain import claimed_domain
 
@@ -38,6 +39,13 @@ def domain_id(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     with claimed_domain() as domain:
         monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
         yield domain
+
+
+@pytest.fixture
+def observer(domain_id: int) -> Iterator[Observer]:
+    observer = Observer(domain_id)
+    yield observer
+    observer.close()
 
 
 @pytest.fixture

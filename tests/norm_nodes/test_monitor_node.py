@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Observer
 from encounter_talk import near, robot, user, with_silence
 from fake_server import DEAD_URL, describe_model
+from observer import Observer
 
 from norm_core.flag import Polarity, SocialFlag, Verdict
 from norm_core.messages import from_message

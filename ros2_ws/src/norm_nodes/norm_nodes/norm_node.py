@@ -58,7 +58,7 @@ class NormNode(LifecycleNode, Generic[C]):
     config_model: type[C]
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, namespace="tactful", automatically_declare_parameters_from_overrides=True)
+        super().__init__(name, namespace="tactful")
         self.endpoints: list[Endpoint] = []
         self.clock = RosClock(self.get_clock())
         self.instance_id = uuid.uuid4().hex
@@ -71,7 +71,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._listening: list[Any] = []
         self._held: list[Callable[[], object]] = []
         self._state = NodeState.UNCONFIGURED
-        parameters.declare(self, self.config_model)
+        parameters.declare(self, self.config_model, self._parameter_overrides)
         self.config: C = parameters.read(self, self.config_model)
         self.add_on_set_parameters_callback(self._review_parameters)
         self.add_post_set_parameters_callback(self._take_parameters)

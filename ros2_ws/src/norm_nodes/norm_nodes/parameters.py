@@ -1,5 +1,6 @@
 """A node's ROS parameters, declared from its configuration model and checked against it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -20,28 +21,29 @@ def is_live(field: FieldInfo) -> bool:
     return isinstance(extra, dict) and bool(extra.get("live"))
 
 
-def declare(node: Node, model: type[Config]) -> None:
-    """Declares every field of model; a parameter given from outside that is no field is an error."""
-    given = {name for name in node.get_parameters_by_prefix("") if not name.startswith(_OF_RCLPY)}
+def declare(node: Node, model: type[Config], overrides: Mapping[str, Parameter]) -> None:
+    """Declare every field of model at its override or default; an override that is no field is an error."""
+    given = {name: parameter.value for name, parameter in overrides.items() if not name.startswith(_OF_RCLPY)}
     for name, field in model.model_fields.items():
+        default = _plain(field.get_default(call_default_factory=True))
+        value = given.pop(name, default)
+        if value is None and isinstance(default, list):
+            value = []  # ROS gives an empty list in YAML no type, and so no value
         descriptor = ParameterDescriptor(
             name=name, description=field.description or "", dynamic_typing=True, read_only=False
         )
-        if name in given:
-            node.set_descriptor(name, descriptor)
-        else:
-            node.declare_parameter(name, _plain(field.get_default(call_default_factory=True)), descriptor)
-    check(model, _values(node, model, given - set(model.model_fields)), f"parameters of {node.get_name()}")
+        node.declare_parameter(name, value, descriptor, ignore_override=True)
+    check(model, {**_values(node, model), **given}, f"parameters of {node.get_name()}")
 
 
 def read(node: Node, model: type[Config]) -> Config:
     """The configuration that the parameters hold now, or a ConfigError."""
-    return check(model, _values(node, model, set()), f"parameters of {node.get_name()}")
+    return check(model, _values(node, model), f"parameters of {node.get_name()}")
 
 
 def review(node: Node, model: type[Config], changes: list[Parameter], running: bool) -> SetParametersResult:
     """Whether changes are valid, and allowed in the node's present state."""
-    values = _values(node, model, set())
+    values = _values(node, model)
     for change in changes:
         if change.name.startswith(_OF_RCLPY):
             continue
@@ -57,8 +59,8 @@ def review(node: Node, model: type[Config], changes: list[Parameter], running: b
     return SetParametersResult(successful=True)
 
 
-def _values(node: Node, model: type[Config], unknown: set[str]) -> dict[str, Any]:
-    return {name: _value(node, name) for name in (*model.model_fields, *sorted(unknown))}
+def _values(node: Node, model: type[Config]) -> dict[str, Any]:
+    return {name: _value(node, name) for name in model.model_fields}
 
 
 def _value(node: Node, name: str) -> Any:

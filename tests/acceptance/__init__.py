@@ -1,0 +1,1 @@
+"""The product driven from outside, by its commands and topics."""

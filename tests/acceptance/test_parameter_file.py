@@ -1,0 +1,98 @@
+"""The shipped parameter file, copied as the docs tell, starts every node that it names."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from foreign_bag import Maker, write
+from observer import Observer
+
+pytestmark = pytest.mark.ros
+
+SHIPPED = Path(__file__).parents[2] / "ros2_ws/src/norm_bringup/config/tactful.yaml"
+PREFIX = "/tactful/"
+
+
+@contextmanager
+def waiting_nodes(names: list[str], file: Path) -> Iterator[subprocess.Popen[str]]:
+    """`tactful nodes --wait` with a parameter file, once its nodes are there; it must end clean on SIGINT."""
+    command = [sys.executable, "-m", "tactful_cli", "nodes", "--wait", *names, "--ros-args", "--params-file", str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert process.stdout
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("waiting "):
+                break
+        assert lines and lines[-1].startswith("waiting "), "".join(lines)
+        yield process
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, "".join(lines) + rest
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def parameter(observer: Observer, node: str, name: str) -> list[Any]:
+    from rcl_interfaces.srv import GetParameters
+    from rclpy.parameter import parameter_value_to_python
+
+    (value,) = observer.call(GetParameters, f"{PREFIX}{node}/get_parameters", names=[name]).values
+    return list(parameter_value_to_python(value))
+
+
+def change_state(observer: Observer, node: str, transition_id: int) -> bool:
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    transition = Transition(id=transition_id)
+    return bool(observer.call(ChangeState, f"{PREFIX}{node}/change_state", transition=transition).success)
+
+
+def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    from lifecycle_msgs.msg import Transition
+
+    tree = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+    copy = tmp_path / "my_robot.yaml"
+    text = SHIPPED.read_text(encoding="utf-8")
+    for node in ("bag_player", "bag_recorder"):  # a bag is all that the file cannot name
+        head = f"{PREFIX}{node}:\n  ros__parameters:\n    bag: "
+        assert head in text
+        text = text.replace(f'{head}""', f"{head}{tmp_path / node}")
+    copy.write_text(text, encoding="utf-8")
+    write(tmp_path / "bag_player", Maker({}), [])
+    names = [name.removeprefix(PREFIX) for name in tree]
+    empty = [
+        (name, key) for name in names for key, value in tree[PREFIX + name]["ros__parameters"].items() if value == []
+    ]
+    assert len(empty) == 6
+    with waiting_nodes(names, copy):
+        assert [parameter(observer, *place) for place in empty] == [[]] * len(empty)
+        for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+            assert [name for name in names if not change_state(observer, name, transition)] == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "complaint"),
+    [
+        ("sources: []", "sources: tuple should have at least 1 item"),
+        ("model: []", "model: input should be a valid string"),
+    ],
+)
+def test_an_empty_list_out_of_place_is_one_clear_error(
+    domain_id: int, tmp_path: Path, parameters: str, complaint: str
+) -> None:
+    file = tmp_path / "my_robot.yaml"
+    file.write_text(f"{PREFIX}monitor:\n  ros__parameters:\n    {parameters}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "tactful_cli", "nodes", "monitor", "--ros-args", "--params-file", str(file)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert complaint in ended.stderr and "Traceback" not in ended.stderr

@@ -1,0 +1,115 @@
+"""A node of the test's own, on the test's own domain, that looks at others from outside."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from norm_core.jsonl import from_json
+from norm_core.messages import from_message
+from norm_core.status import MonitorStatus, NodeState
+
+PATIENCE_S = 15.0
+ANSWER_PATIENCE_S = 90.0  # a first configuration may encode thousands of sentences
+
+
+class Observer:
+    """Sees, calls and waits; every wait ends with what it waited for or fails the test."""
+
+    def __init__(self, domain_id: int) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+
+        self.statuses: list[MonitorStatus] = []
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context, domain_id=domain_id)
+        self.node = rclpy.create_node("observer", context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+
+    def until(self, condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+        """What condition gives as soon as it is true."""
+        deadline_s = time.monotonic() + patience_s
+        while not (result := condition()):
+            if time.monotonic() > deadline_s:
+                pytest.fail(f"waited {patience_s:.0f} s in vain for {what}")
+            self._executor.spin_once(timeout_sec=0.05)
+        return result
+
+    def collect(self, message_type: Any, topic: str, qos: Any) -> list[Any]:
+        """A list that grows with every message on topic."""
+        seen: list[Any] = []
+        self.node.create_subscription(message_type, topic, seen.append, qos)
+        return seen
+
+    def call(self, service_type: Any, name: str, **fields: Any) -> Any:
+        client = self.node.create_client(service_type, name)
+        self.until(client.service_is_ready, f"service {name}")
+        future = client.call_async(service_type.Request(**fields))
+        self.until(future.done, f"an answer of {name}", ANSWER_PATIENCE_S)
+        return future.result()
+
+    def watch_status(self) -> list[MonitorStatus]:
+        """A list that grows with every heartbeat on the domain."""
+        from norm_nodes.convert import record_class
+        from norm_nodes.heartbeat import STATUS_QOS
+
+        self.node.create_subscription(
+            record_class(MonitorStatus),
+            "/tactful/status",
+            lambda message: self.statuses.append(from_message(MonitorStatus, message)),
+            STATUS_QOS,
+        )
+        return self.statuses
+
+    def meet(self, node: str) -> None:
+        """Returns once what node publishes reaches every subscription that was made here before.
+
+        A writer finds readers in the order of their making: one that reached the newest has found the others.
+        """
+        from norm_nodes.convert import record_class
+        from norm_nodes.heartbeat import STATUS_QOS
+
+        heard: list[MonitorStatus] = []
+        newest = self.node.create_subscription(
+            record_class(MonitorStatus),
+            "/tactful/status",
+            lambda message: heard.append(from_message(MonitorStatus, message)),
+            STATUS_QOS,
+        )
+        wanted = (f"/tactful/{node}", NodeState.ACTIVE)
+        self.until(lambda: any((s.node, s.state) == wanted for s in heard), f"an active {node}")
+        self.node.destroy_subscription(newest)
+
+    def counts_of(self, node: str) -> Callable[[], Counter[str]]:
+        """Tells, when called, how many messages of each topic the node has taken by then."""
+        from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, Settled
+        from std_msgs.msg import String
+
+        told = self.collect(String, f"/tactful/{TOLD_TOPIC}", 10)
+        ask = self.node.create_publisher(String, f"/tactful/{ASK_TOPIC}", 10)
+        name = f"/tactful/{node}"
+
+        def counts() -> Counter[str]:
+            told.clear()
+            ask.publish(String(data="test"))
+            answer = self.until(
+                lambda: next((s for s in (from_json(Settled, m.data) for m in told) if s.node == name), None),
+                f"what {node} has taken",
+            )
+            return Counter(answer.taken)
+
+        return counts
+
+    def counted(self, name: str) -> int:
+        """The highest value of a counter in any heartbeat so far."""
+        return max((c.count for s in self.statuses for c in s.counters if c.name == name), default=0)
+
+    def close(self) -> None:
+        import rclpy
+
+        self._executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self._context)
