@@ -84,6 +84,8 @@ class NormNode(LifecycleNode, Generic[C]):
         self.listen(String, ASK_TOPIC, self._tell_settled, EVENTS, "asks each node for that")
         # On the steady clock, so that the heartbeat goes on where simulated time stands still.
         self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._change_state = self._service_change_state.callback
+        self._service_change_state.callback = self._change_state_if_possible
         self._held.clear()  # what was made so far lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
@@ -240,6 +242,19 @@ class NormNode(LifecycleNode, Generic[C]):
         if self._state is NodeState.INACTIVE:
             self._clean_up()
             self._state = NodeState.UNCONFIGURED
+
+    def _change_state_if_possible(self, request: Any, response: Any) -> Any:
+        """Refuse a transition that the present state does not have; rclpy raises, which would end the process."""
+        wanted = request.transition
+        possible = {label: number for number, label, *_ in self._state_machine.available_transitions}
+        if wanted.label in possible if wanted.label else wanted.id in possible.values():
+            return self._change_state(request, response)
+        labels = {number: label for number, label, *_ in self._state_machine.transition_graph}
+        asked = wanted.label or labels.get(wanted.id, f"do transition {wanted.id}")
+        state, choices = self._state_machine.current_state[1], " or ".join(possible) or "do nothing more"
+        self.get_logger().warning(f"{self.get_name()} cannot {asked} while {state}; it can {choices}")
+        response.success = False
+        return response
 
     def _log(self, health: Health, reason: str) -> None:
         if health is Health.FAILED:
