@@ -14,8 +14,6 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
-from faster_whisper import WhisperModel
-
 from norm_core.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.senses.audio_message import SoundChunk
@@ -91,6 +89,8 @@ def edges_of(turns: list[dict[str, Any]]) -> list[RobotSpeech]:
 
 def side_by_side(whisper: Whisper, segments: list[Segment]) -> dict[str, list[float]]:
     """Wall and processor seconds for the same sound, ours and faster-whisper's asked plainly for words, in turns."""
+    from faster_whisper import WhisperModel
+
     model = WhisperModel(str(packaged_model()), device="cpu", compute_type="float32", cpu_threads=2)
 
     def alone(segment: Segment) -> None:

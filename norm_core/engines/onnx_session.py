@@ -30,6 +30,8 @@ _TYPES = {
 
 _log = logging.getLogger(__name__)
 
+onnxruntime.disable_telemetry_events()  # also where a program imported it before norm_core
+
 
 @record
 class ProviderFault:
