@@ -1,6 +1,7 @@
 """`tactful study export, import, agreement`."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -19,7 +20,7 @@ from norm_monitor.study.log import LogWriteError, StudyLog
 from norm_monitor.study.picture import confusion_svg
 from norm_monitor.study.read import LogError
 from norm_monitor.study.recording import Recording, file_beside, open_all, open_recording
-from norm_monitor.study.schema import MONITOR, Label, Review
+from norm_monitor.study.schema import MONITOR, Coding, Label, Review
 from norm_monitor.study.session import redactor_of
 from tactful_cli.agreement_table import LEGEND, tables
 from tactful_cli.console import err, print_json, print_table
@@ -89,11 +90,19 @@ def export(  # noqa: PLR0917
 def import_(  # noqa: PLR0917
     log: LogPath,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON.")
-    ],
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON."),
+    ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of who coded or reviewed; as the file says if left out.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add to the labels that this coder has in the log.")] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Record that the coder coded the whole session, whatever was found; a form without rows implies it.",
+        ),
+    ] = False,
     outside: Annotated[
         bool, typer.Option("--outside", help="Take labels that begin before the session or after its end.")
     ] = False,
@@ -101,10 +110,14 @@ def import_(  # noqa: PLR0917
 ) -> None:
     """Append a coder's labels, or a reviewer's verdicts, to a log; what it holds already is not taken twice."""
     recording = open_recording(log)
-    coded = _read(file, recording, coder)
-    if not outside:
+    if file is None and not complete:
+        raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
+    coded = _read(file, recording, coder) if file else ()
+    if file and not outside:
         _check_times(file, coded, recording)
-    found = _new(coded, recording, log, add=add)
+    empty = file is not None and not coded and file.suffix.lower() != ".json"
+    new = _new(coded, recording, log, empty_by=coder if empty else "", add=add)
+    found = (*new, *_codings(coded, new, recording, coder, complete=complete or empty))
     redactor = redactor_of(None, keys)
     with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
         before = writer.entries
@@ -118,10 +131,9 @@ def import_(  # noqa: PLR0917
     if as_json:
         print_json({"imported": len(found), "head": head})
     else:
-        verdicts = sum(isinstance(entry, Review) for entry in found)
-        counts = [
-            f"{number} {name}" for number, name in ((len(found) - verdicts, "labels"), (verdicts, "verdicts")) if number
-        ]
+        labels, verdicts = (sum(isinstance(entry, kind) for entry in found) for kind in (Label, Review))
+        counts = [f"{number} {name}" for number, name in ((labels, "labels"), (verdicts, "verdicts")) if number]
+        counts += [f"coding by {e.coder} complete: {e.labels} labels" for e in found if isinstance(e, Coding)]
         print(f"{', '.join(counts) or 'nothing new'}\nhead {head}")
 
 
@@ -203,17 +215,37 @@ def _read(file: Path, recording: Recording, coder: str) -> tuple[Label | Review,
             raise FormError(f"{file}: {other or 'no ending'} is not read; eaf, xlsx, tsv, csv, jsonl and json are")
 
 
-def _new(read: tuple[Label | Review, ...], recording: Recording, log: Path, *, add: bool) -> tuple[Label | Review, ...]:
+def _new(
+    read: tuple[Label | Review, ...], recording: Recording, log: Path, *, empty_by: str, add: bool
+) -> tuple[Label | Review, ...]:
     """What the log lacks; a second version of a coder's work beside the first would count both."""
     known: set[Label | Review] = {*recording.labels, *recording.reviews}
     found = tuple(entry for entry in read if entry not in known)
-    coders = {label.coder for label in recording.labels} & {e.coder for e in found if isinstance(e, Label)}
+    coders = recording.coders & {entry.coder for entry in found if isinstance(entry, Label)}
+    coders |= {empty_by} & {label.coder for label in recording.labels}
     if coders and not add:
         raise FormError(
-            f"{log}: has labels by {', '.join(sorted(coders))} already, and these are others: "
-            "give them another --coder, or --add them to those"
+            f"{log}: has a coding by {', '.join(sorted(coders))} already, and this is another: "
+            "give another --coder, or --add it to the first"
         )
     return found
+
+
+def _codings(
+    read: Iterable[Label | Review], found: Iterable[Label | Review], recording: Recording, coder: str, *, complete: bool
+) -> tuple[Coding, ...]:
+    """The records that a coding is complete; new labels renew one that is in the log."""
+    new = [entry.coder for entry in found if isinstance(entry, Label)]
+    coders = {*new} & {coding.coder for coding in recording.codings}
+    if complete:
+        if any(isinstance(entry, Review) for entry in read):
+            raise FormError(f"{recording.source}: verdicts are no coding of the whole session; leave --complete out")
+        coders |= {coder} if coder else {entry.coder for entry in read if isinstance(entry, Label)}
+        if not coders:
+            raise FormError(f"{recording.source}: the coding names no coder; give --coder")
+    counts = Counter([*new, *(label.coder for label in recording.labels)])
+    codings = (Coding(coder=each, labels=counts[each]) for each in sorted(coders))
+    return tuple(coding for coding in codings if coding not in recording.codings)
 
 
 def _states_origin(file: Path) -> bool:

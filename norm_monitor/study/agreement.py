@@ -106,10 +106,9 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
     found = []
     for recording in recordings:
         coders = dict(by_coder(recording))
-        coded = {label.coder for label in recording.labels}
         reviewed: dict[str, set[str]] = {}
         for review in recording.reviews:
-            if review.reviewer not in coded:
+            if review.reviewer not in recording.coders:
                 reviewed.setdefault(review.reviewer, set()).add(review.event_id)
         for label in (extra or {}).get(recording.info.session, ()):
             coders[label.coder] = (*coders.get(label.coder, ()), label)
@@ -326,6 +325,13 @@ def _remarks(sessions: Sequence[Session], humans: Sequence[str]) -> Iterable[str
         "event-matched kappa has no count of what nobody marked, so it tends to lie below the frame-level one; "
         "nothing is a category of its own in it"
     )
+    reviewers = sorted({who for session in sessions for who in session.reviewed})
+    for coder in [human for human in humans if human not in reviewers]:
+        if missing := [session.name for session in sessions if coder not in session.labels]:
+            yield (
+                f"{coder}: no coding of session {', '.join(missing)}, left out of comparisons with {coder}; "
+                f"if {coder} coded it and found nothing, record that with study import LOG --coder {coder} --complete"
+            )
     for session in sessions:
         for reviewer, events in sorted(session.reviewed.items()):
             if events < session.events:
@@ -334,7 +340,7 @@ def _remarks(sessions: Sequence[Session], humans: Sequence[str]) -> Iterable[str
                     "only those are compared, with the monitor and other reviewers; whoever codes alone is compared "
                     "once all are reviewed"
                 )
-    if reviewers := sorted({who for session in sessions for who in session.reviewed}):
+    if reviewers:
         yield (
             f"{', '.join(reviewers)} judged the monitor's own flags, so what it missed is not among their labels: "
             "against them its recall says nothing, and two of them agree more than two who code alone"

@@ -17,6 +17,7 @@ WHY = {
     Kind.PRESENCE: "how many faces were seen and where they looked; no picture, no identity, no emotion",
     Kind.REVIEW: "reviewers' verdicts",
     Kind.LABEL: "coders' labels",
+    Kind.CODING: "which coders coded the whole session",
     Kind.TOMBSTONE: "that something was erased, for whom and why",
     Kind.RECOVERED: "that a writer died, or what of a damaged log was lost",
     Kind.CLOSED: "that the recording was complete",

@@ -25,10 +25,14 @@ def reviewed_labels(recording: Recording, reviewer: str) -> tuple[Label, ...]:
 
 
 def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
-    """Every coder's labels: the monitor's, imported ones, and reviewers' where they differ from both."""
+    """Every coder's labels: the monitor's, imported ones, and reviewers' where they differ from both.
+
+    A coder who found nothing has none.
+    """
     coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
+    coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
     for label in recording.labels:
-        coders.setdefault(label.coder, []).append(label)
+        coders[label.coder].append(label)
     for reviewer in {review.reviewer for review in recording.reviews} - coders.keys():
         coders[reviewer] = list(reviewed_labels(recording, reviewer))
     return {coder: in_order(found) for coder, found in coders.items()}

@@ -16,7 +16,7 @@ from norm_core.presence import Presence
 from norm_core.record import record
 from norm_core.speech import RobotSpeech, Utterance
 from norm_monitor.study.read import LogError, is_log, read_sound
-from norm_monitor.study.schema import BagRef, Label, Recovered, Review, SessionInfo, Tombstone
+from norm_monitor.study.schema import BagRef, Coding, Label, Recovered, Review, SessionInfo, Tombstone
 
 T = TypeVar("T")
 
@@ -39,8 +39,16 @@ class Recording:
     presences: tuple[Presence, ...] = ()
     reviews: tuple[Review, ...] = ()
     labels: tuple[Label, ...] = ()
+    codings: tuple[Coding, ...] = ()
     views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: of each fact, whose view it is
     notes: tuple[str, ...] = ()  # what a reader of any export should know
+
+    @property
+    def coders(self) -> frozenset[str]:
+        """Who coded the session: whose labels are here, and who found nothing. Erased labels were not nothing."""
+        return frozenset(
+            {label.coder for label in self.labels} | {coding.coder for coding in self.codings if not coding.labels}
+        )
 
 
 def open_recording(path: Path) -> Recording:
@@ -154,6 +162,7 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
         presences=tuple(sorted(_of(records, Presence), key=lambda presence: presence.stamp_ns)),
         reviews=tuple(reviews.values()),
         labels=tuple(_of(records, Label)),
+        codings=tuple({coding.coder: coding for coding in _of(records, Coding)}.values()),
         views=_views(_of(records, SocialFlag)),
         notes=notes,
     )

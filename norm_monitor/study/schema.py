@@ -101,6 +101,21 @@ class Label:
 
 
 @record
+class Coding:
+    """A coder's word that they coded the whole session; labels counts theirs in the log then, 0 where none was found.
+
+    A later one by the same coder replaces it when read, never on disk.
+    """
+
+    coder: str
+    labels: int
+
+    def __post_init__(self) -> None:
+        if not self.coder:
+            raise ValueError("a coding needs a coder: give a pseudonym")
+
+
+@record
 class Tombstone:
     """Which entries were emptied, for whom and why; their hashes stay, so that the chain still holds."""
 
@@ -133,6 +148,7 @@ class Kind(StrEnum):
     PRESENCE = "presence"
     REVIEW = "review"
     LABEL = "label"
+    CODING = "coding"
     TOMBSTONE = "tombstone"
     RECOVERED = "recovered"
     CLOSED = "closed"
@@ -140,7 +156,7 @@ class Kind(StrEnum):
 
 
 # What may follow the end of a recording without being part of it.
-AFTERWARDS = {Kind.REVIEW, Kind.LABEL, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG}
+AFTERWARDS = {Kind.REVIEW, Kind.LABEL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG}
 
 RECORDS: dict[Kind, type] = {
     Kind.SESSION: SessionInfo,
@@ -151,6 +167,7 @@ RECORDS: dict[Kind, type] = {
     Kind.PRESENCE: Presence,
     Kind.REVIEW: Review,
     Kind.LABEL: Label,
+    Kind.CODING: Coding,
     Kind.TOMBSTONE: Tombstone,
     Kind.RECOVERED: Recovered,
     Kind.CLOSED: Closed,

@@ -171,7 +171,7 @@ def test_a_coders_work_is_counted_once(own_log: Path, tmp_path: Path) -> None:
     table.write_text(text.replace("conversational_mechanics", "engagement"))
     refused = run("import", str(own_log), str(table), "--coder", "Ana")
     assert isinstance(refused.exception, FormError)
-    assert "has labels by Ana already" in str(refused.exception)
+    assert "has a coding by Ana already" in str(refused.exception)
     added = run("import", str(own_log), str(table), "--coder", "Ana", "--add", "--json")
     assert json.loads(added.stdout)["imported"] > 0
 

@@ -68,6 +68,9 @@ def read_boris(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, 
             f"{path}: lacks the columns {', '.join(sorted(missing))}; an aggregated export "
             f"(Behavior, Start (s), Stop (s)) is also read. It has {', '.join(header) or 'none'}"
         )
+    if rows and not any(_is_ours(str(row["code"] or "")) for _, row in rows):
+        codes = ", ".join(sorted({str(row["code"]) for _, row in rows}))
+        raise FormError(f'{path}: has no code named as "error engagement" or "competence emotions"; it has {codes}')
     return in_order(_paired(path, rows, coder, origin_ns))
 
 

@@ -170,7 +170,7 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session:
                 **note,  # type: ignore[arg-type]
             )
         )
-    if not labels and not any(_other_tiers(root)):
+    if not labels and not _may_hold_none(root):
         names = ", ".join(tier.get("TIER_ID", "") for tier in root.iter("TIER")) or "none"
         raise FormError(f'{path}: has no tier named as "error engagement" or "competence emotions"; it has {names}')
     return in_order(labels)
@@ -245,7 +245,14 @@ def _property(root: ElementTree.Element, name: str) -> str:
     return next((entry.text or "" for entry in root.iter("PROPERTY") if entry.get("NAME") == name), "")
 
 
-def _other_tiers(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """Tiers that show it to be one of ours, though without labels: of speech, or of verdicts."""
-    yield from (tier for tier in root.iter("TIER") if tier.get("TIER_ID", "").startswith("speech "))
-    yield from (tier for tier, _, note in _annotations(root) if "verdict" in note)
+def _may_hold_none(root: ElementTree.Element) -> bool:
+    """Whether a file without labels has empty tiers for them, verdicts, or nothing but speech."""
+    names = [tier.get("TIER_ID", "") for tier in root.iter("TIER")]
+    if any(all(_kind(name)) for name in names) or any("verdict" in note for _, _, note in _annotations(root)):
+        return True
+    annotated = (tier.get("TIER_ID", "") for tier, _, _ in _annotations(root))
+    return any(map(_is_speech, names)) and all(map(_is_speech, annotated))
+
+
+def _is_speech(tier: str) -> bool:
+    return tier.startswith("speech ")

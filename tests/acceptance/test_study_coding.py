@@ -1,0 +1,128 @@
+"""Coders' work through the command line: what a coder found, and that a coder found nothing."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_verbs import tactful
+
+from norm_core.time import ReplayClock
+from norm_monitor.study.log import StudyLog
+from norm_monitor.study.schema import Participant
+from sim_replays.study_example import START_NS, info
+
+HEADER = "polarity,attribute,start_s,end_s\n"
+
+
+def study(*arguments: str | Path, code: int = 0) -> str:
+    """Run a study verb, check its exit code, and return what it prints."""
+    done = tactful("study", *map(str, arguments))
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+def coded(path: Path, *starts_s: int) -> Path:
+    path.write_text(HEADER + "".join(f"error,engagement,{start_s},{start_s + 1}\n" for start_s in starts_s))
+    return path
+
+
+def session(path: Path, name: str) -> Path:
+    study("example", path, "--session", name, "--minutes", "1", "--flags", "0")
+    return path
+
+
+def event_f1(*logs: Path) -> dict[tuple[str, ...], float | None]:
+    """Over all kinds, within 1 s, by pair of coders."""
+    rows = compare(*logs)["rows"]
+    return {
+        tuple(row["coders"]): row["estimate"]["value"]
+        for row in rows
+        if (row["measure"], row["tolerance_s"], row["attribute"]) == ("event F1", 1.0, "all")
+    }
+
+
+def compare(*logs: Path) -> dict[str, Any]:
+    return json.loads(study("agreement", *logs, "--json", "--resamples", "5"))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Ana and Bo agree on two errors in the first session; Ana alone marks three in the second."""
+    folder = tmp_path_factory.mktemp("sessions")
+    first, second = session(folder / "s1", "S1"), session(folder / "s2", "S2")
+    for coder in ("Ana", "Bo"):
+        study("import", first, coded(folder / "agreed.csv", 10, 20), "--coder", coder)
+    study("import", second, coded(folder / "alone.csv", 10, 20, 30), "--coder", "Ana")
+    return first, second
+
+
+@pytest.fixture
+def pair(logs: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
+    """Copies to write on."""
+    first, second = (shutil.copytree(log, tmp_path / log.name) for log in logs)
+    return first, second
+
+
+def test_a_session_that_a_coder_has_not_coded_is_left_out_and_named(pair: tuple[Path, Path]) -> None:
+    assert event_f1(*pair)["Ana", "Bo"] == 1.0
+    remarks = " ".join(compare(*pair)["remarks"])
+    assert "Bo: no coding of session S2" in remarks
+    assert "study import LOG --coder Bo --complete" in remarks
+
+
+@pytest.mark.parametrize("way", ["a table with its header alone", "no file", "an ELAN file without annotations"])
+def test_a_session_in_which_a_coder_found_nothing_counts(pair: tuple[Path, Path], tmp_path: Path, way: str) -> None:
+    """Two hits and three misses: F1 is 2 * 2 / (2 * 2 + 3)."""
+    file: list[str | Path] = [coded(tmp_path / "nothing.csv")]
+    if way == "no file":
+        file = ["--complete"]
+    elif way == "an ELAN file without annotations":
+        file = [tmp_path / "nothing.eaf"]
+        Path(file[0]).write_text('<ANNOTATION_DOCUMENT><TIER TIER_ID="error engagement"/></ANNOTATION_DOCUMENT>')
+    assert study("import", pair[1], *file, "--coder", "Bo").startswith("coding by Bo complete: 0 labels\n")
+    assert event_f1(*pair)["Ana", "Bo"] == pytest.approx(4 / 7)
+    assert "no coding" not in " ".join(compare(*pair)["remarks"])
+    assert study("import", pair[1], *file, "--coder", "Bo").startswith("nothing new\n")
+    checked = json.loads(study("verify", pair[1], "--json"))
+    assert (checked["sound"], checked["sealed"]) == (True, True)
+    empty = tmp_path / "exported.csv"
+    study("export", pair[1], "--form", "csv", "--coder", "Bo", "-o", empty)
+    assert len(empty.read_text().splitlines()) == 1
+    kinds = {
+        stored["kind"]: stored["personal"] for stored in json.loads(study("inventory", pair[1], "--json"))["stored"]
+    }
+    assert kinds["coding"] is False
+
+
+def test_a_coder_whose_labels_were_erased_did_not_find_nothing(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    """A label that names a participant goes with the participant; its coder is not left as one who found nothing."""
+    people = (Participant(pseudonym="P-1", person_ids=("p1",)), Participant(pseudonym="P-2", person_ids=("p2",)))
+    second = tmp_path / "two"
+    with StudyLog.begin(second, info("S3", participants=people), ReplayClock(START_NS)) as log:
+        log.close(sealed=True)
+    study("import", second, coded(tmp_path / "a.csv", 10, 20, 30), "--coder", "Ana")
+    (tmp_path / "b.csv").write_text("polarity,attribute,start_s,end_s,comment\nerror,engagement,10,11,P-1 left\n")
+    study("import", second, tmp_path / "b.csv", "--coder", "Bo", "--complete")
+    assert event_f1(logs[0], second)["Ana", "Bo"] == pytest.approx(6 / 8)
+    study("erase", second, "--participant", "P-1")
+    assert json.loads(study("verify", second, "--json"))["sound"]
+    assert event_f1(logs[0], second)["Ana", "Bo"] == 1.0
+    assert "Bo: no coding of session S3" in " ".join(compare(logs[0], second)["remarks"])
+
+
+def test_labels_added_to_an_empty_coding_replace_it(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    study("import", pair[1], "--coder", "Bo", "--complete")
+    labels = coded(tmp_path / "b.csv", 10)
+    assert "has a coding by Bo already" in study("import", pair[1], labels, "--coder", "Bo", code=2)
+    added = study("import", pair[1], labels, "--coder", "Bo", "--add")
+    assert added.startswith("1 labels, coding by Bo complete: 1 labels\n")
+    assert event_f1(*pair)["Ana", "Bo"] == pytest.approx(6 / 8)
+
+
+def test_an_empty_form_needs_a_coder_and_replaces_no_labels(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    empty = coded(tmp_path / "nothing.csv")
+    assert "the coding names no coder; give --coder" in study("import", pair[1], empty, code=2)
+    assert "has a coding by Ana already" in study("import", pair[1], empty, "--coder", "Ana", code=2)
+    assert "give a FILE, or --complete" in study("import", pair[1], "--coder", "Bo", code=2)
