@@ -91,9 +91,12 @@ def import_(  # noqa: PLR0917
     log: LogPath,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON."),
+        typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON."),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of who coded or reviewed; as the file says if left out.")] = "",
+    observation: Annotated[
+        str, typer.Option(metavar="ID", help="Observation to take of a BORIS export that holds several.")
+    ] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add to the labels that this coder has in the log.")] = False,
     complete: Annotated[
@@ -112,7 +115,7 @@ def import_(  # noqa: PLR0917
     recording = open_recording(log)
     if file is None and not complete:
         raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
-    coded = _read(file, recording, coder) if file else ()
+    coded = _read(file, recording, coder, observation) if file else ()
     if file and not outside:
         _check_times(file, coded, recording)
     empty = file is not None and not coded and file.suffix.lower() != ".json"
@@ -197,14 +200,16 @@ def _labels_of(recording: Recording, coder: str) -> tuple[Label, ...]:
     return coders[coder]
 
 
-def _read(file: Path, recording: Recording, coder: str) -> tuple[Label | Review, ...]:
+def _read(file: Path, recording: Recording, coder: str, observation: str) -> tuple[Label | Review, ...]:
     origin_ns, session = sheet_of(recording).origin_ns, recording.info.session
+    if observation and file.suffix.lower() not in (".xlsx", ".tsv"):
+        raise FormError(f"{file}: --observation is for a BORIS export (xlsx, tsv); leave it out")
     match file.suffix.lower():
         case ".eaf":
             labels = eaf.read_eaf(file, coder, None if _states_origin(file) else origin_ns, session)
             return (*labels, *_known(file, eaf.read_verdicts(file, coder, session), recording))
         case ".xlsx" | ".tsv":
-            return boris.read_boris(file, coder, origin_ns)
+            return boris.read_boris(file, coder, origin_ns, observation)
         case ".csv":
             return table.read_csv(file, coder, origin_ns, session)
         case ".jsonl":

@@ -1,5 +1,6 @@
 """Coders' work through the command line: what a coder found, and that a coder found nothing."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from norm_monitor.study.log import StudyLog
 from norm_monitor.study.schema import Participant
 from sim_replays.study_example import START_NS, info
 
+BORIS_EXPORT = Path(__file__).with_name("boris_aggregated.tsv")
 HEADER = "polarity,attribute,start_s,end_s\n"
 
 
@@ -126,3 +128,44 @@ def test_an_empty_form_needs_a_coder_and_replaces_no_labels(pair: tuple[Path, Pa
     assert "the coding names no coder; give --coder" in study("import", pair[1], empty, code=2)
     assert "has a coding by Ana already" in study("import", pair[1], empty, "--coder", "Ana", code=2)
     assert "give a FILE, or --complete" in study("import", pair[1], "--coder", "Bo", code=2)
+
+
+@pytest.mark.parametrize("ending", ["tsv", "xlsx"])
+def test_one_observation_of_several_is_imported(tmp_path: Path, ending: str) -> None:
+    """The table is the grouped export of aggregated events of BORIS 8.27.4, of observations S1 and S2."""
+    log, exported = session(tmp_path / "s2", "S2"), BORIS_EXPORT
+    if ending == "xlsx":
+        exported = workbook(BORIS_EXPORT, tmp_path / "aggregated.xlsx")
+    refused = study("import", log, exported, code=2)
+    assert "holds 2 observations, and the log is of one session; give one with --observation: S1, S2" in refused
+    assert study("import", log, exported, "--observation", "S2").startswith("1 labels\n")
+    (label,) = labels(log, "Bo", tmp_path / "bo.csv")
+    assert (label["attribute"], float(label["start_s"]), float(label["end_s"])) == ("engagement", 30, 33)
+
+
+def test_an_observation_that_is_not_in_the_export_is_named_with_those_that_are(tmp_path: Path) -> None:
+    log = session(tmp_path / "s3", "S3")
+    refused = study("import", log, BORIS_EXPORT, "--observation", "S3", code=2)
+    assert "has no observation S3; it has S1, S2" in refused
+    assert "BORIS leaves out an observation without events" in refused
+    single = tmp_path / "s1.tsv"
+    single.write_text("".join(line for line in BORIS_EXPORT.open() if not line.startswith("S2")))
+    assert study("import", log, single).startswith("2 labels\n")
+    csv_file = coded(tmp_path / "a.csv", 10)
+    assert "--observation is for a BORIS" in study("import", log, csv_file, "--observation", "S1", code=2)
+
+
+def workbook(table: Path, path: Path) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    with table.open(newline="") as file:
+        for row in csv.reader(file, delimiter="\t"):
+            book.active.append(row)
+    book.save(path)
+    return path
+
+
+def labels(log: Path, coder: str, path: Path) -> list[dict[str, str]]:
+    study("export", log, "--form", "csv", "--coder", coder, "-o", path)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))

@@ -52,8 +52,11 @@ def write_boris(path: Path, sheet: Sheet) -> None:
             part.write_bytes(whole.getvalue())
 
 
-def read_boris(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, ...]:
-    """Labels from the sheet above, or from BORIS's aggregated export (Start (s), Stop (s)); XLSX, TSV or CSV."""
+def read_boris(path: Path, coder: str = "", origin_ns: int = 0, observation: str = "") -> tuple[Label, ...]:
+    """Labels from the sheet above, or from BORIS's aggregated export (Start (s), Stop (s)); XLSX, TSV or CSV.
+
+    Of several observations in one export, one must be named.
+    """
     table = _table(path)
     header = [str(cell or "").strip().lower() for cell in next(table, ())]
     rows = [
@@ -61,6 +64,7 @@ def read_boris(path: Path, coder: str = "", origin_ns: int = 0) -> tuple[Label, 
         for n, row in enumerate(table, 2)
         if any(c not in (None, "") for c in row)
     ]
+    rows = _of_one_observation(path, rows, observation)
     if {"start (s)", "stop (s)", "behavior"} <= set(header):
         return in_order(_aggregated(path, number, row, coder, origin_ns) for number, row in rows)
     if missing := set(HEADER) - set(header):
@@ -81,6 +85,25 @@ def _rows(each: Span, subject: str, code: str) -> Iterator[tuple[float, int, lis
         # At one time an event stops before the next begins, or BORIS would pair them wrongly.
         yield each.start_ms / 1000, 1, [subject, code, modifier, to_note(label, instant=each.widened)]
         yield each.end_ms / 1000, 0, [subject, code, modifier, ""]
+
+
+def _of_one_observation(
+    path: Path, rows: list[tuple[int, dict[str, Any]]], observation: str
+) -> list[tuple[int, dict[str, Any]]]:
+    """The rows of the observation that is named, or of the only one there is."""
+    ids = dict.fromkeys(str(row.get("observation id") or "") for _, row in rows)
+    listed = ", ".join(filter(None, ids)) or "none"
+    if not observation:
+        if len(ids) > 1:
+            problem = f"holds {len(ids)} observations, and the log is of one session"
+            raise FormError(f"{path}: {problem}; give one with --observation: {listed}")
+        return rows
+    if observation not in ids:
+        raise FormError(
+            f"{path}: has no observation {observation}; it has {listed}. BORIS leaves out an observation without "
+            "events: if the coder found nothing, leave FILE out and give --complete"
+        )
+    return [(number, row) for number, row in rows if str(row["observation id"]) == observation]
 
 
 def _paired(path: Path, rows: list[tuple[int, dict[str, Any]]], coder: str, origin_ns: int) -> Iterator[Label]:
