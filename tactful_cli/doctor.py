@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Annotated
 
@@ -85,6 +86,18 @@ def _python() -> Iterator[Row]:
     verdict = Verdict.OK if fits else Verdict.BROKEN
     mend = "" if fits else "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv"
     yield Row("python", verdict, f"{platform.python_version()} on {platform.machine()}, {sys.prefix}", mend)
+
+
+def _checkout() -> Iterator[Row]:
+    """Whether anything but this checkout may be imported under the names of our packages."""
+    installed = {Path(str(copy.locate_file(""))).resolve() for copy in distributions(name="tactful")}
+    lying = {Path(entry).resolve() for entry in sys.path if Path(entry, "norm_core", "__init__.py").is_file()}
+    copies = sorted(map(str, (installed | lying) - {ROOT}))
+    if copies:
+        mend = f"run {sys.executable} -m pip uninstall tactful, or take the folder off PYTHONPATH"
+        yield Row("checkout", Verdict.BROKEN, f"a second copy of Tactful lies in {', '.join(copies)}", mend)
+    else:
+        yield Row("checkout", Verdict.OK, str(ROOT))
 
 
 def _ros() -> Iterator[Row]:
@@ -217,7 +230,7 @@ def _topics() -> Iterator[Row]:
 
 
 CHECKS: tuple[Callable[[], Iterator[Row]], ...] = (
-    _python, _ros, _interfaces, _dds_round_trip, _log_folder, _disk, _gpu, _onnx_runtime, _models, _topics,
+    _python, _checkout, _ros, _interfaces, _dds_round_trip, _log_folder, _disk, _gpu, _onnx_runtime, _models, _topics,
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ EXIT_INTERRUPTED = 130
 # Each verb is the `app` of the module of its name, imported only when it is called: importing all takes half a second.
 VERBS = {
     "doctor": "doctor",
+    "setup": "setup",
     "demo": "demo",
     "bag": "bag",
     "see": "see",

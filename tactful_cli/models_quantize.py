@@ -165,7 +165,7 @@ def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: C
     _of_transformers(manifest, recipe)
     if manifest.quantization not in ("bf16", "f16", "f32"):
         raise ConfigError(f"{manifest.name}: is {manifest.quantization} already")
-    _need("bitsandbytes", recipe)
+    _need("bitsandbytes", recipe, "transformers")
     quantization = "int8" if recipe is Recipe.INT8_BNB else "nf4"
     memory = estimated(manifest, quantization)
     plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
@@ -179,8 +179,8 @@ def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: C
 
 
 def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
-    _need("onnxruntime_genai", Recipe.INT4_GENAI)
-    _need("torch", Recipe.INT4_GENAI)
+    _need("onnxruntime_genai", Recipe.INT4_GENAI, "genai")
+    _need("torch", Recipe.INT4_GENAI, "transformers")
     made = catalogue.own / new_name
     command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(folder), "-o", str(made)]
     command += ["-p", "int4", "-e", "cpu"]
@@ -207,9 +207,12 @@ def _of_transformers(manifest: Manifest, recipe: Recipe) -> None:
         raise ConfigError(f"{manifest.name}: {recipe} is for models of the transformers engine, not {manifest.engine}")
 
 
-def _need(module: str, recipe: Recipe) -> None:
+def _need(module: str, recipe: Recipe, extra: str) -> None:
     if find_spec(module) is None:
-        raise EngineFailedError(f"the recipe {recipe} needs {module.replace('_', '-')}, which is not installed here")
+        raise EngineFailedError(
+            f"the recipe {recipe} needs {module.replace('_', '-')}, which is not installed here; "
+            f"install it with ./tactful setup {extra}"
+        )
 
 
 def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def main() -> None:
     try:
         import torch
     except ImportError:
-        sys.exit("torch is not installed here: this benchmark needs tactful[transformers] and a GPU")
+        sys.exit("torch is not installed here: this benchmark needs a GPU and ./tactful setup transformers")
     if not torch.cuda.is_available():
         sys.exit("no GPU is here, so nothing was measured")
     with tempfile.TemporaryDirectory() as name:

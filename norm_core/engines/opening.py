@@ -7,7 +7,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.fault import EngineFailedError, InvalidRequestError
 from norm_core.engines.openers import OPENERS
 from norm_core.error import TactfulError
-from norm_core.models.manifest import Manifest
+from norm_core.models.manifest import EXTRAS, Manifest
 from norm_core.models.store import Store
 from norm_core.time import Clock
 
@@ -36,7 +36,10 @@ def open_engine(
         raise
     except ImportError as error:
         missing = error.name or str(error)
-        raise EngineFailedError(f"the {manifest.engine} engine needs {missing}, which is not installed") from error
+        remedy = f"; install it with ./tactful setup {EXTRAS[manifest.engine]}" if manifest.engine in EXTRAS else ""
+        raise EngineFailedError(
+            f"the {manifest.engine} engine needs {missing}, which is not installed{remedy}"
+        ) from error
     except MemoryError as error:
         raise EngineFailedError(f"out of memory while {manifest.name} was loaded{_needs(manifest)}") from error
     except Exception as error:

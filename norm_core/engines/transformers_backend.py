@@ -56,8 +56,8 @@ class TransformersBackend:
     ) -> None:
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
             raise EngineFailedError(
-                f"the transformers engine needs {', '.join(lacking)}, and this environment has none: "
-                "install tactful[transformers]"
+                f"the transformers engine needs {', '.join(lacking)}, and this environment has none; "
+                "install it with ./tactful setup transformers"
             )
         # Imported here: torch takes seconds, and the default environment has none.
         from norm_core.engines import transformers_running as running  # noqa: PLC0415

@@ -41,6 +41,10 @@ class EngineKind(StrEnum):
     TFLITE = "tflite"  # turned into ONNX before use
 
 
+# The extra that brings an engine's packages.
+EXTRAS = {EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama", EngineKind.GENAI: "genai"}
+
+
 class HashedFile(BaseModel):
     """A file by its path in the model's folder, and what it must be."""
 

@@ -18,6 +18,5 @@ def need(module: str, package: str, purpose: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ExtraMissingError(
-            f"{purpose} needs {package}, which the default install leaves out: "
-            f"python -m pip install {package}, or '.[study]' in the checkout"
+            f"{purpose} needs {package}, which the default set-up leaves out; install it with ./tactful setup study"
         ) from error

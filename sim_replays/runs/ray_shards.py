@@ -28,7 +28,7 @@ class RayShards:
             import ray  # noqa: PLC0415
             from ray.util import ActorPool  # noqa: PLC0415
         except ImportError as error:
-            raise ConfigError("ray is not installed here: pip install 'tactful[ray]'") from error
+            raise ConfigError("ray is not installed here; install it with ./tactful setup ray") from error
         began = not ray.is_initialized()
         if began:
             address = None if self._address == LOCAL else self._address

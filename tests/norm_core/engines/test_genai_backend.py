@@ -12,7 +12,7 @@ from norm_core.engines.prompt import Prompt, Text
 from norm_core.outcome import Outcome
 from norm_core.time import WallClock
 
-pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed: pip install tactful[genai]")
+pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed: ./tactful setup genai")
 
 from norm_core.engines.genai_backend import GenaiBackend
 

@@ -14,7 +14,7 @@ from norm_core.engines.prompt import Prompt, Quoted, Text
 from norm_core.outcome import Outcome
 from norm_core.time import NS_PER_MS, ReplayClock, WallClock
 
-pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: pip install tactful[llama]")
+pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
 
 from norm_core.engines.llama_cpp_backend import LlamaCppBackend
 

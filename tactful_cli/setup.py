@@ -1,0 +1,68 @@
+"""`tactful setup`: the extras, which the default set-up leaves out. The ./tactful script installs them."""
+
+import re
+import tomllib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from norm_core.error import TactfulError
+from tactful_cli.console import print_json, print_table
+from tactful_cli.verb import single
+
+app = single()
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@cache
+def _project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _packages() -> dict[str, list[str]]:
+    """The packages of each extra."""
+    extras: dict[str, list[str]] = _project()["project"]["optional-dependencies"]
+    return {name: [re.split(r"[^\w.-]", each)[0] for each in listed] for name, listed in extras.items()}
+
+
+def _missing(packages: list[str]) -> list[str]:
+    found = []
+    for package in packages:
+        try:
+            version(package)
+        except PackageNotFoundError:
+            found.append(package)
+    return found
+
+
+@app.command()
+def setup(
+    extras: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="EXTRA", help="Extras to install.", autocompletion=lambda: list(_packages())),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+) -> None:
+    """Install extras into the environment; without a name, list them. They are kept when the environment is remade."""
+    purposes = _project()["tool"]["tactful"]["extras"]
+    packages = _packages()
+    rows = [
+        {"extra": name, "for": purposes[name], "packages": packages[name], "missing": _missing(packages[name])}
+        for name in packages
+        if not extras or name in extras
+    ]
+    if as_json:
+        print_json({"extras": rows})
+    else:
+        table = Table("extra", "", "for")
+        for row in rows:
+            lacks = f"lacks {', '.join(row['missing'])}"
+            table.add_row(row["extra"], lacks if row["missing"] else "installed", row["for"])
+        print_table(table)
+    if extras and any(row["missing"] for row in rows):
+        raise TactfulError(f"setup: the ./tactful script installs extras; run ./tactful setup {' '.join(extras)}")
