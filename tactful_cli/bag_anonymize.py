@@ -37,7 +37,10 @@ def anonymize(  # noqa: PLR0917
             help="Pseudonym, and with = the person ids of this session: P-7K3MX=person_1,voice_2. Repeatable."
         ),
     ] = None,
-    voice: Annotated[list[str] | None, typer.Option(help="Pseudonym of who may be heard. Repeatable.")] = None,
+    voice: Annotated[
+        list[str] | None,
+        typer.Option(help="Pseudonym of who may be heard, where the transcript labels them. Repeatable."),
+    ] = None,
     no_words: Annotated[
         list[str] | None, typer.Option(help="Pseudonym of whose words are withheld. Repeatable.")
     ] = None,

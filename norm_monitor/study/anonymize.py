@@ -66,9 +66,12 @@ class _Work:
             if treatment is Treatment.BLURRED
         }
         self._sound = Sound([])
+        self._unlabelled: list[str] = []  # pseudonyms of who may be heard and whom no utterance names
         if self.topics_with(Treatment.MUTED):
             recording = from_bag(bag)
             recording = replace(recording, info=replace(recording.info, participants=choices.participants))
+            labels = {utterance.speaker_id for utterance in recording.utterances}
+            self._unlabelled = [p.pseudonym for p in choices.participants if p.clips and not labels & {*p.person_ids}]
             bounds = reader.bounds_ns or (0, 0)
             self._sound = Sound(joined(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10)))
         self._counts = {key: dict.fromkeys(("messages", "written", "changed", "unreadable"), 0) for key in self._topics}
@@ -135,7 +138,7 @@ class _Work:
             made=made,
             topics=tuple(sorted(reports, key=lambda r: (r.topic, r.type_name))),
             faces_were_looked_for=self._find is not None,
-            warnings=_warnings(reports, looked=self._find is not None),
+            warnings=(*_warnings(reports, looked=self._find is not None), *map(_muted_throughout, self._unlabelled)),
         )
 
     def _made_anonymous(self, key: tuple[str, str], treatment: Treatment, message: BagMessage) -> bytes | None:
@@ -168,6 +171,13 @@ def _without(value: Any, clean: Callable[[str], str]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: _without(getattr(value, field.name), clean) for field in fields(value)})
     return value
+
+
+def _muted_throughout(pseudonym: str) -> str:
+    return (
+        f"{pseudonym}: no utterance has a person id of theirs, so they are muted throughout; "
+        f"name the ids that the transcript has: --participant {pseudonym}=ID"
+    )
 
 
 def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:

@@ -45,17 +45,18 @@ def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) ->
 
 
 def audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tuple[int, int]]:
-    """When only the robot and consented participants speak; all other time is silent, as anyone might speak there."""
-    consented = {person for p in recording.info.participants if p.clips for person in p.person_ids}
-    sole = len(recording.info.participants) == 1
+    """When the robot or consenting participants speak alone. Another voice is silent, as is one without a label."""
+    people = recording.info.participants
+    consenting = {person for p in people if p.clips for person in p.person_ids}
+    consenting -= {"", *(person for p in people if not p.clips for person in p.person_ids)}
     spans: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
     for said in recording.utterances:
         span = (max(said.start_ns, from_ns), min(said.end_ns, until_ns))
         if span[0] >= span[1]:
             continue
-        mine = said.speaker is Speaker.ROBOT or said.speaker_id in consented or (sole and not said.speaker_id)
-        (spans if mine else others).append(span)
+        is_audible = said.speaker is Speaker.ROBOT or said.speaker_id in consenting
+        (spans if is_audible else others).append(span)
     for start, end in others:
         cut = (((a, min(b, start)), (max(a, end), b)) for a, b in spans)
         spans = [(a, b) for pieces in cut for a, b in pieces if a < b]
