@@ -8,7 +8,7 @@ import typer
 
 from norm_core.config import load
 from norm_monitor.study.anonymize import anonymize as make_anonymous
-from norm_monitor.study.anonymous import Audio, Choices, TopicReport, Treatment, WithoutFace
+from norm_monitor.study.anonymous import Audio, Choices, NoFace, TopicReport, Treatment
 from norm_monitor.study.keys import KeyFile
 from norm_monitor.study.redact import Names, Policy
 from norm_monitor.study.session import participants_of
@@ -28,9 +28,9 @@ def anonymize(  # noqa: PLR0917
         typer.Option(help="Further topic that passes as it is. Repeatable.", autocompletion=topics_of),
     ] = None,
     audio: Annotated[Audio, typer.Option(help="Drop all sound, or mute all voices but consented ones.")] = Audio.DROP,
-    without_face: Annotated[
-        WithoutFace, typer.Option(help="What becomes of a picture in which no face is found.")
-    ] = WithoutFace.KEEP,
+    no_face: Annotated[
+        NoFace, typer.Option(help="Blur, leave or drop a picture in which no face is found.")
+    ] = NoFace.BLUR,
     participant: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,7 +54,7 @@ def anonymize(  # noqa: PLR0917
     """
     choices = Choices(
         audio=audio,
-        without_face=without_face,
+        no_face=no_face,
         keep=tuple(keep or ()),
         participants=participants_of(participant or (), voice or (), no_words or ()),
         names=KeyFile(keys).names() if keys else Names(),
@@ -75,9 +75,12 @@ def anonymize(  # noqa: PLR0917
 def _told(topic: TopicReport) -> str:
     if topic.treatment is Treatment.DROPPED:
         return f"dropped, {topic.messages} messages: {topic.why}"
-    told = f"{topic.treatment.value}, {topic.written} of {topic.messages} messages, {topic.changed} of them changed"
+    told = f"{topic.treatment.value}, {topic.written} of {topic.messages} messages"
     if topic.treatment is Treatment.BLURRED:
-        told += f"; {topic.faces} faces found, none in {topic.without_face} pictures"
+        told += f"; {topic.blurred_by_face} with faces blurred ({topic.faces} faces found)"
+        told += f", {topic.blurred_whole} blurred whole, {topic.left} left as recorded"
+    else:
+        told += f", {topic.changed} of them changed"
     if topic.unreadable:
         told += f"; {topic.unreadable} left out as they cannot be read"
     return f"{told}; {topic.why}" if topic.why else told

@@ -1,6 +1,7 @@
 """What the verbs of `tactful bag` take, and how they tell how far they are."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +31,24 @@ def topics_of(ctx: Any, incomplete: str) -> list[str]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, nothing elsewhere; what it yields is told the part that is done, and the whole."""
+    """A bar on a terminal, now and then a line elsewhere; what it yields is told the part done, and the whole."""
+    if not sys.stderr.isatty():
+        yield progress_lines(what)
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, disable=not sys.stderr.isatty(), transient=True) as bar:
+    with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+
+def progress_lines(what: str, every_s: float = 30) -> Callable[[int, int], None]:
+    """Print the share that is done to standard error, at most once in every_s."""
+    due_s = time.monotonic() + every_s
+
+    def tell(done: int, whole: int) -> None:
+        nonlocal due_s
+        if whole and time.monotonic() >= due_s:
+            due_s = time.monotonic() + every_s
+            err.print(f"{what}: {done / whole:.0%}")
+
+    return tell

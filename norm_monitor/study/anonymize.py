@@ -61,7 +61,7 @@ class _Work:
         self._fates = treatments(reader.topics, choices)
         self._redactor = Redactor(choices.policy, choices.names, choices.participants)
         self._pictures = {
-            key: Pictures(find, choices.without_face)
+            key: Pictures(find, choices.no_face)
             for key, (treatment, _) in self._fates.items()
             if treatment is Treatment.BLURRED
         }
@@ -130,7 +130,9 @@ class _Work:
                     treatment=treatment,
                     why=why,
                     faces=pictures.faces if pictures else 0,
-                    without_face=pictures.without_face if pictures else 0,
+                    blurred_by_face=pictures.blurred_by_face if pictures else 0,
+                    blurred_whole=pictures.blurred_whole if pictures else 0,
+                    left=pictures.left if pictures else 0,
                     **counts,
                 )
             )
@@ -182,14 +184,16 @@ def _muted_throughout(pseudonym: str) -> str:
 
 def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:
     pictures = sum(r.written for r in reports if r.treatment is Treatment.BLURRED)
-    without = sum(r.without_face for r in reports)
+    left = sum(r.left for r in reports)
     unseen = [r.topic for r in reports if r.treatment is Treatment.KEPT]
     found = []
-    if pictures and looked:
+    if left:
         found.append(
-            f"no face was found in {without} of {sum(r.messages for r in reports if r.treatment is Treatment.BLURRED)} "
-            "pictures: a face may have been missed there, and beside one that was found; look through them all"
+            f"no face was found in {left} of {pictures} pictures, which are left as recorded: a face may have "
+            "been missed there; look through them, or blur them with --no-face blur"
         )
+    if any(r.blurred_by_face for r in reports):
+        found.append("a face may have been missed beside one that was found: look through the pictures")
     if pictures and not looked:
         found.append("faces could not be looked for: every picture is blurred as a whole")
     if unseen:

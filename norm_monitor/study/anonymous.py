@@ -32,9 +32,9 @@ class Audio(StrEnum):
     MUTE = "mute"
 
 
-class WithoutFace(StrEnum):
-    KEEP = "keep"
+class NoFace(StrEnum):
     BLUR = "blur"
+    LEAVE = "leave"
     DROP = "drop"
 
 
@@ -43,7 +43,7 @@ class Choices:
     """How a bag is made anonymous. keep lists topics that pass as they are; those with pictures or sound may not."""
 
     audio: Audio = Audio.DROP
-    without_face: WithoutFace = WithoutFace.KEEP
+    no_face: NoFace = NoFace.BLUR
     keep: tuple[str, ...] = ()
     participants: tuple[Participant, ...] = ()
     names: Names = Names()
@@ -52,7 +52,7 @@ class Choices:
 
 @record
 class TopicReport:
-    """What was done to a topic. without_face counts pictures in which, and next to which, no face was found."""
+    """What was done to a topic; of its pictures, how many have faces blurred, are blurred whole, or are left."""
 
     topic: str
     type_name: str
@@ -63,7 +63,9 @@ class TopicReport:
     changed: int = 0
     unreadable: int = 0  # left out, as nobody can say what they show
     faces: int = 0
-    without_face: int = 0
+    blurred_by_face: int = 0
+    blurred_whole: int = 0
+    left: int = 0
 
 
 @record

@@ -7,16 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.error import TactfulError
-from norm_core.frame import Frame
 from norm_core.presence import Face
 
 Pixels = NDArray[np.uint8]
-FindFaces = Callable[[Frame], tuple[Face, ...]]
+FindFaces = Callable[[Pixels], Sequence[Face]]  # the faces of a BGR picture
 
 # A face box is enlarged by this share of itself on each side: detectors cut off hair and chin.
 MARGIN = 0.35
-# How sure a detector must be of a face that is to be blurred: a face that is missed costs more than a wall blurred.
-SURE_ENOUGH = 0.2
 
 
 class BlurError(TactfulError, ValueError):
@@ -32,22 +29,10 @@ def blurred(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
         if right > left and bottom > top:
             part = out[top:bottom, left:right]
             # Few large blocks, then a blur: a blur alone can be undone in part.
-            few = 8 if faces is not None else 16
+            few = 6 if faces is not None else 16
             blocks = cv2.resize(part, (few, max(2, few * part.shape[0] // part.shape[1])), interpolation=cv2.INTER_AREA)
             out[top:bottom, left:right] = cv2.resize(blocks, part.shape[1::-1], interpolation=cv2.INTER_LINEAR)
     return out
-
-
-def faces_in(image: Pixels, find: FindFaces | None) -> Sequence[Face] | None:
-    """The faces of a BGR picture; None where nobody can look for them."""
-    if find is None:
-        return None
-    frame = Frame(
-        stamp_ns=0, source_topic="", source_encoding="jpeg", source_width_px=image.shape[1],
-        source_height_px=image.shape[0], payload_sha256="", tile_width_px=image.shape[1],
-        tile_height_px=image.shape[0], tile_jpeg=jpeg(image, 95),
-    )  # fmt: skip
-    return find(frame)
 
 
 def jpeg(image: Pixels, quality: int = 70) -> bytes:

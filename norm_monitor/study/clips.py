@@ -19,7 +19,7 @@ from norm_core.messages import message_type
 from norm_core.time import NS_PER_S
 from norm_monitor.senses.image_types import IMAGE_TYPES
 from norm_monitor.senses.picture import PictureError, decode, picture_of
-from norm_monitor.study.blur import FindFaces, Pixels, blurred, faces_in, jpeg
+from norm_monitor.study.blur import FindFaces, Pixels, blurred, jpeg
 from norm_monitor.study.recording import Recording, bag_reference
 from norm_monitor.study.voices import RATE_HZ, muted_sound
 
@@ -151,7 +151,7 @@ def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pi
             if message.stamp_ns in stamps:
                 image = _pixels(reader.decode(message))
                 if image is not None:
-                    found[message.stamp_ns] = blurred(image, faces_in(image, find))
+                    found[message.stamp_ns] = blurred(image, find(image) if find else None)
     return found
 
 

@@ -9,7 +9,7 @@ from foreign_interfaces import environment
 
 from norm_core.presence import PresenceState
 from norm_core.speech import Timing
-from norm_monitor.senses.face_weights import DETECTOR, FaceWeightsMissingError, onnx_file
+from norm_monitor.senses.face_weights import SHORT_RANGE, FaceWeightsMissingError, onnx_file
 
 
 @pytest.mark.ros
@@ -19,7 +19,7 @@ def test_words_speakers_and_faces_are_found_at_their_times(
     mgonzs13: Path, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
-        onnx_file(DETECTOR)
+        onnx_file(SHORT_RANGE)
     except FaceWeightsMissingError as error:
         pytest.skip(str(error))
     for name, value in environment(mgonzs13).items():

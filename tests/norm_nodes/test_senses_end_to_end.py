@@ -13,7 +13,7 @@ from norm_core.messages import from_message
 from norm_core.speech import Utterance
 from norm_core.time import NS_PER_S, s_to_ns
 from norm_core.window import ClosedWindow
-from norm_monitor.senses.face_weights import DETECTOR, FaceWeightsMissingError, onnx_file
+from norm_monitor.senses.face_weights import SHORT_RANGE, FaceWeightsMissingError, onnx_file
 from sim_replays.processes import NodeProcess
 from sim_replays.scenarios.library import HERE
 from sim_replays.scenarios.truth import read_truth
@@ -85,7 +85,7 @@ def test_windows_close_in_silence_and_are_the_same_in_a_second_run(
     ros_drivers: Path, observer: Any, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
-        onnx_file(DETECTOR)
+        onnx_file(SHORT_RANGE)
     except FaceWeightsMissingError as error:
         pytest.skip(str(error))
     for name, value in environment(ros_drivers).items():

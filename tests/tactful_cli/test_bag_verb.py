@@ -16,6 +16,7 @@ from norm_core.bags.recover import recover
 from norm_core.bags.writer import BagWriteError
 from norm_core.error import TactfulError
 from tactful_cli.bag import app
+from tactful_cli.bag_arguments import progress_lines
 
 
 def call(*arguments: str | Path) -> tuple[int, str, str]:
@@ -111,6 +112,14 @@ def test_anonymize_tells_each_topic_and_what_it_cannot_promise(tmp_path: Path) -
     assert "see for yourself" in " ".join(noted.split())
     with BagReader(tmp_path / "new") as reader:
         assert [topic.topic for topic in reader.topics] == ["/b"]
+
+
+def test_progress_is_told_in_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    tell, rarely = progress_lines("anonymizing", every_s=0), progress_lines("anonymizing", every_s=3600)
+    for done in (1, 2):
+        tell(done, 4)
+        rarely(done, 4)
+    assert capsys.readouterr().err.split("\n") == ["anonymizing: 25%", "anonymizing: 50%", ""]
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:

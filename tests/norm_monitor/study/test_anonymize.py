@@ -1,5 +1,6 @@
 """What a shared bag may hold: no face that was found, no name that is known, no voice but consented ones."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,10 @@ from norm_core.presence import Face
 from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.time import NS_PER_S
 from norm_monitor.senses.face_weights import FaceWeightsMissingError
-from norm_monitor.senses.faces import FaceFinder
 from norm_monitor.senses.picture import decode, picture_of
 from norm_monitor.study.anonymize import anonymize
-from norm_monitor.study.anonymous import AnonymityReport, Audio, Choices, TopicReport, Treatment, WithoutFace
-from norm_monitor.study.blur import SURE_ENOUGH
+from norm_monitor.study.anonymous import AnonymityReport, Audio, Choices, NoFace, TopicReport, Treatment
+from norm_monitor.study.face_search import TiledFaceDetector
 from norm_monitor.study.redact import NAME, WITHHELD, Names, Policy
 from norm_monitor.study.schema import Participant
 
@@ -34,11 +34,9 @@ FACE = Face(left_ratio=0.4, top_ratio=0.4, width_ratio=0.2, height_ratio=0.2, co
 NOISE = np.random.default_rng(3).integers(0, 255, (120, 160, 3), np.uint8)
 
 
-def found_at_third(frame: Frame) -> tuple[Face, ...]:
-    """Stands for a detector: sees a face in whole pictures whose first pixel is bright."""
-    image = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
-    assert image is not None
-    return (FACE,) if image.shape[1] == 160 and image[:8, :8].mean() > 200 else ()
+def found_at_third(image: Any) -> tuple[Face, ...]:
+    """Stands for a detector: sees a face in pictures whose first pixels are bright."""
+    return (FACE,) if image[:8, :8].mean() > 200 else ()
 
 
 def at(second: float) -> int:
@@ -105,9 +103,11 @@ def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it(tmp_path: Pa
                 bag.write_message(
                     "/camera", raw(stamp_ns, image) if kind == "raw" else compressed(stamp_ns, image, kind), stamp_ns
                 )
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(), found_at_third)
-    assert of(report, "/camera").treatment is Treatment.BLURRED
-    assert (of(report, "/camera").written, of(report, "/camera").faces, of(report, "/camera").without_face) == (8, 1, 3)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(no_face=NoFace.LEAVE), found_at_third)
+    camera = of(report, "/camera")
+    assert camera.treatment is Treatment.BLURRED
+    assert (camera.written, camera.faces, camera.changed) == (8, 1, 5)
+    assert (camera.blurred_by_face, camera.blurred_whole, camera.left) == (5, 0, 3)
     contrast = []
     for message in decoded(tmp_path / "new", "/camera"):
         pixels = (
@@ -122,14 +122,14 @@ def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it(tmp_path: Pa
     assert any("no face was found in 3 of 8 pictures" in warning for warning in report.warnings)
 
 
-@pytest.mark.parametrize(("choice", "left", "is_blurred"), [(WithoutFace.DROP, 0, False), (WithoutFace.BLUR, 1, True)])
+@pytest.mark.parametrize(("choice", "written", "is_blurred"), [(NoFace.DROP, 0, False), (NoFace.BLUR, 1, True)])
 def test_a_picture_without_a_face_may_be_dropped_or_blurred(
-    tmp_path: Path, choice: WithoutFace, left: int, is_blurred: bool
+    tmp_path: Path, choice: NoFace, written: int, is_blurred: bool
 ) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_message("/camera", compressed(at(0), NOISE), at(0))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(without_face=choice), found_at_third)
-    assert (of(report, "/camera").written, of(report, "/camera").without_face) == (left, 1)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(no_face=choice), found_at_third)
+    assert (of(report, "/camera").written, of(report, "/camera").blurred_whole) == (written, int(is_blurred))
     if is_blurred:
         assert decode(picture_of(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
 
@@ -164,7 +164,7 @@ def test_a_picture_that_cannot_be_read_never_passes(tmp_path: Path) -> None:
 
 def test_a_real_face_is_not_found_again(tmp_path: Path) -> None:
     try:
-        finder = FaceFinder(min_confidence=SURE_ENOUGH)
+        finder = TiledFaceDetector()
     except FaceWeightsMissingError as error:
         pytest.skip(str(error))
     small = np.full((480, 640, 3), 90, np.uint8)
@@ -173,7 +173,7 @@ def test_a_real_face_is_not_found_again(tmp_path: Path) -> None:
         for second, image in enumerate((face_image(), small)):
             bag.write_message("/camera", compressed(at(second), image), at(second))
     report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(), finder.find)
-    assert of(report, "/camera").without_face == 0
+    assert of(report, "/camera").blurred_by_face == 2
     before, after = ([decode(picture_of(m)) for m in decoded(tmp_path / name, "/camera")] for name in ("bag", "new"))
     for old, new, (top, left) in zip(before, after, ((110, 200), (155, 310)), strict=True):
         face = slice(top, top + 40), slice(left, left + 40)
@@ -282,3 +282,19 @@ def test_what_is_not_listed_goes_and_what_identifies_cannot_be_listed(tmp_path: 
     with pytest.raises(BagError, match="has no topic /typo"):
         anonymize(tmp_path / "bag", tmp_path / "other", Choices(keep=("/typo",)), None)
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("choice", "counts"), [(NoFace.BLUR, (0, 1, 0)), (NoFace.LEAVE, (1, 0, 0)), (NoFace.DROP, (0, 0, 0))]
+)
+def test_an_uncertain_face_is_blurred_and_does_not_vouch_for_its_picture(
+    tmp_path: Path, choice: NoFace, counts: tuple[int, int, int]
+) -> None:
+    with BagWriter(tmp_path / "bag") as bag:
+        bag.write_message("/camera", compressed(at(0), NOISE), at(0))
+    report = anonymize(
+        tmp_path / "bag", tmp_path / "new", Choices(no_face=choice), lambda image: (replace(FACE, confidence=0.3),)
+    )
+    camera = of(report, "/camera")
+    assert (camera.blurred_by_face, camera.blurred_whole, camera.left) == counts
+    assert (camera.faces, camera.written, camera.changed) == (0, sum(counts), sum(counts))
