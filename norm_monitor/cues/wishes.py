@@ -8,42 +8,34 @@ from norm_monitor.cues.table import Table
 from norm_monitor.meaning import Match, Meaning
 from norm_monitor.scene import Scene
 from norm_monitor.turns import Turn
-from norm_monitor.wording import asked, is_filler
+from norm_monitor.wording import asked, asks, is_filler
 
 
 def stopping(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """Asked to stop or wait, the robot does, or talks on."""
+    """Asked to stop or wait while it speaks, the robot does, or talks on, or soon goes on with the same."""
     cue = table.cues["ignores_stop"]
     on_ns, resumes_ns = s_to_ns(cue.value("talks_on_s")), s_to_ns(cue.value("resumes_s"))
     for user in scene.recent:
         if user.is_robot or user.word_count > 8 or not (match := meaning.match(user.text, "stop")):
             continue
-        talking = next((r for r in scene.robot_turns if any(s < user.end_ns < e for s, e in r.spans)), None)
         interrupted = next((r for r in scene.robot_turns if r.start_ns < user.start_ns <= r.end_ns), None)
+        if interrupted is None:
+            continue  # the robot was silent: "turn the heating off" asks for something else
+        talked_on_ns = interrupted.active_ns(user.end_ns, interrupted.end_ns)
         following = scene.next_robot_turn(user)
-        talked_on_ns = talking.active_ns(user.end_ns, user.end_ns + 10**12) if talking else 0
-        if talking and talked_on_ns > on_ns:
-            yield _ignored(
-                table, user, talking, ns_to_s(talked_on_ns), match, f"talked on for {ns_to_s(talked_on_ns):.1f} s"
-            )
-        elif scene.end_ns < user.end_ns + resumes_ns:
-            yield LookAgain(at_ns=user.end_ns + resumes_ns)
+        if talked_on_ns > on_ns:
+            what = f"talked on for {ns_to_s(talked_on_ns):.1f} s"
+            yield _ignored(table, user, interrupted, ns_to_s(talked_on_ns), match, what)
         elif (
             following
-            and following.start_ns >= user.end_ns
             and following.start_ns - user.end_ns < resumes_ns
-            and following.word_count > 8
-            and not meaning.match(following.text, "apology")
+            and _resumes(following, interrupted, user, match, meaning)
         ):
-            yield _ignored(
-                table,
-                user,
-                following,
-                ns_to_s(following.end_ns - user.end_ns),
-                match,
-                f"went on with {said(following)}",
-            )
-        elif interrupted:
+            on_s = ns_to_s(following.end_ns - user.end_ns)
+            yield _ignored(table, user, following, on_s, match, f"went on with {said(following)}")
+        elif scene.end_ns < user.end_ns + resumes_ns:
+            yield LookAgain(at_ns=user.end_ns + resumes_ns)
+        else:
             yield table.found(
                 "stops_when_asked",
                 anchor=user.turn_id,
@@ -52,6 +44,16 @@ def stopping(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
                 evidence=[quoted(user, "nearness to a request to stop", match.nearness, match.threshold)],
                 rationale=f"Asked {said(user)}, the robot stopped.",
             )
+
+
+def _resumes(following: Turn, interrupted: Turn, user: Turn, match: Match, meaning: Meaning) -> bool:
+    """Whether the robot goes on with what it was saying, and neither apologises nor answers the person."""
+    return (
+        following.word_count > 8
+        and not (asks(user.text) and not asks(match.sentence))
+        and not meaning.match(following.text, "apology")
+        and meaning.similarity(following.text, interrupted.text) > meaning.similarity(following.text, user.text)
+    )
 
 
 def waiting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:

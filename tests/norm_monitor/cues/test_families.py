@@ -160,6 +160,43 @@ def test_two_people_who_say_the_same_at_once_repeat_nothing(meaning: Meanings) -
     assert not flags
 
 
+HEATING_OFF = "I have turned the heating off, and the room will stay warm for another hour or so."
+COURSE = "The course begins in May and you will need a pair of good walking boots for it."
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        [robot(0, 2, "Anything else?"), user(3, 5, "Turn the heating off, please."), robot(5.6, 10, HEATING_OFF)],
+        [robot(0, 3.4, LECTURE), user(3, 5, "Turn the heating off, please."), robot(5.6, 10, HEATING_OFF)],
+        [robot(0, 2, "The museum opens at nine."), user(3, 4.4, "Wait, which museum?"),
+         robot(5, 9, "The museum of clocks, the one in the old mill by the river.")],
+        [robot(0, 3.2, "The museum opens at nine, and on Sundays at ten."), user(3, 4.4, "Wait, which museum?"),
+         robot(5, 9, "The museum of clocks, the one in the old mill by the river.")],
+        [robot(0, 3, "There is more about the second brother."), user(3.5, 5, "That's enough, thank you."),
+         robot(5.6, 10, "You're welcome. I hope you enjoy the rest of your visit here today.")],
+        [user(0, 2, "That's enough, thank you."), robot(1.9, 6, "You're welcome, enjoy the rest of your visit here.")],
+    ],
+)  # fmt: skip
+def test_a_wish_that_is_met_opens_no_error(meaning: Meanings, talk: Parts) -> None:
+    flags = Watched(meaning).watch(*talk)
+    assert not [flag.rationale for flag in flags if flag.polarity is Polarity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("talk", "ignored"),
+    [
+        ([robot(0, 9, LECTURE), user(3, 4, "That's enough, thank you.")], True),
+        ([robot(0, 3.6, LECTURE), user(3, 4, "Stop, please."), robot(5, 9, f"As I said, {LECTURE}")], True),
+        ([robot(0, 3.6, LECTURE), user(3, 4, "Stop, please."), robot(3.9, 8, f"As I said, {LECTURE}")], True),
+        ([robot(0, 3.6, LECTURE), user(3, 4, "Stop, please."), robot(5, 9, f"Sorry for that. {COURSE}")], False),
+    ],
+)
+def test_a_stop_is_ignored_by_who_was_speaking_and_goes_on(meaning: Meanings, talk: Parts, ignored: bool) -> None:
+    flags = last_of(Watched(meaning, fusion=alone("ignores_stop")).watch(*talk))
+    assert ("ignores_stop" in flags) is ignored
+
+
 def test_every_error_cue_of_the_table_is_tried_here() -> None:
     errors = {name for name, cue in Table.shipped().cues.items() if cue.polarity is Polarity.ERROR}
     below_the_floor = {"question_unanswered", "passes_over_feeling"}  # for the judge

@@ -1,0 +1,84 @@
+"""Bags of conversations, written by the rosbags library alone, as `ros2 bag record` leaves them."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+MESSAGES = Path(__file__).parents[2] / "ros2_ws" / "src" / "norm_interfaces" / "msg"
+START_NS = 1_700_000_000 * 10**9
+ROBOT, USER = 1, 2
+START, STOP = 0, 1
+MARK_EVERY_S = 0.25  # the ears say ten times a second how far it is quiet
+
+Said = tuple[int, float, float, str]  # the speaker, from and to in seconds, and the words
+
+
+def user(start_s: float, end_s: float, text: str) -> Said:
+    return USER, start_s, end_s, text
+
+
+def robot(start_s: float, end_s: float, text: str) -> Said:
+    return ROBOT, start_s, end_s, text
+
+
+def write_talk(path: Path, talk: Iterable[Said], end_s: float, *, marked: bool = True) -> Path:
+    """A bag of what was said, by the ears and by the robot's own account; marks tell of silence up to end_s."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    types: dict[str, Any] = {}
+    for name in ("Word", "Utterance", "RobotSpeech"):
+        types |= get_types_from_msg(
+            (MESSAGES / f"{name}.msg").read_text(encoding="utf-8"), f"norm_interfaces/msg/{name}"
+        )
+    store.register(types)
+    new = store.types
+
+    def header(at_s: float) -> Any:
+        sec, nanosec = divmod(_ns(at_s), 10**9)
+        stamp = new["builtin_interfaces/msg/Time"](sec=sec, nanosec=nanosec)
+        return new["std_msgs/msg/Header"](stamp=stamp, frame_id="")
+
+    def utterance(start_s: float, end_s: float, text: str, *, final: bool = True) -> Any:
+        return new["norm_interfaces/msg/Utterance"](
+            header=header(start_s), utterance_id=f"u{start_s}" if final else "", speaker=USER if final else 0,
+            speaker_id="", text=text, locale="en", start_ns=_ns(start_s), end_ns=_ns(end_s), words=[],
+            confidence=math.nan, no_speech_probability=math.nan, overlap_ns=0, final=final, timing=0, late=False,
+            source_topic="/audio",
+        )  # fmt: skip
+
+    def edge(at_s: float, state: int, start_s: float, text: str) -> Any:
+        return new["norm_interfaces/msg/RobotSpeech"](
+            header=header(at_s), speech_id=f"r{start_s}", state=state, text=text, locale="en", estimated=False
+        )
+
+    talk = list(talk)
+    entries: list[tuple[float, str, Any]] = []
+    for speaker, start_s, stop_s, text in talk:
+        if speaker == ROBOT:
+            entries += [
+                (start_s, "/tactful/robot_speech", edge(start_s, START, start_s, text)),
+                (stop_s, "/tactful/robot_speech", edge(stop_s, STOP, start_s, "")),
+            ]
+        else:
+            entries.append((stop_s, "/tactful/utterances", utterance(start_s, stop_s, text)))
+    spoken = [(start_s, stop_s) for speaker, start_s, stop_s, _ in talk if speaker == USER]
+    for tick in range(int(end_s / MARK_EVERY_S) + 1 if marked else 0):
+        now_s = tick * MARK_EVERY_S
+        quiet_s = min([now_s, *(start_s for start_s, stop_s in spoken if start_s <= now_s < stop_s)])
+        entries.append((now_s, "/tactful/utterances", utterance(quiet_s, quiet_s, "", final=False)))
+    with Writer(path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as writer:
+        topics = {
+            topic: writer.add_connection(topic, f"norm_interfaces/msg/{name}", typestore=store)
+            for topic, name in (("/tactful/utterances", "Utterance"), ("/tactful/robot_speech", "RobotSpeech"))
+        }
+        for at_s, topic, message in sorted(entries, key=lambda entry: entry[0]):
+            data = store.serialize_cdr(message, message.__msgtype__)
+            writer.write(topics[topic], _ns(at_s), bytes(data))
+    return path
+
+
+def _ns(at_s: float) -> int:
+    return START_NS + round(at_s * 10**9)

@@ -1,0 +1,40 @@
+"""`tactful flags` on bags that another program wrote."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
+
+LECTURE = "The museum was built by two brothers who loved old clocks and collected them all their lives."
+
+
+def flags(bag: Path, *options: str) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--json", *options]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert result.returncode == 0, result.stderr
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("Turn the heating off, please.", "I have turned the heating off, and the room stays warm for another hour."),
+        ("Wait, which museum?", "The museum of clocks, the one in the old mill by the river."),
+        ("That's enough, thank you.", "You're welcome. I hope you enjoy the rest of your visit here today."),
+    ],
+)
+def test_a_wish_that_the_robot_meets_is_no_error(tmp_path: Path, asked: str, answer: str) -> None:
+    talk = [robot(1, 4, "The museum opens at nine."), user(5, 6.5, asked), robot(7.2, 11, answer)]
+    assert flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only") == []
+
+
+def test_a_stop_that_the_robot_ignores_is_severe(tmp_path: Path) -> None:
+    talk: list[Said] = [robot(1, 10, LECTURE), user(4, 5, "Stop, please.")]
+    found = flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only")
+    assert [one["onset_ns"] - START_NS for one in found if one["severity"] == "severe"] == [4 * 10**9]
