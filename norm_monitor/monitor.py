@@ -5,7 +5,7 @@ from norm_core.flag import SocialFlag, Tier
 from norm_core.frame import Frame
 from norm_core.presence import Presence
 from norm_core.provenance import Provenance
-from norm_core.speech import RobotSpeech, Utterance
+from norm_core.speech import RobotSpeech, Speaker, Utterance
 from norm_core.status import Counter
 from norm_core.time import Clock
 from norm_core.window import Window, digest
@@ -21,7 +21,10 @@ from norm_monitor.scene import History
 from norm_monitor.senses.window_feed import WindowConfig
 from norm_monitor.senses.windows import Entry
 from norm_monitor.triggers import Triggers
-from norm_monitor.unheard import may_have_been_said
+from norm_monitor.unheard import OF_SILENCE, may_have_been_said
+
+# A robot that has not spoken before so many utterances of people's is taken for one that is not heard.
+PATIENT_UTTERANCES = 5
 
 
 class Monitor:
@@ -45,12 +48,23 @@ class Monitor:
         self._fusion = Fusion(fusion or FusionConfig(), {name: cue.cooldown_s for name, cue in table.cues.items()})
         self._triggers = Triggers(judge_every_s)
         self._presence: tuple[object, ...] = ()
+        self._robot_from_ns: int | None = None
+        self._people_until_ns: list[int] = []  # the ends of their first utterances
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
 
     @property
     def counters(self) -> tuple[Counter, ...]:
         parts = (self._cutter, self._fusion, self._triggers, self._history.memory)
         return tuple(counter for part in parts for counter in part.counters)
+
+    @property
+    def robot_is_heard(self) -> bool:
+        return self._robot_from_ns is not None
+
+    @property
+    def robot_is_missing(self) -> bool:
+        """Whether people said several things, and nothing was ever heard of the robot."""
+        return self._is_robot_missing(self._newest_ns)
 
     def take(self, record: Entry) -> list[SocialFlag]:
         """The flags that a record lets be decided; records come in the order of arrival."""
@@ -60,6 +74,8 @@ class Monitor:
             flags += [flag for window in self._cutter.move_on(*mark) for flag in self._look(window)[0]]
             self._history.begin_anew()
             self._newest_ns = mark[1]
+            self._robot_from_ns, self._people_until_ns = None, []
+        self._note_speaker(record)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
@@ -86,6 +102,18 @@ class Monitor:
             return None
         return self._fusion.take(judgement.finding, judgement.provenance, self._clock.now_ns(), Tier.JUDGE)
 
+    def _note_speaker(self, entry: Entry) -> None:
+        if isinstance(entry, RobotSpeech) or (isinstance(entry, Utterance) and entry.speaker is Speaker.ROBOT):
+            first_ns = self._robot_from_ns
+            self._robot_from_ns = entry.stamp_ns if first_ns is None else min(first_ns, entry.stamp_ns)
+        elif isinstance(entry, Utterance) and entry.final and entry.text:
+            self._people_until_ns = sorted([*self._people_until_ns, entry.end_ns])[:PATIENT_UTTERANCES]
+
+    def _is_robot_missing(self, at_ns: int) -> bool:
+        """By stamps alone, so that it does not depend on the order of arrival."""
+        people_spoke = len(self._people_until_ns) == PATIENT_UTTERANCES and self._people_until_ns[-1] <= at_ns
+        return people_spoke and (self._robot_from_ns is None or self._robot_from_ns > at_ns)
+
     def _moved_on(self, source: str, watermark_ns: int) -> list[SocialFlag]:
         flags: list[SocialFlag] = []
         self._cutter.move_on(source, watermark_ns)
@@ -105,7 +133,9 @@ class Monitor:
         findings = [
             in_doubt(one, scene, self._table, self._meaning)
             for one in found
-            if isinstance(one, Finding) and not may_have_been_said(one, scene)
+            if isinstance(one, Finding)
+            and not may_have_been_said(one, scene)
+            and not (one.cue_id in OF_SILENCE and self._is_robot_missing(window.end_ns))
         ]
         self._triggers.see(window, findings)
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}

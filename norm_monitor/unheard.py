@@ -7,6 +7,8 @@ from norm_monitor.scene import Scene
 
 # The cues that find something missing, or late, in what the robot says.
 OMISSIONS = frozenset({"no_response", "response_delay", "no_greeting", "no_goodbye", "no_apology"})
+# And those that find its silence well placed: all rest on its saying nothing.
+OF_SILENCE = OMISSIONS | {"waits_for_end"}
 # How long before such an omission begins an unknown voice still bears on it: it may be what is to be answered.
 _BEFORE_NS = 1 * NS_PER_S
 # A late answer was the robot's own, by a voice that was known: who was answered cannot have been the robot as well.

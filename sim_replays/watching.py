@@ -12,6 +12,7 @@ from norm_core.ledger import Ledger
 from norm_core.messages import message_type
 from norm_core.presence import Presence
 from norm_core.speech import RobotSpeech, Utterance, silence
+from norm_core.status import Health
 from norm_core.time import NS_PER_MS, ReplayClock
 from norm_core.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.cues.table import Table
@@ -26,6 +27,7 @@ from norm_monitor.senses.pcm import SoundError
 from norm_monitor.senses.people import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.presence_tracker import PresenceTracker
 from norm_monitor.senses.recognised import Recogniser
+from norm_monitor.senses.robot_speech import NotRobotSpeechError, RobotSpeechAdapter
 from norm_monitor.senses.window_feed import Record, WindowConfig
 from sim_replays.pictures_ahead import PicturesAhead
 
@@ -51,13 +53,22 @@ class BagSenses:
     """What the senses make of a bag: of its sound and pictures, or of the records in it where it holds those."""
 
     def __init__(
-        self, bag: BagReader, hearing: HearingConfig, recogniser: Recogniser | None, audio_topic: str = ""
+        self,
+        bag: BagReader,
+        hearing: HearingConfig,
+        recogniser: Recogniser | None,
+        audio_topic: str = "",
+        robot_topics: Iterable[str] = (),
     ) -> None:
-        """Without a recogniser, or an audio topic, the utterances are those in the bag."""
+        """Without a recogniser, or an audio topic, the utterances are those in the bag.
+
+        Without robot topics, the robot's speech is that of the bag's RobotSpeech topics.
+        """
         self.ledger = Ledger()
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recogniser else ""
+        self._robot = {name: RobotSpeechAdapter() for name in robot_topics or self._told(RobotSpeech)}
         self._listener = Listener(hearing)
         self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
@@ -84,11 +95,11 @@ class BagSenses:
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Each record with when the bag had it, in that order."""
-        told = [name for type_ in (RobotSpeech, Presence, Frame, Query, Episode) for name in self._told(type_)]
+        told = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
         heard = [] if self._audio_topic else self._told(Utterance)
         said, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
-        sensed = {*told, *self._people_topics, *filter(None, (self._audio_topic, self._camera_topic))}
+        sensed = {*told, *self._robot, *self._people_topics, *filter(None, (self._audio_topic, self._camera_topic))}
         for stored in self._pictures.messages(self._bag.messages(sensed)):
             now_ns = stored.stamp_ns
             while said and said[0][0] <= now_ns:
@@ -126,11 +137,22 @@ class BagSenses:
                 yield self._tracker.follow(frame, self._finder.find(frame))
         elif stored.topic in self._people_topics:
             yield from self._tracked(stored)
+        elif stored.topic in self._robot:
+            yield from self._robot_edges(stored)
         else:
-            record = self._bag.decode(stored)
-            if isinstance(record, RobotSpeech) and self._scribe:
-                yield from self._written(self._listener.hear_robot(record))
-            yield record
+            yield self._bag.decode(stored)
+
+    def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
+        try:
+            edges = self._robot[stored.topic].feed(self._bag.decode(stored), stored.stamp_ns)
+        except NotRobotSpeechError as error:
+            self.ledger.count("messages_not_robot_speech")
+            self.ledger.trouble(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
+            return
+        for edge in edges:
+            if self._scribe:
+                yield from self._written(self._listener.hear_robot(edge))
+            yield edge
 
     def _tracked(self, stored: BagMessage) -> list[Presence]:
         message = self._bag.decode(stored)

@@ -1,5 +1,6 @@
 """`tactful flags`: what the monitor flags in a bag, as a coder would note it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +17,8 @@ from norm_monitor.senses.hearing import HearingConfig, Listener
 from norm_monitor.senses.segments import SegmentConfig
 from norm_monitor.senses.whisper import Whisper, WhisperConfig
 from sim_replays.watching import BagSenses, monitored, replay_monitor
-from tactful_cli.console import err, out, print_json
-from tactful_cli.hear import audio_topics, only_audio_topic
+from tactful_cli.console import complain, err, out, print_json
+from tactful_cli.hear import RobotTopics, audio_topics, only_audio_topic
 from tactful_cli.verb import single
 
 app = single()
@@ -27,6 +28,7 @@ app = single()
 def flags(  # noqa: PLR0917
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
     topic: Annotated[str, typer.Option(help="Audio topic; the only one where it is left out.")] = "",
+    robot_topic: RobotTopics = None,
     language: Annotated[str, typer.Option(help="Language code of the speech, as en or zh.")] = "en",
     floor: Annotated[float, typer.Option(min=0, max=1, help="Probability below which nothing is flagged.")] = 0.5,
     errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave competencies out.")] = False,
@@ -36,7 +38,7 @@ def flags(  # noqa: PLR0917
     """Flag social errors and competencies in a bag, by cues alone, as the monitor's node does."""
     with BagReader(bag) as reader:
         start_ns = (reader.bounds_ns or (0, 0))[0]
-        senses = senses_of(reader, topic, language)
+        senses = senses_of(reader, topic, language, robot_topic or ())
         clock = ReplayClock()
         monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor))
         found: dict[str, SocialFlag] = {}
@@ -45,6 +47,13 @@ def flags(  # noqa: PLR0917
                 if isinstance(record, SocialFlag):
                     found[record.event_id] = record
                 progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
+    for reason in senses.ledger.reasons:
+        complain(reason)
+    if not monitor.robot_is_heard:
+        complain(
+            f"{bag}: nothing is heard of the robot, so nothing it says is flagged, and it may have said what is "
+            "flagged as unsaid; name its speech topic with --robot-topic"
+        )
     listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
     shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
     if as_json:
@@ -58,14 +67,16 @@ def flags(  # noqa: PLR0917
         err.print(f"{counter.name}: {counter.count}")
 
 
-def senses_of(reader: BagReader, topic: str, language: str, *, needs_words: bool = True) -> BagSenses:
+def senses_of(
+    reader: BagReader, topic: str, language: str, robot_topics: Iterable[str] = (), *, needs_words: bool = True
+) -> BagSenses:
     """What is heard and seen in a bag: by its utterances where it has any and no topic is named, else by its sound."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
     given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
     listener = Listener(hearing)
     if not topic and not given and (needs_words or audio_topics(reader, listener)):
         topic = only_audio_topic(reader, listener)
-    return BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic)
+    return BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic, robot_topics)
 
 
 def _print(flag: SocialFlag, start_ns: int, explained: bool) -> None:

@@ -24,15 +24,22 @@ from tactful_cli.verb import single
 
 app = single()
 
+RobotTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--robot-topic",
+        help="Topic that tells what the robot says: String, captions, TTS goals or RobotSpeech; those of RobotSpeech "
+        "where it is left out.",
+    ),
+]
+
 
 @app.command()
 def hear(  # noqa: PLR0917
     source: Annotated[Path, typer.Argument(metavar="FILE|BAG", help="Sound file (wav, flac, ...) or rosbag2 folder.")],
     channel: Annotated[int, typer.Option(min=-1, max=7, help="Channel to hear; -1 for the mean of all.")] = 0,
     topic: Annotated[str, typer.Option(help="Audio topic of the bag; the only one where it is left out.")] = "",
-    robot_topic: Annotated[
-        list[str] | None, typer.Option(help="Topic of captions, TTS goals or texts that tell what the robot says.")
-    ] = None,
+    robot_topic: RobotTopics = None,
     language: Annotated[str, typer.Option(help="Language code, as en or zh.")] = "en",
     model: Annotated[str, typer.Option(help="Folder of a CTranslate2 Whisper model; the packaged one if empty.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
@@ -86,24 +93,22 @@ def _from_file(path: Path, listener: Listener, start_ns: int) -> Iterator[Passag
 
 def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], listener: Listener) -> Iterator[Passage]:
     """Everything that bears on speech, in the order in which it was recorded."""
-    own = [t.topic for t in bag.topics if t.type_name == message_type(RobotSpeech)]
     infos = {t.topic for t in bag.topics if t.type_name.endswith("/AudioInfo")}
-    adapters = {name: RobotSpeechAdapter() for name in robot_topics}
+    own = [t.topic for t in bag.topics if t.type_name == message_type(RobotSpeech)]
+    adapters = {name: RobotSpeechAdapter() for name in robot_topics or own}
     faults: Counter[str] = Counter()
     damage: BagError | None = None
     try:
-        for stored in bag.messages({topic, *own, *infos, *adapters}):
+        for stored in bag.messages({topic, *infos, *adapters}):
             try:
                 message = bag.decode(stored)
                 if stored.topic == topic:
                     yield from listener.hear_message(message, stored.stamp_ns)
                 elif stored.topic in infos:
                     yield from listener.hear_info(message)
-                elif stored.topic in adapters:
+                else:
                     for edge in adapters[stored.topic].feed(message, stored.stamp_ns):
                         yield from listener.hear_robot(edge)
-                else:
-                    yield from listener.hear_robot(message)
             except (SoundError, NotRobotSpeechError, MessageError) as error:
                 faults[f"{stored.topic}: {error}"] += 1
     except BagError as error:

@@ -23,7 +23,10 @@ def estimated_length_ns(text: str) -> int:
 
 
 class RobotSpeechAdapter:
-    """Turns messages of one topic, in order, into edges; a command without an end gets a reckoned one."""
+    """Turns messages of one topic, in order, into edges; a command without an end gets a reckoned one.
+
+    A RobotSpeech is an edge already.
+    """
 
     def __init__(self, robot_speaker_ids: tuple[str, ...] = ()) -> None:
         self._robot_speaker_ids = robot_speaker_ids
@@ -31,11 +34,12 @@ class RobotSpeechAdapter:
 
     def feed(self, message: Any, arrival_ns: int) -> list[RobotSpeech]:
         """The edges that message makes known; stamps may lie ahead of it where they are reckoned."""
+        if isinstance(message, RobotSpeech):
+            return [message]
         stamp_ns = _stamp_ns(message, arrival_ns)
         if _has(message, "speaker_id", "text"):  # ClosedCaption
-            if self._robot_speaker_ids and message.speaker_id not in self._robot_speaker_ids:
-                return []
-            return self._say(str(message.text), str(getattr(message, "locale", "")), stamp_ns)
+            is_own = not self._robot_speaker_ids or message.speaker_id in self._robot_speaker_ids
+            return self._say(str(message.text), str(getattr(message, "locale", "")), stamp_ns) if is_own else []
         if _has(message, "sound", "command", "arg"):  # sound_play's SoundRequest
             return self._sound(message, stamp_ns)
         goal = getattr(message, "goal", message)

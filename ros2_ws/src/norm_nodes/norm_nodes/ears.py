@@ -115,6 +115,8 @@ class Ears(NormNode[EarsConfig]):
         self._robot_adapter = RobotSpeechAdapter(self.config.robot_speaker_ids)
         canonical = self.config.robot_speech_type == message_type(RobotSpeech)
         take = self._hear_robot if canonical else self._hear_robot_text
+        if not canonical:
+            self._robot_speech = self.offer(RobotSpeech, "robot_speech", EVENTS, "what a topic of another type tells")
         qos = EVENTS if canonical else SENSOR
         self._listen_to("robot_speech_type", self.config.robot_speech_topic, take, "when the robot itself speaks", qos)
 
@@ -152,6 +154,7 @@ class Ears(NormNode[EarsConfig]):
 
         def take() -> Iterator[Passage]:
             for edge in self._robot_adapter.feed(message, arrival_ns):
+                self._robot_speech.publish(to_ros(edge))
                 yield from self._listener.hear_robot(edge)
 
         self._events.put((self.config.robot_speech_topic, take))

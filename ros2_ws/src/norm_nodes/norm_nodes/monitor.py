@@ -51,6 +51,10 @@ from norm_nodes.study_desk import StudyDesk
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
+ROBOT_MISSING = (
+    "nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; "
+    "name its speech topic in the parameters robot_speech_topic and robot_speech_type of ears"
+)
 # How long the status tells of a record that a cue failed at.
 FAULT_STATED_S = 60.0
 # How long an error that is over keeps attention.
@@ -295,6 +299,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.trouble("missing", Health.DEGRADED, why)
         else:
             self.mended("missing")
+        if self._monitor.robot_is_missing and not self._queries:
+            self.trouble("robot", Health.DEGRADED, ROBOT_MISSING)
+        else:
+            self.mended("robot")
 
     def _explain(self, request: Any, response: Any) -> Any:
         flag = self._kept.get(request.event_id)
