@@ -71,7 +71,8 @@ class Monitor:
         flags: list[SocialFlag] = []
         mark = self._watermarks.of(record)
         if mark and self._cutter.goes_back(*mark):
-            flags += [flag for window in self._cutter.move_on(*mark) for flag in self._look(window)[0]]
+            flags += self.end_input()
+            self._cutter.move_on(*mark)
             self._history.begin_anew()
             self._newest_ns = mark[1]
             self._robot_from_ns, self._people_until_ns = None, []
@@ -83,9 +84,12 @@ class Monitor:
             self._cutter.ask(at_ns)
         return flags + (self._moved_on(*mark) if mark else [])
 
-    def flush(self) -> list[SocialFlag]:
-        """The flags of whatever is still open, as at the end of a bag."""
-        return [flag for window in self._cutter.flush() for flag in self._look(window)[0]]
+    def end_input(self) -> list[SocialFlag]:
+        """The flags of whatever is open as a recording ends: what was said is over, and is read with what is there.
+
+        The end is no silence: nothing is found missing for which there was time still.
+        """
+        return self._look_at_closing(self._cutter.end_input())
 
     def forget(self) -> int:
         """Forgets all that people and the robot said until now; how many things said of themselves that were."""
@@ -115,20 +119,23 @@ class Monitor:
         return people_spoke and (self._robot_from_ns is None or self._robot_from_ns > at_ns)
 
     def _moved_on(self, source: str, watermark_ns: int) -> list[SocialFlag]:
-        flags: list[SocialFlag] = []
         self._cutter.move_on(source, watermark_ns)
-        for window in self._cutter.closing():
-            found, again_ns = self._look(window)
+        return self._look_at_closing()
+
+    def _look_at_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
+        flags: list[SocialFlag] = []
+        for window in self._cutter.closing(input_end_ns):
+            found, again_ns = self._look(window, input_ended=window.end_ns == input_end_ns)
             flags += found
             for at_ns in again_ns:
                 if at_ns > window.end_ns:  # else what is waited for did not come with the time
                     self._cutter.ask(at_ns)
         return flags
 
-    def _look(self, window: Window) -> tuple[list[SocialFlag], set[int]]:
+    def _look(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int]]:
         """What to publish of a window, and when some cue wants to look again."""
         self.missing = window.missing
-        scene = self._history.scene(window)
+        scene = self._history.scene(window, input_ended=input_ended)
         found = list(look(scene, self._table, self._meaning))
         findings = [
             in_doubt(one, scene, self._table, self._meaning)

@@ -20,11 +20,21 @@ MOST_ENTRIES = 2_000
 class Scene:
     """Turns and presences up to the window's end. Only what happens within the window need be looked at anew."""
 
-    def __init__(
-        self, window: Window, until_ns: int, turns: tuple[Turn, ...], presences: tuple[Presence, ...], memory: Memory
+    def __init__(  # noqa: PLR0917
+        self,
+        window: Window,
+        until_ns: int,
+        turns: tuple[Turn, ...],
+        presences: tuple[Presence, ...],
+        memory: Memory,
+        input_ended: bool = False,
     ) -> None:
-        """What lies after until_ns is not known, so that nothing may be said to be missing there."""
+        """What lies after until_ns is not known, so that nothing may be said to be missing there.
+
+        Where the input has ended, nothing is added to a turn either: it is over, and no silence follows it.
+        """
         self.window, self.end_ns, self.turns, self.presences = window, until_ns, turns, presences
+        self.input_ended = input_ended
         self._memory = memory
 
     @property
@@ -82,7 +92,7 @@ class History:
         self._robot_speech: dict[tuple[str, str], RobotSpeech] = {}
         self._presences: dict[tuple[int, str], Presence] = {}
 
-    def scene(self, window: Window) -> Scene:
+    def scene(self, window: Window, *, input_ended: bool = False) -> Scene:
         """Takes in what the window holds, and gives the scene at its end."""
         self._utterances.update((u.utterance_id, u) for u in window.utterances if u.stamp_ns > self.forgotten_ns)
         self._robot_speech.update(
@@ -100,7 +110,7 @@ class History:
             (p for p in self._presences.values() if p.stamp_ns < window.end_ns), key=lambda p: p.stamp_ns
         )
         self.memory.take(turns, presences, window.start_ns, window.end_ns)
-        return Scene(window, until_ns, turns, tuple(presences), self.memory)
+        return Scene(window, until_ns, turns, tuple(presences), self.memory, input_ended)
 
     def begin_anew(self) -> None:
         """Forgets everything, as where stamps begin anew."""

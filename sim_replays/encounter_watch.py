@@ -24,7 +24,6 @@ from sim_replays.scenarios.truth import Truth
 from sim_replays.watching import monitored_sources
 
 _MARK_NS = NS_PER_S // 2
-_AFTER_NS = 60 * NS_PER_S
 
 # Given the monitor after each record: what else is to be done then, and the flags that come of it.
 Attend = Callable[[Monitor], Iterable[SocialFlag]]
@@ -78,7 +77,7 @@ def _flagged(  # noqa: PLR0917
         for flag in (*monitor.take(entry), *attend(monitor)):
             known = first.get(flag.event_id)
             first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    for flag in (*monitor.flush(), *attend(monitor)):
+    for flag in (*monitor.end_input(), *attend(monitor)):
         known = first.get(flag.event_id)
         first[flag.event_id] = flag, known[1] if known else clock.now_ns()
     alarms = tuple(
@@ -99,7 +98,7 @@ def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> li
     speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
     given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
     marks: list[tuple[int, Entry]] = []
-    for now_ns in range(truth.start_ns, truth.end_ns + _AFTER_NS, marks_every_ns):
+    for now_ns in range(truth.start_ns, truth.end_ns + 1, marks_every_ns):
         quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
         marks.append((now_ns, silence(quiet_ns, AUDIO)))
     return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))

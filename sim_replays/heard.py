@@ -16,7 +16,7 @@ from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.truth import Truth
 from sim_replays.watching import MONITORED, BagSenses
 
-VERSION = 2  # of what the senses make of the same sound; a higher one makes kept records void
+VERSION = 3  # of what the senses make of the same sound; a higher one makes kept records void
 
 
 @record

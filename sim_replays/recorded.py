@@ -69,7 +69,7 @@ def recorded(  # noqa: PLR0917
         asked_ns = wall.now_ns()
         note(monitor.take(entry), asked_ns)
     asked_ns = wall.now_ns()
-    note(monitor.flush(), asked_ns)
+    note(monitor.end_input(), asked_ns)
     turns = turns_of(heard, edges, bounds_ns[1])
     return Recording(
         name=name,

@@ -119,6 +119,8 @@ def in_process(bag: Path) -> Iterator[Said]:
         for at_ns, one in BagSenses(reader, hearing, whisper, topics.audio).records():
             for topic, told in here.take(one, at_ns):
                 yield Said(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
+        for topic, told in here.end_input():
+            yield Said(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
     took_s = time.monotonic() - began_s
     yield Said(topic=END, at_ns=at_ns, wall_s=took_s, what={"took_s": took_s, "lost": {}, "dropped": {}})
 
@@ -149,6 +151,10 @@ class _Here:
         for query in self._held.take(one):
             if self._selector:
                 yield ANSWERS, answered(self._selector, self._recall, query, self._clock)[1]
+
+    def end_input(self) -> Iterator[tuple[str, Any]]:
+        for flag in self._monitor.end_input():
+            yield FLAGS, flag
 
 
 def items(said: Iterable[Said]) -> dict[str, dict[str, Any]]:

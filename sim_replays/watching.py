@@ -113,6 +113,8 @@ class BagSenses:
         if self._scribe:
             for record in self._written(self._listener.flush()):
                 yield now_ns, record
+            if (quiet_ns := self._listener.quiet_until_ns) is not None:
+                yield from self._mark(quiet_ns, now_ns)
 
     def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
         """The utterances in the order of the bag where marks of silence are among them, else each at its end."""
@@ -185,5 +187,5 @@ def monitored(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterat
         if isinstance(record, MONITORED):
             for flag in monitor.take(record):
                 yield now_ns, flag
-    for flag in monitor.flush():
+    for flag in monitor.end_input():
         yield clock.now_ns(), flag

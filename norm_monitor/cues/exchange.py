@@ -49,13 +49,16 @@ MOST_NAMED = 2
 
 
 def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
-    """Each turn is read when somebody answered it or nobody did for a while, and when the robot went on from there."""
+    """Each turn is read when somebody answered it or nobody did for a while, and when the robot went on from there.
+
+    Where the input ends before that, it is read with what is there.
+    """
     for robot, then in zip(scene.robot_turns, (*scene.robot_turns[1:], None), strict=False):
         if max(robot.end_ns, then.end_ns if then else 0) < scene.start_ns or robot.ongoing or not robot.text.strip():
             continue
         around = surroundings(scene, robot)
         due_ns = _over_ns(table, around)
-        if scene.end_ns > due_ns:
+        if scene.input_ended or scene.end_ns > due_ns:
             yield from _read(table, meaning, around)
         else:
             yield LookAgain(at_ns=due_ns + 1)

@@ -114,14 +114,32 @@ class WindowCutter:
         self._closed_ns: int | None = None
         self._kept_from_ns = -(2**63)
 
-    def closing(self) -> Iterator[Window]:
-        """The windows that can close, one by one: what is asked for in between is heeded in its order of time."""
+    def closing(self, input_end_ns: int | None = None) -> Iterator[Window]:
+        """The windows that can close, one by one: what is asked for in between is heeded in its order of time.
+
+        Where the input has ended, nothing is waited for up to then.
+        """
         while (end_ns := self._next_end_ns()) is not None:
-            complete = not self._behind(end_ns)
-            overdue = self._lateness_ns is not None and max(self._watermarks.values()) >= end_ns + self._lateness_ns
-            if not (complete or overdue):
+            ended = input_end_ns is not None and end_ns <= input_end_ns
+            if not (ended or not self._behind(end_ns) or self._is_overdue(end_ns)):
                 return
             yield self._cut(end_ns)
+
+    def end_input(self) -> int | None:
+        """Ask for a window that ends with the newest entry, and let the sources pass it; its end, None without entries.
+
+        A source that gave nothing does not pass: it is missing from the windows that closing() then gives.
+        """
+        if not self._heap:
+            return None
+        end_ns = 1 + max(e.end_ns if isinstance(e, Utterance) else e.stamp_ns for _, _, e in self._heap)
+        self._asked.add(end_ns)
+        self._watermarks = {source: max(mark_ns, end_ns) for source, mark_ns in self._watermarks.items()}
+        return end_ns
+
+    def _is_overdue(self, end_ns: int) -> bool:
+        foremost_ns = max(self._watermarks.values(), default=end_ns)
+        return self._lateness_ns is not None and foremost_ns >= end_ns + self._lateness_ns
 
     def _next_end_ns(self) -> int | None:
         """The next window's end: one that was asked for, or the next on the grid that holds anything."""

@@ -38,3 +38,33 @@ def test_a_stop_that_the_robot_ignores_is_severe(tmp_path: Path) -> None:
     talk: list[Said] = [robot(1, 10, LECTURE), user(4, 5, "Stop, please.")]
     found = flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only")
     assert [one["onset_ns"] - START_NS for one in found if one["severity"] == "severe"] == [4 * 10**9]
+
+
+def told(flag: dict[str, Any]) -> dict[str, Any]:
+    """A flag without when it was decided, and of which window: a longer bag is cut otherwise."""
+    return {name: value for name, value in flag.items() if name not in {"stamp_ns", "decision_ns", "provenance"}}
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_bag_that_ends_after_the_last_turn_has_it_read(tmp_path: Path, marked: bool) -> None:
+    talk = [
+        user(3, 6, "I'd like a coffee, please."),
+        robot(7, 11, "Your blood test from Monday is positive, by the way."),
+    ]
+    short = flags(write_talk(tmp_path / "short", talk, 11.5, marked=marked))
+    long = flags(write_talk(tmp_path / "long", talk, 71))
+    assert [flag["onset_ns"] for flag in long if flag["polarity"] == "error"] == [START_NS + 7 * 10**9]
+    assert list(map(told, short)) == list(map(told, long))
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        user(3, 5, "Where can I buy a ticket?"),
+        user(3, 4, "Goodbye!"),
+        user(3, 5, "I'll be right back."),
+    ],
+)
+def test_the_end_of_a_bag_is_no_silence_of_the_robot(tmp_path: Path, last: Said) -> None:
+    bag = write_talk(tmp_path / "bag", [robot(0.5, 2, "The museum opens at nine."), last], last[2] + 0.5)
+    assert not [flag["rationale"] for flag in flags(bag) if flag["onset_ns"] >= START_NS + 3 * 10**9]

@@ -103,7 +103,7 @@ class Watched:
         for given_ns, entry in with_silence([entry for part in parts for entry in part], until_s):
             self.clock.advance_to(max(given_ns, self.clock.now_ns()))
             flags += self.monitor.take(entry)
-        return flags + self.monitor.flush()
+        return flags + self.monitor.end_input()
 
 
 def with_silence(entries: list[Entry], until_s: float) -> list[tuple[int, Entry]]:

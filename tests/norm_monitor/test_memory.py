@@ -195,7 +195,7 @@ def test_the_monitor_forgets_when_it_is_asked_to(meaning: Meanings) -> None:
     watched.watch(user(0, 2, "My name is Anna."), until_s=10)
     assert watched.monitor.forget() == 1
     later = robot(12, 14, "Nice to meet you, Peter.")
-    flags = [flag for entry in later for flag in watched.monitor.take(entry)] + watched.monitor.flush()
+    flags = [flag for entry in later for flag in watched.monitor.take(entry)] + watched.monitor.end_input()
     assert "wrong_name" not in last_of(flags)
 
 

@@ -37,7 +37,7 @@ def fed(meaning: Meanings, entries: list[Entry]) -> list[SocialFlag]:
     """The entries in this order, and then one mark of silence far beyond."""
     monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock(at(0)))
     flags = [flag for entry in [*entries, silence(at(60), "audio")] for flag in monitor.take(entry)]
-    return flags + monitor.flush()
+    return flags + monitor.end_input()
 
 
 def test_pace_and_order_change_no_flag(meaning: Meanings) -> None:

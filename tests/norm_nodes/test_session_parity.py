@@ -12,7 +12,8 @@ from sim_replays.playing import TransportError
 from sim_replays.scenarios.library import HERE, find, read
 from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.sensed import write_sensed
-from sim_replays.sessions import first_difference, in_process, items, over_dds
+from sim_replays.sessions import FLAGS, first_difference, in_process, items, over_dds
+from tests.acceptance.conversation_bag import robot, user, write_talk
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(240)]
 
@@ -44,6 +45,18 @@ def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path:
                 writer.write_message(topic, content, stamp_ns)
     direct = list(in_process(bag))
     assert "Hello" in " ".join(one["text"] for one in items(direct).values() if "text" in one)
+    for pace in (0.0, 4.0):
+        assert first_difference(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
+
+
+def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, domain_id: int) -> None:
+    talk = [
+        user(1, 4, "I'd like a coffee, please."),
+        robot(5, 9, "Your blood test from Monday is positive, by the way."),
+    ]
+    bag = write_talk(tmp_path / "bag", talk, 9.5)
+    direct = list(in_process(bag))
+    assert "reads_amiss" in {one.what["cue_id"] for one in direct if one.topic == FLAGS}
     for pace in (0.0, 4.0):
         assert first_difference(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
 

@@ -62,6 +62,19 @@ def test_a_jump_back_flushes_and_begins_anew() -> None:
     assert bounds(cutter.pass_by("camera", 5 * S)) == [(-10, 5)]
 
 
+def test_where_the_input_ends_nothing_is_waited_for() -> None:
+    cutter = WindowCutter((*BOTH, "presence"), lateness_ns=None)
+    assert cutter.end_input() is None
+    cutter.add(frame(3 * S))
+    cutter.add(utterance(6 * S))
+    cutter.pass_by("camera", 4 * S)
+    cutter.pass_by("speech", 6 * S)
+    assert cutter.end_input() == 6 * S + 2
+    windows = list(cutter.closing(6 * S + 2))
+    assert [w.end_ns for w in windows] == [5 * S, 6 * S + 2]
+    assert {w.missing for w in windows} == {("presence",)}  # it never gave anything, and the others have ended
+
+
 def test_entries_too_late_are_counted() -> None:
     cutter = WindowCutter(("camera",))
     cutter.add(frame(3 * S))

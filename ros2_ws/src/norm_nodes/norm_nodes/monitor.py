@@ -12,7 +12,7 @@ from typing import Any
 from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
-from std_msgs.msg import Bool, String
+from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 
 from norm_core.config import ConfigError
@@ -47,6 +47,7 @@ from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
+from norm_nodes.settling import INPUT_ENDED_TOPIC
 from norm_nodes.study_desk import StudyDesk
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
@@ -78,6 +79,10 @@ class DeploymentContext(StrEnum):
 
 class Forget:
     """Asks, in its turn among the records, that what people said of themselves be forgotten."""
+
+
+class InputEnded:
+    """Tells, in its turn among the records, that a recording has ended."""
 
 
 class MonitorNodeConfig(WindowConfig, FusionConfig, MemoryConfig, StudyConfig, QuestionConfig):
@@ -141,6 +146,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
+        ended = "the senses have given all that they made of a recording"
+        self.listen(Empty, INPUT_ENDED_TOPIC, lambda _: self._records.put(InputEnded()), EVENTS, ended)
         if self._desk.keeps:
             self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
@@ -228,7 +235,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.get_logger().error(traceback.format_exc())
                 why = f"a {type(record).__name__} could not be looked at, and was left out: {error!r}; please report it"
                 self.ledger.trouble("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
-        self._publish(self._monitor.flush())
+        self._publish(self._monitor.end_input())
 
     def _take(self, record: Any) -> None:
         if isinstance(record, Judgement):
@@ -236,6 +243,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._publish([flag] if flag else [])
         elif isinstance(record, Forget):
             self._monitor.forget()
+        elif isinstance(record, InputEnded):
+            self._publish(self._monitor.end_input())
         else:
             self._desk.keep(record)
             if not isinstance(record, Decision):

@@ -35,7 +35,7 @@ from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
-from norm_nodes.settling import ENDED_TOPIC, Asker, Settled
+from norm_nodes.settling import ENDED_TOPIC, INPUT_ENDED_TOPIC, Asker, Settled
 
 TOLD = {
     "/tactful/utterances": Utterance,
@@ -46,7 +46,8 @@ TOLD = {
 }
 # Of these the order among other topics matters: whatever came before them is dealt with first, and so are they.
 EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
-ENDED = f"/tactful/{ENDED_TOPIC}"
+# In this order: the senses end first, and then those who take what the senses give.
+ENDS = (f"/tactful/{ENDED_TOPIC}", f"/tactful/{INPUT_ENDED_TOPIC}")
 MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # what the middleware has to send again waits for its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # readers keep 30, of utterances 50
@@ -122,7 +123,8 @@ class Play:
                 self._not_played[summary.topic] = str(error)
             else:
                 self._publishers[summary.topic] = self._node.create_publisher(type_, summary.topic, PLAYED)
-        self._publishers[ENDED] = self._node.create_publisher(Empty, ENDED, EVENTS)
+        for topic in ENDS:
+            self._publishers[topic] = self._node.create_publisher(Empty, topic, EVENTS)
         self._asker = Asker(self._node)
         self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
         self._heard: Counter[str] = Counter()
@@ -151,17 +153,18 @@ class Play:
         self._before = self._replies
         first_ns, _ = self._bag.bounds_ns or (0, 0)
         self._first_ns, self._at_ns, self._began_s = first_ns, first_ns, time.monotonic()
-        topics = played - {ENDED}
-        self._say("begin", {"unheard": sorted({*self._publishers} - played - {ENDED}), "not_played": self._not_played})
+        topics = played - {*ENDS}
+        self._say("begin", {"unheard": sorted({*self._publishers} - played - {*ENDS}), "not_played": self._not_played})
         if self._rate:
             self._in_time(topics)
         else:
             self._in_lockstep(topics)
         sent = dict(self._sent)
-        if ENDED in played:
-            self._settle(lossless=not self._rate)
-            self._publishers[ENDED].publish(Empty())
-            self._sent[ENDED] += 1
+        for topic in ENDS:
+            if topic in played:
+                self._settle(lossless=not self._rate)
+                self._publishers[topic].publish(Empty())
+                self._sent[topic] += 1
         lost = self._settle(lossless=not self._rate)
         took_s = time.monotonic() - self._began_s
         if not self._quiet:

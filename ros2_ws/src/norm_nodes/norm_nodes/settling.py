@@ -19,6 +19,8 @@ from norm_nodes.endpoint import EVENTS
 ASK_TOPIC, TOLD_TOPIC = "settle", "settled"
 # Nothing more is to come: what is under way ends here, which live only the clock could tell.
 ENDED_TOPIC = "recording_ended"
+# The senses have given all that they made of the recording: whoever decides by it closes what is open.
+INPUT_ENDED_TOPIC = "input_ended"
 
 
 @record
