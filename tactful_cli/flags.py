@@ -10,6 +10,7 @@ from rich.markup import escape
 from norm_core.bags.reader import BagReader
 from norm_core.flag import Polarity, SocialFlag
 from norm_core.jsonl import to_plain
+from norm_core.speech import Utterance
 from norm_core.time import ReplayClock, ns_to_s
 from norm_monitor.explanation import explain
 from norm_monitor.fusion import FusionConfig
@@ -46,6 +47,8 @@ def flags(  # noqa: PLR0917
             for now_ns, record in monitored(senses, monitor, clock):
                 if isinstance(record, SocialFlag):
                     found[record.event_id] = record
+                elif isinstance(record, Utterance) and record.final:
+                    start_ns = min(start_ns, record.start_ns)  # a recorder has it once it is over
                 progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
     for reason in senses.ledger.reasons:
         complain(reason)

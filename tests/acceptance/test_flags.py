@@ -13,11 +13,15 @@ from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write
 LECTURE = "The museum was built by two brothers who loved old clocks and collected them all their lives."
 
 
-def flags(bag: Path, *options: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--json", *options]
+def printed(bag: Path, *options: str) -> str:
+    command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), *options]
     result = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert result.returncode == 0, result.stderr
-    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return result.stdout
+
+
+def flags(bag: Path, *options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(printed(bag, "--json", *options))
     return found
 
 
@@ -68,3 +72,10 @@ def test_a_bag_that_ends_after_the_last_turn_has_it_read(tmp_path: Path, marked:
 def test_the_end_of_a_bag_is_no_silence_of_the_robot(tmp_path: Path, last: Said) -> None:
     bag = write_talk(tmp_path / "bag", [robot(0.5, 2, "The museum opens at nine."), last], last[2] + 0.5)
     assert not [flag["rationale"] for flag in flags(bag) if flag["onset_ns"] >= START_NS + 3 * 10**9]
+
+
+def test_times_are_told_from_the_first_word_where_the_bag_has_it_later(tmp_path: Path) -> None:
+    """A recorder has an utterance once it is over: the bag's first message is at 6 s, its first word at 3 s."""
+    talk = [user(3, 6, "Where can I buy a ticket?"), robot(12, 14, "You can buy it at the counter.")]
+    shown = printed(write_talk(tmp_path / "bag", talk, 15, marked=False), "--errors-only")
+    assert shown.splitlines()[0].split()[0] == "3.0-9.0"
