@@ -1,0 +1,48 @@
+"""Record or compare the golden files: `python -m tests.goldens record|compare|hear [SOURCE...]`."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from norm_monitor.senses.whisper import Whisper, WhisperConfig
+from sim_replays.heard import sensed
+from sim_replays.scenarios.library import encounters
+from tests.goldens import collect, compare
+
+
+def main(action: str, *names: str) -> int:
+    """Run one action over the sources named, or over all; exit with 1 where something differs."""
+    if action == "hear":
+        return _hear()
+    sources = dict(collect.SOURCES)
+    data = Path(os.environ.get("TACTFUL_SHARED", collect.ROOT.parent / "shared"), "data")
+    if data.is_dir():
+        sources["egogapbench"] = lambda: collect.egogapbench(data)
+    differs = 0
+    for name in names or sources:
+        found = sources[name]()
+        if action == "record":
+            compare.write(name, found)
+            print(f"{name}: {len(found)} items recorded")
+            continue
+        lines = list(compare.differences(compare.read(name, compare.renames()), found))
+        differs += len(lines)
+        print(f"{name}: {len(found)} items, {len(lines)} differences", *lines, sep="\n  ")
+    return 1 if differs else 0
+
+
+def _hear() -> int:
+    """Make sound and pictures of the encounters anew (needs flite and espeak-ng) and keep what the senses give."""
+    whisper = Whisper(WhisperConfig())
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = encounters("development")[:: collect.BY_SOUND]
+        collect.keep_sound(sensed(one, Path(folder), whisper) for one in chosen)
+    print(f"{len(chosen)} encounters heard and seen")
+    return 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in {"record", "compare", "hear"}:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

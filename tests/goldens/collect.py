@@ -1,0 +1,175 @@
+"""Run the system on each known input and collect what it says, item by item."""
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from norm_core.flag import SocialFlag
+from norm_core.jsonl import from_json, to_json, to_plain
+from norm_core.time import ReplayClock
+from norm_core.watermarks import UTTERANCES
+from norm_monitor.cues.table import Table
+from norm_monitor.meaning import Meanings
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.window_feed import WindowConfig
+from norm_monitor.senses.windows import Entry
+from sim_replays.demo_session import write_demo_session
+from sim_replays.encounter_watch import given_by_script
+from sim_replays.heard import Sensed
+from sim_replays.scenarios.library import encounters, shipped
+from sim_replays.sessions import in_process, items
+from sim_replays.study_example import write_log
+from sim_replays.watching import monitored_sources
+from tests.goldens.compare import DATA, Items
+
+ROOT = Path(__file__).resolve().parents[2]
+SOUND = DATA / "sound"
+# Of the development encounters, each fifth is also kept as what the senses made of its sound and pictures.
+BY_SOUND = 5
+EXPORT_FORMS = ("csv", "jsonl", "eaf", "boris", "textgrid", "webvtt")
+EGOGAPBENCH_ITEMS = 120
+
+
+def shipped_bags() -> Items:
+    """Collect the flags that the command line gives for each shipped bag."""
+    found: Items = {}
+    for bag in shipped():
+        options = ["--topic", "/audio"] if not bag.name.startswith("zh_") else []
+        for flag in json.loads(_tactful("flags", str(bag), *options, "--json")):
+            found[f"{bag.name} {flag['onset_ns']:>14} {flag['event_id']}"] = _lasting(flag)
+    return found
+
+
+def demo() -> Items:
+    """Collect every window, utterance, flag and answer of the demo's session."""
+    with tempfile.TemporaryDirectory() as folder:
+        session = write_demo_session(Path(folder, "session"))
+        return {_padded(name): _lasting(item) for name, item in items(in_process(session.bag)).items()}
+
+
+def development_by_script() -> Items:
+    """Collect the flags of every development encounter, fed from its script."""
+    found: Items = {}
+    for encounter in encounters("development"):
+        given, _ = given_by_script(encounter)
+        found.update(_flags(encounter.id, given, (UTTERANCES,)))
+    return found
+
+
+def development_by_sound() -> Items:
+    """Collect the flags of every fifth development encounter, fed from what the senses once made of its sound."""
+    found: Items = {}
+    for path in sorted(SOUND.glob("*.json.gz")):
+        sensed = from_json(Sensed, gzip.decompress(path.read_bytes()).decode())
+        given = [(one.at_ns, one.entry) for one in sensed.given]
+        found.update(_flags(path.name.split(".")[0], given, monitored_sources(sensed.sources)))
+    return found
+
+
+def egogapbench(data: Path) -> Items:
+    """Collect the selector's answers to the first items of EgoGapBench's development part, others given."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        _tactful(
+            *("bench", "run", "egogapbench", "--data", str(data / "egogapbench"), "--setting", "others-given"),
+            *("--out", str(run), "--transport", "direct", "--limit", str(EGOGAPBENCH_ITEMS), "--json"),
+        )
+        lines = [line for path in sorted(run.rglob("answers*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+    return {answer["query_id"]: _lasting(answer) for answer in map(json.loads, lines)}
+
+
+def study_log() -> Items:
+    """Collect the generated session's log, and each of its exports, line by line."""
+    found: Items = {}
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "S07")
+        write_log(log)
+        texts = {path.relative_to(log).as_posix(): _text(path) for path in _files(log)}
+        for form in EXPORT_FORMS:
+            target = Path(folder, f"export.{form}")
+            _tactful("study", "export", str(log), "--form", form, "--output", str(target), "--coder", "all")
+            texts[f"export {form}"] = _text(target)
+    for name, text in texts.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            found[f"{name}:{number:05}"] = line
+    return found
+
+
+SOURCES: dict[str, Callable[[], Items]] = {
+    "shipped_bags": shipped_bags,
+    "demo": demo,
+    "development_by_script": development_by_script,
+    "development_by_sound": development_by_sound,
+    "study_log": study_log,
+}
+
+
+def keep_sound(sensed: Iterable[Sensed]) -> None:
+    """Keep what the senses made of encounters, as input of development_by_sound."""
+    SOUND.mkdir(parents=True, exist_ok=True)
+    for one in sensed:
+        packed = gzip.compress(to_json(one).encode(), mtime=0)
+        (SOUND / f"{one.truth.encounter_id}.json.gz").write_bytes(packed)
+
+
+def _flags(name: str, given: Iterable[tuple[int, Entry]], sources: Sequence[str]) -> Items:
+    clock = ReplayClock()
+    config = WindowConfig(sources=tuple(sources), lateness_s=0)
+    monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock)
+    states: dict[str, list[SocialFlag]] = {}
+    for flag in _watch(monitor, clock, given):
+        states.setdefault(flag.event_id, []).append(flag)
+    return {
+        f"{name} {flags[-1].onset_ns:>14} {event_id}": {
+            "states": [[flag.state.value, flag.decision_ns] for flag in flags],
+            "flag": _lasting(to_plain(flags[-1])),
+        }
+        for event_id, flags in states.items()
+    }
+
+
+def _watch(monitor: Monitor, clock: ReplayClock, given: Iterable[tuple[int, Entry]]) -> Iterator[SocialFlag]:
+    for at_ns, entry in given:
+        clock.advance_to(max(at_ns, clock.now_ns()))
+        yield from monitor.take(entry)
+    yield from monitor.flush()
+
+
+def _lasting(item: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what measures this machine: how long each step took."""
+    plain = dict(item)
+    if "provenance" in plain:
+        plain["provenance"] = {name: value for name, value in item["provenance"].items() if name != "latency"}
+    return plain
+
+
+def _padded(name: str) -> str:
+    stamp, rest = name.split(maxsplit=1)
+    return f"{stamp:>14} {rest}"
+
+
+def _text(path: Path) -> str:
+    """Read a file's text; of one that is not text, its digest."""
+    content = path.read_bytes()
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return hashlib.sha256(content).hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _tactful(*arguments: str) -> str:
+    command = [sys.executable, "-m", "tactful_cli", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout

@@ -1,0 +1,39 @@
+"""The system still says what it said: a difference is shown item by item."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.goldens import collect, compare
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize("source", collect.SOURCES)
+def test_the_system_says_what_it_said(source: str) -> None:
+    golden = compare.read(source, compare.renames())
+    assert golden
+    lines = list(compare.differences(golden, collect.SOURCES[source]()))
+    assert not lines, _shown(source, lines)
+
+
+def test_the_selector_answers_as_it_answered(shared_data: Path) -> None:
+    golden = compare.read("egogapbench", compare.renames())
+    lines = list(compare.differences(golden, collect.egogapbench(shared_data)))
+    assert not lines, _shown("egogapbench", lines)
+
+
+def test_a_difference_is_found_and_named() -> None:
+    golden = {"a": {"probability": 0.5, "text": "no"}, "b": {}, "c": [1.0, 2]}
+    found = {"a": {"probability": 0.5 + 1e-9, "text": "yes"}, "c": [1.1, 2], "d": 4}
+    assert list(compare.differences(golden, found)) == [
+        'a.text: "no" became "yes"',
+        "b: gone; it was {}",
+        "c[0]: 1.0 became 1.1",
+        "d: new; it is 4",
+    ]
+
+
+def _shown(source: str, lines: list[str]) -> str:
+    head = f"{len(lines)} differences in {source}; see them all: python -m tests.goldens compare {source}"
+    return "\n".join([head, *lines[:20]])
