@@ -17,7 +17,7 @@ from norm_core.record import record
 from sim_replays.domain import claimed_domain, has_room
 from sim_replays.processes import NodeProcess
 
-END_TIMEOUT_S, LOOK_S = 5.0, 0.2
+END_TIMEOUT_S, LOOK_S = 30.0, 0.2
 BEGIN, END = "begin", "end"
 
 # What an entry of a node's qos_overrides says where its subscription is to keep all.

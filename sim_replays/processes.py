@@ -15,8 +15,7 @@ import yaml
 
 from norm_core.error import TactfulError
 
-START_TIMEOUT_S = 60.0  # several start side by side on a busy machine
-END_TIMEOUT_S = 5.0
+START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
 
 
 class NodeProcessError(TactfulError, RuntimeError):

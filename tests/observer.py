@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 from norm_core.jsonl import from_json
 from norm_core.messages import from_message
 from norm_core.status import MonitorStatus, NodeState
-
-PATIENCE_S = 15.0
-ANSWER_PATIENCE_S = 90.0  # a first configuration may encode thousands of sentences
 
 
 class Observer:
@@ -48,7 +46,7 @@ class Observer:
         client = self.node.create_client(service_type, name)
         self.until(client.service_is_ready, f"service {name}")
         future = client.call_async(service_type.Request(**fields))
-        self.until(future.done, f"an answer of {name}", ANSWER_PATIENCE_S)
+        self.until(future.done, f"an answer of {name}", PATIENCE_S)
         return future.result()
 
     def watch_status(self) -> list[MonitorStatus]:

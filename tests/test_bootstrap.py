@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = """
@@ -32,7 +33,7 @@ def tactful(home: Path, path: Path | None = None, **environment: str) -> subproc
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -105,19 +106,19 @@ def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, number: int
     python, told = tmp_path / "python", tmp_path / "pid"
     python.write_text(
         '#!/bin/sh\ncase "$*" in\n'
-        f'"-m venv"*) sleep 600 & echo $! >{told}; wait ;;\n'
+        f'"-m venv"*) sleep 3600 & echo $! >{told}; wait ;;\n'
         f'*) exec {sys.executable} "$@" ;;\nesac\n'
     )
     python.chmod(0o755)
     environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP}
     environment |= {"TACTFUL_HOME": str(tmp_path / "home"), "TACTFUL_PYTHON": str(python)}
     script = subprocess.Popen(["bash", str(ROOT / "tactful")], env=environment, stderr=subprocess.PIPE, text=True)
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + PATIENCE_S
     while not (told.exists() and told.read_text().strip()):
         assert time.monotonic() < deadline_s, "the stage did not begin"
         time.sleep(0.02)
     script.send_signal(number)
-    _, said = script.communicate(timeout=30)
+    _, said = script.communicate(timeout=PATIENCE_S)
     assert script.returncode == 130
     assert "interrupted" in said
     with pytest.raises(ProcessLookupError):
@@ -140,7 +141,7 @@ def test_a_failing_stage_shows_its_log_and_the_next_call_resumes(tmp_path: Path,
             env=environment,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert failed.returncode == 3

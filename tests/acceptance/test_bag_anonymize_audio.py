@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from foreign_bag import Maker, write
 from foreign_interfaces import NAOQI
+from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.speech import Speaker, Utterance
 
-HANG_GUARD_S = 600
 SECOND_NS = 1_000_000_000
 START_NS = 1_700_000_000 * SECOND_NS
 # The second in which each voice speaks alone, by its label in the transcript.
@@ -68,7 +68,7 @@ def test_only_a_labelled_voice_of_a_consenting_participant_stays_audible(
     options += [text for name in consenting for text in ("--voice", name)]
     command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", bag, tmp_path / "shared", "--audio", "mute"]
     completed = subprocess.run(
-        [*command, *options], capture_output=True, text=True, timeout=HANG_GUARD_S, check=False
+        [*command, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )  # fmt: skip
     assert completed.returncode == 0, completed.stderr
     with BagReader(tmp_path / "shared") as reader:

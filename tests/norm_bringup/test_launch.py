@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
@@ -51,7 +52,7 @@ def test_the_launch_file_brings_a_recorder_to_active_and_ends_it_clean(domain_id
         play(words(tmp_path), domain_id)
     finally:
         launch.send_signal(signal.SIGINT)
-        rest, _ = launch.communicate(timeout=20)
+        rest, _ = launch.communicate(timeout=PATIENCE_S)
     assert launch.returncode == 0, "".join(said) + rest
     assert recorded(tmp_path) == ["hello"]
 
@@ -59,7 +60,7 @@ def test_the_launch_file_brings_a_recorder_to_active_and_ends_it_clean(domain_id
 @pytest.mark.launch
 def test_the_launch_testing_scenario_passes(domain_id: int) -> None:
     command = [sys.executable, "-m", "launch_testing.launch_test", str(LAUNCH.parents[1] / "test/test_bringup.py")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -68,7 +69,7 @@ def test_the_same_scenario_by_processes_alone(domain_id: int, tmp_path: Path) ->
     with NodeProcess(["bag_recorder"], parameters, domain_id) as recorder:
         play(words(tmp_path), domain_id)
         os.kill(recorder.pid, signal.SIGINT)
-        assert recorder.wait(10) == 0
+        assert recorder.wait(PATIENCE_S) == 0
     assert recorded(tmp_path) == ["hello"]
 
 
@@ -81,7 +82,7 @@ def words(tmp_path: Path) -> Path:
 
 def play(bag: Path, domain_id: int) -> None:
     with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag)}}, domain_id) as player:
-        player.wait(20)
+        player.wait(PATIENCE_S)
 
 
 def recorded(tmp_path: Path) -> list[str]:

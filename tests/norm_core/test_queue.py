@@ -5,6 +5,7 @@ from threading import Thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from norm_core.queue import BoundedQueue, Policy
 
@@ -39,10 +40,10 @@ def test_a_lossless_queue_refuses_what_does_not_fit() -> None:
 def test_closing_wakes_who_waits_and_keeps_what_is_in() -> None:
     queue: BoundedQueue[int] = BoundedQueue("q", 2)
     got: list[int | None] = []
-    waiter = Thread(target=lambda: got.append(queue.get(timeout_s=60)))
+    waiter = Thread(target=lambda: got.append(queue.get(timeout_s=PATIENCE_S)))
     waiter.start()
     queue.close()
-    waiter.join(timeout=10)
+    waiter.join(timeout=PATIENCE_S)
     assert got == [None]
     assert queue.put(1) is False
     assert queue.is_drained()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from patience import PATIENCE_S
 
 from norm_core.bags.writer import BagWriter
 from sim_replays.processes import NodeProcess
@@ -55,7 +56,7 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_page_and_graph_name_the_same(everything: None) -> None:
     expected = {"nodes": set(documented_nodes()), **{kind: documented(kind) for kind in set(KINDS.values())}}
-    deadline_s = time.monotonic() + 20  # discovery takes up to three seconds, and more on a busy machine
+    deadline_s = time.monotonic() + PATIENCE_S
     while (seen := running()) != expected and time.monotonic() < deadline_s:
         pass
     assert seen == expected

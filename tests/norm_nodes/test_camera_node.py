@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from camera_messages import PERIOD_NS, START_NS, compressed, scene
+from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
@@ -169,7 +170,7 @@ def test_the_node_keeps_what_the_pure_path_keeps(bag: Path, tmp_path: Path, doma
         observer.until(lambda: warm_up.send() and observer.counted("messages_recorded") >= 2, "a recorded frame")
         warm_up.end()
         with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag)}}, domain_id) as player:
-            assert player.wait(60) == 0
+            assert player.wait(PATIENCE_S) == 0
     with BagReader(received) as reader:
         records = [reader.decode(message) for message in reader.messages(topics)]
     frames = [r for r in records if isinstance(r, Frame) and r.stamp_ns >= START_NS]

@@ -14,7 +14,6 @@ from norm_monitor.senses.face_weights import SHORT_RANGE, FaceWeightsMissingErro
 
 @pytest.mark.ros
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_words_speakers_and_faces_are_found_at_their_times(
     mgonzs13: Path, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

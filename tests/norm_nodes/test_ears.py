@@ -49,7 +49,7 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
         for sent, part in enumerate(np.array_split(sound, 40)):
             observer.until(lambda sent=sent: taken()["/audio"] == sent, "the ears to take what was sent")
             audio.publish(UInt8MultiArray(data=part.tobytes()))
-        observer.until(lambda: any(utterance.final for utterance in heard()), "a final utterance", 60)
+        observer.until(lambda: any(utterance.final for utterance in heard()), "a final utterance")
     final = next(utterance for utterance in heard() if utterance.final)
     assert "fellow" in final.text.lower()
     assert (final.speaker, final.timing, final.source_topic) == (Speaker.USER, Timing.ARRIVAL, "/audio")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 from norm_core.messages import from_message
 from norm_core.speech import Utterance
@@ -61,7 +62,7 @@ class Gate:
 
     def hold(self) -> None:
         self.entered.set()
-        assert self.opened.wait(60)
+        assert self.opened.wait(PATIENCE_S)
 
 
 class Deaf:
@@ -194,7 +195,7 @@ def test_a_slow_listener_costs_counted_sound_and_never_holds_up_the_callback(
     gate = Gate()
     monkeypatch.setattr(Loud, "gate", gate)
     ears._hear(UInt8MultiArray(data=TENTH))
-    assert gate.entered.wait(30)
+    assert gate.entered.wait(PATIENCE_S)
     for _ in range(SOUND_QUEUE + 100):
         ears._hear(UInt8MultiArray(data=TENTH))
     assert queue(ears.status(), "sounds").dropped == 100

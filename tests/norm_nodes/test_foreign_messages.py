@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from foreign_bag import Maker, int16, write
 from foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, environment
+from patience import PATIENCE_S
 from speech_path import START_NS, edges_of
 
 from norm_core.messages import from_message
@@ -18,7 +19,7 @@ from norm_core.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.sound_file import chunks_of
 from sim_replays.processes import NodeProcess
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(500), pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
 SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
 RATE_HZ, CHUNK, LENGTH_S = 16_000, 1_600, 11.0
@@ -66,7 +67,7 @@ class Session:
         with NodeProcess(["ears"], {"ears": ears}, self._domain_id):
             self.observer.meet("ears")
             with NodeProcess(["bag_player"], {"bag_player": player}, self._domain_id) as played:
-                assert played.wait(90) == 0, played.said()
+                assert played.wait(PATIENCE_S) == 0, played.said()
                 self.observer.until(until, what)
 
 
@@ -111,7 +112,7 @@ def own_edges(make: Maker) -> list[tuple[int, str, Any]]:
 
 def heard_in(bag: Path) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "tactful_cli", "hear", str(bag), "--channel", "1", "--json"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     return list(json.loads(told.stdout))
 
 

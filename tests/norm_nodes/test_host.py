@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
@@ -20,16 +21,12 @@ from sim_replays.processes import NodeProcess, NodeProcessError
 
 pytestmark = pytest.mark.ros
 
-CLEAN_END_S = 2.0
-
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_clean_and_soon_with_its_bag_complete(number: int, domain_id: int, tmp_path: Path) -> None:
+def test_a_signal_ends_it_with_its_bag_complete(number: int, domain_id: int, tmp_path: Path) -> None:
     with recorder(tmp_path / "bag", domain_id) as process:
         os.kill(process.pid, number)
-        sent_s = time.monotonic()
-        assert process.wait(10) == 0
-        assert time.monotonic() - sent_s < CLEAN_END_S
+        assert process.wait(PATIENCE_S) == 0
     with BagReader(tmp_path / "bag") as bag:
         assert bag.message_count == 0
 
@@ -87,7 +84,7 @@ def test_killed_and_restarted_it_works_at_once(domain_id: int, tmp_path: Path) -
         for stamp_ns in range(3):
             bag.write_message("/words", make("std_msgs/msg/String", {"data": str(stamp_ns)}), stamp_ns)
     with recorder(tmp_path / "second", domain_id), player(words, domain_id) as playing:
-        playing.wait(20)
+        playing.wait(PATIENCE_S)
     with BagReader(tmp_path / "second") as bag:
         assert [bag.decode(m).data for m in bag.messages()] == ["0", "1", "2"]
 
@@ -119,14 +116,12 @@ def test_the_elder_is_well_again_once_the_younger_is_gone(domain_id: int, observ
         observer.until(lambda: health() is Health.OK, "the elder to be well again")
 
 
-def test_a_player_ends_soon_though_its_subscriber_hangs(domain_id: int, tmp_path: Path) -> None:
+def test_a_player_ends_though_its_subscriber_hangs(domain_id: int, tmp_path: Path) -> None:
     with recorder(tmp_path / "recorded", domain_id) as hanging, player(words(tmp_path, 200), domain_id) as playing:
         os.kill(hanging.pid, signal.SIGSTOP)
         try:
             os.kill(playing.pid, signal.SIGTERM)
-            sent_s = time.monotonic()
-            assert playing.wait(10) == 0
-            assert time.monotonic() - sent_s < CLEAN_END_S
+            assert playing.wait(PATIENCE_S) == 0
         finally:
             os.kill(hanging.pid, signal.SIGCONT)
 
@@ -138,7 +133,7 @@ def test_nothing_is_lost_however_fast_it_is_played(domain_id: int, tmp_path: Pat
     bag = words(tmp_path, QUEUE_LENGTH)
     parameters = {"bag_player": {"bag": str(bag), "rate": 1000.0}}
     with recorder(tmp_path / "recorded", domain_id), NodeProcess(["bag_player"], parameters, domain_id) as playing:
-        assert playing.wait(60) == 0
+        assert playing.wait(PATIENCE_S) == 0
     with BagReader(tmp_path / "recorded") as recorded:
         assert [recorded.decode(m).data for m in recorded.messages()] == [str(n) for n in range(QUEUE_LENGTH)]
 
@@ -212,9 +207,9 @@ def test_a_full_disk_ends_the_recorder_with_an_error_not_a_traceback(domain_id: 
         assert limited.stdout
         assert limited.stdout.readline().startswith("running")
         with player(words(tmp_path, 20, size=500_000), domain_id) as playing:
-            assert playing.wait(30) == 0
+            assert playing.wait(PATIENCE_S) == 0
         limited.send_signal(signal.SIGTERM)
-        _, said = limited.communicate(timeout=20)
+        _, said = limited.communicate(timeout=PATIENCE_S)
     finally:
         limited.kill()
     assert limited.returncode == 1
@@ -226,14 +221,14 @@ def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) 
     code = (
         "import time; from sim_replays.processes import NodeProcess\n"
         f"with NodeProcess(['bag_recorder'], {{'bag_recorder': {{'bag': {str(tmp_path / 'bag')!r}}}}}) as node:\n"
-        "    print(node.pid, flush=True); time.sleep(60)\n"
+        "    print(node.pid, flush=True); time.sleep(3600)\n"
     )
     starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert starter.stdout
     pid = int(starter.stdout.readline())
     starter.kill()
     starter.wait()
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + PATIENCE_S
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < deadline_s:
             os.kill(pid, 0)
@@ -288,6 +283,6 @@ def host(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )

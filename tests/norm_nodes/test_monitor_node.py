@@ -11,6 +11,7 @@ import pytest
 from encounter_talk import near, robot, user, with_silence
 from fake_server import DEAD_URL, describe_model
 from observer import Observer
+from patience import PATIENCE_S
 
 from norm_core.flag import Polarity, SocialFlag, Verdict
 from norm_core.messages import from_message
@@ -118,7 +119,7 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
             answer = observer.call(ReviewFlag, "/tactful/review", **{**verdict, **wrong})
             assert not answer.recorded and why in answer.message
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(10)
+        process.wait(PATIENCE_S)
     contents = read(log)
     assert [fault for fault in contents.faults if not fault.harmless] == []
     kept = [entry.record for entry in contents.entries if entry.kind is Kind.FLAG]

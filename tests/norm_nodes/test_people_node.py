@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from foreign_bag import Maker, write
 from foreign_interfaces import PEOPLE, environment
+from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.messages import from_message
@@ -16,7 +17,7 @@ from norm_core.time import NS_PER_MS, NS_PER_S, join_stamp
 from sim_replays.processes import NodeProcess
 from sim_replays.scenarios.library import HERE
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.ros
 
 START_NS = 1_767_225_600 * NS_PER_S
 PERSONS = "/humans/persons"
@@ -44,7 +45,7 @@ def play(bag: Path, domain_id: int, rate: float, wait: Any) -> None:
     player = {"bag": str(bag), "rate": rate, "wait_for_subscribers_s": 8.0}
     with NodeProcess(["bag_player"], {"bag_player": player}, domain_id) as played:
         wait(lambda: not played.is_running())
-        assert played.wait(5) == 0, played.said()
+        assert played.wait(PATIENCE_S) == 0, played.said()
 
 
 def people_alone(source: Path, target: Path) -> dict[tuple[int, str], float]:

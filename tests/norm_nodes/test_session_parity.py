@@ -15,7 +15,7 @@ from sim_replays.scenarios.sensed import write_sensed
 from sim_replays.sessions import FLAGS, first_difference, in_process, items, over_dds
 from tests.acceptance.conversation_bag import robot, user, write_talk
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.ros
 
 LENGTH_S = 10.0
 CUT_SHORT_S = 3.0  # while somebody speaks

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
@@ -85,7 +86,7 @@ def test_windows_are_the_same_at_any_pace(rate: float, executor: str, bag: Path,
     with NodeProcess(["windows"], {"windows": WINDOWS}, domain_id, ("--autostart", "--executor", executor)):
         observer.meet("windows")
         with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag), "rate": rate}}, domain_id) as player:
-            assert player.wait(60) == 0
+            assert player.wait(PATIENCE_S) == 0
             observer.until(lambda: len(told) >= len(expected), f"{len(expected)} windows")
     windows = [from_ros(ClosedWindow, message) for message in told]
     assert [w for w in windows if not w.late] == expected

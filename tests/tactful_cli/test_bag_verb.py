@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from bag_files import COUNT, cdr, write_before_iron, write_mcap, write_rosbags
+from patience import PATIENCE_S
 from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
@@ -98,7 +99,7 @@ def test_topics_are_completed_from_the_bag(tmp_path: Path) -> None:
         [sys.executable, "-m", "tactful_cli"],
         env={"PATH": "", "_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "6"}
         | {"PYTHONPATH": ":".join(sys.path)},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert completed.stdout.split() == ["/a", "/b"], completed.stderr
 
@@ -155,5 +156,5 @@ def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         assert command.stdout and command.stdout.readline() == "half\n"
         assert (tmp_path / "new.part").is_dir()
         command.terminate()
-        assert command.wait(timeout=60) == 128 + signal.SIGTERM
+        assert command.wait(timeout=PATIENCE_S) == 128 + signal.SIGTERM
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
 
 
 def flags(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tactful_cli", "flags", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def test_a_late_answer_is_heard_and_noted() -> None:

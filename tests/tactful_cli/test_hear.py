@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from foreign_bag import Maker, int16, write
 from foreign_interfaces import NAOQI
+from patience import PATIENCE_S
 from speech_path import START_NS, edges_of
 
 from norm_core.time import NS_PER_S
@@ -55,7 +56,7 @@ def messages(make: Maker, sounds: tuple[str, ...] = ("/audio",)) -> list[tuple[i
 
 def hear(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tactful_cli", "hear", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

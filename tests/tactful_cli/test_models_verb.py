@@ -16,6 +16,7 @@ import pytest
 from camera_messages import face_image, scene
 from faster_whisper.utils import get_assets_path
 from hub_server import COMMIT, REPOSITORY, HubServer
+from patience import PATIENCE_S
 from tiny_bert import write_tiny_bert
 
 from norm_core.bags.types import make
@@ -53,7 +54,7 @@ def models(tmp_path: Path) -> Any:
             env={**os.environ, **given, **environment},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert "Traceback" not in shown.stderr, shown.stderr

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from test_verbs import tactful
 from typer.testing import CliRunner, Result
 
@@ -369,7 +370,7 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -
             in tactful("study", "erase", str(own_log), "--participant", "P-7K3MX").stderr
         )
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 130
+        assert server.wait(PATIENCE_S) == 130
     assert tactful("study", "verify", str(own_log)).returncode == 0
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
@@ -18,7 +19,7 @@ def tactful(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         env={**os.environ, "COLUMNS": "120", **environment},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from patience import PATIENCE_S
+
 CONTEXT_TOKENS = 4000
 MAX_IMAGES = 2
-WAIT_S = 20.0
 
 # Where nobody listens.
 DEAD_URL = "http://127.0.0.1:9/v1"
@@ -105,7 +106,7 @@ def answering(status: int, body: Answer | bytes, **headers: str) -> Callable[[_H
 
 def stalling(handler: _Handler) -> None:
     """Never answers while the test goes on."""
-    handler.server.released.wait(WAIT_S)
+    handler.server.released.wait(PATIENCE_S)
     handler.close_connection = True
 
 
@@ -143,7 +144,7 @@ def serving() -> Iterator[FakeServer]:
         finally:
             server.released.set()
             server.shutdown()
-            thread.join(WAIT_S)
+            thread.join(PATIENCE_S)
 
 
 def describe_model(folder: Path, name: str, url: str) -> None:

@@ -19,6 +19,7 @@ from fake_server import (
     serving,
     stalling,
 )
+from patience import PATIENCE_S
 
 from norm_core.engines.call import Limit
 from norm_core.engines.engine import Engine
@@ -28,8 +29,6 @@ from norm_core.engines.openai_server import OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.outcome import Outcome
 from norm_core.time import NS_PER_MS, WallClock
-
-WAIT_S = 10.0
 
 
 @pytest.fixture
@@ -124,7 +123,7 @@ def test_hanging_up_tells_the_server(server: FakeServer, engine: Engine) -> None
     server.faults.append(dribbling)
     clock = WallClock()
     engine.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 100 * NS_PER_MS))
-    assert server.released.wait(WAIT_S)
+    assert server.released.wait(PATIENCE_S)
 
 
 def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
@@ -149,13 +148,13 @@ def test_a_waiting_request_can_be_cancelled(server: FakeServer, engine: Engine) 
     cancelled = Event()
 
     def cancel() -> None:
-        if server.reached.wait(WAIT_S):
+        if server.reached.wait(PATIENCE_S):
             cancelled.set()
 
     thread = Thread(target=cancel)
     thread.start()
     scores = engine.score(SCENE, OPTIONS, Limit(WallClock(), cancelled=cancelled))
-    thread.join(WAIT_S)
+    thread.join(PATIENCE_S)
     assert scores.outcome is Outcome.TIMED_OUT
     assert "cancelled" in scores.reason
 

@@ -4,6 +4,7 @@ from threading import Event
 
 import pytest
 from contract import OPTIONS, QUESTIONS, SCENE, EngineContract
+from patience import PATIENCE_S
 from scripted import ScriptedBackend
 
 from norm_core.engines.call import Call, Limit
@@ -12,8 +13,6 @@ from norm_core.engines.prompt import Question
 from norm_core.engines.shared_engine import SharedEngine, Urgency
 from norm_core.outcome import Outcome
 from norm_core.time import NS_PER_MS, WallClock
-
-WAIT_S = 10.0
 
 
 class Gate:
@@ -25,7 +24,7 @@ class Gate:
 
     def act(self, question: Question, call: Call) -> Sequence[float]:
         self.entered.set()
-        assert self.opened.wait(WAIT_S)
+        assert self.opened.wait(PATIENCE_S)
         self.order.append(question.options[0])
         return [0.0] * len(question.options)
 
@@ -40,7 +39,7 @@ def shared(gate: Gate) -> Iterator[SharedEngine]:
     engine = SharedEngine(Engine(ScriptedBackend(gate.act), WallClock()), capacity=2)
     yield engine
     gate.opened.set()
-    assert engine.close(WAIT_S)
+    assert engine.close(PATIENCE_S)
 
 
 @pytest.fixture
@@ -54,13 +53,13 @@ class TestSharedEngine(EngineContract):
     def engine(self) -> Iterator[SharedEngine]:
         engine = SharedEngine(Engine(ScriptedBackend(lambda q, _: [0.0] * len(q.options), "{}"), WallClock()))
         yield engine
-        assert engine.close(WAIT_S)
+        assert engine.close(PATIENCE_S)
 
 
 def admitted(shared: SharedEngine, count: int) -> None:
     """Waits until the engine has received count requests."""
     done = Event()
-    for _ in range(int(WAIT_S / 0.005)):
+    for _ in range(int(PATIENCE_S / 0.005)):
         if shared.status().received >= count:
             return
         done.wait(0.005)
@@ -74,9 +73,9 @@ def test_an_action_goes_before_a_window(shared: SharedEngine, gate: Gate, pool: 
     ):
         asked.append(pool.submit(shared.score, SCENE, (name, "other"), urgency=urgency))
         admitted(shared, count)
-        assert gate.entered.wait(WAIT_S)
+        assert gate.entered.wait(PATIENCE_S)
     gate.opened.set()
-    assert [future.result(WAIT_S).outcome for future in asked] == [Outcome.ANSWERED] * 3
+    assert [future.result(PATIENCE_S).outcome for future in asked] == [Outcome.ANSWERED] * 3
     assert gate.order == ["first", "action", "window"]
 
 
@@ -87,12 +86,12 @@ def test_the_oldest_of_the_least_urgent_gives_way(shared: SharedEngine, gate: Ga
         urgency = Urgency.ACTION if name == "action" else Urgency.WINDOW
         asked[name] = pool.submit(shared.score, SCENE, (name, "other"), urgency=urgency)
         admitted(shared, count)
-        assert gate.entered.wait(WAIT_S)
-    dropped = asked["old window"].result(WAIT_S)
+        assert gate.entered.wait(PATIENCE_S)
+    dropped = asked["old window"].result(PATIENCE_S)
     assert (dropped.outcome, shared.status().dropped) == (Outcome.TIMED_OUT, 1)
     assert "gave way" in dropped.reason
     gate.opened.set()
-    assert asked["new window"].result(WAIT_S).outcome is Outcome.ANSWERED
+    assert asked["new window"].result(PATIENCE_S).outcome is Outcome.ANSWERED
 
 
 def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
@@ -106,11 +105,11 @@ def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
 
 def test_closing_declines_what_waits(shared: SharedEngine, gate: Gate, pool: ThreadPoolExecutor) -> None:
     pool.submit(shared.score, SCENE, OPTIONS)
-    assert gate.entered.wait(WAIT_S)
+    assert gate.entered.wait(PATIENCE_S)
     waiting = pool.submit(shared.score, SCENE, OPTIONS)
     admitted(shared, 2)
     assert not shared.close(timeout_s=0.01)
     gate.opened.set()
-    assert shared.close(WAIT_S)
-    assert waiting.result(WAIT_S).outcome is Outcome.FAILED
+    assert shared.close(PATIENCE_S)
+    assert waiting.result(PATIENCE_S).outcome is Outcome.FAILED
     assert shared.score(SCENE, OPTIONS).outcome is Outcome.FAILED

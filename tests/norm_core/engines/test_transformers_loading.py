@@ -35,7 +35,7 @@ def copied(built_once: Callable[[str], Path], tmp_path: Path) -> Path:
 
 def test_without_torch_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transformers_backend, "find_spec", lambda name: None)
-    with pytest.raises(EngineFailedError, match=r"needs torch.*install tactful\[transformers\]"):
+    with pytest.raises(EngineFailedError, match=r"needs torch.*setup transformers"):
         TransformersBackend(tmp_path)
 
 

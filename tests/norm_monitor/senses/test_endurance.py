@@ -31,7 +31,6 @@ def second(index: int, samples: np.ndarray) -> SoundChunk:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_long_silence_through_the_real_silero_gives_nothing_and_takes_no_memory() -> None:
     listener = Listener(CONFIG)
     noise = (np.random.default_rng(1).standard_normal((RATE_HZ, 1)) * 1e-3).astype(np.float32)

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from patience import PATIENCE_S
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -62,7 +64,7 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
         )
 
-    def open(self, url: str, timeout_s: float = 60) -> None:
+    def open(self, url: str, timeout_s: float = PATIENCE_S) -> None:
         """Opens a page and waits until it says that it is ready."""
         self.send("Page.navigate", url=url)
         self.until("document.documentElement?.dataset.ready === 'yes'", timeout_s)
@@ -75,7 +77,7 @@ class Browser:
             raise BrowserError(details.get("exception", {}).get("description") or details["text"])
         return answer["result"].get("value")
 
-    def until(self, script: str, timeout_s: float = 20) -> Any:
+    def until(self, script: str, timeout_s: float = PATIENCE_S) -> Any:
         """Waits for an expression to be true."""
         deadline_s = time.monotonic() + timeout_s
         while not (value := self.run(script)):
@@ -98,7 +100,7 @@ class Browser:
         picture = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=full)
         path.write_bytes(b64decode(picture["data"]))
 
-    def send(self, method: str, timeout_s: float = 60, **parameters: Any) -> dict[str, Any]:
+    def send(self, method: str, timeout_s: float = PATIENCE_S, **parameters: Any) -> dict[str, Any]:
         self._last_id += 1
         message: dict[str, Any] = {"id": self._last_id, "method": method, "params": parameters}
         if self._session:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from norm_core.flag import Verdict
 from norm_core.ledger import Ledger
@@ -23,8 +24,6 @@ from norm_monitor.study.recording import open_recording
 from norm_monitor.study.schema import Closed, Review
 from norm_monitor.study.session import StudyConfig, participants_of, redactor_of
 from sim_replays.study_example import START_NS, info
-
-PATIENCE_S = 10.0
 
 
 def said(number: int) -> Utterance:

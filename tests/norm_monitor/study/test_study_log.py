@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from mcap.reader import make_reader
+from patience import PATIENCE_S
 
 from norm_core.flag import SocialFlag, Verdict
 from norm_core.jsonl import sha256_of
@@ -154,7 +155,7 @@ def test_a_killed_writer_loses_nothing_it_had_written(tmp_path: Path) -> None:
     heads = [writer.stdout.readline().strip() for _ in range(40)]
     writer.send_signal(signal.SIGKILL)
     heads += [line.strip() for line in writer.stdout if len(line) == 65]
-    writer.wait(10)
+    writer.wait(PATIENCE_S)
     lines = b"".join(f.read_bytes() for f in sorted((tmp_path / "log").glob("*.jsonl"))).splitlines()
     kept = [json.loads(line)["hash"] for line in lines if line.endswith(b"}")]
     assert set(heads) <= set(kept)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser
+from patience import PATIENCE_S
 
 from norm_core.time import ReplayClock
 from norm_monitor.study.read import read
@@ -36,7 +37,7 @@ def server(log: Path) -> Iterator[ReviewServer]:
 
 
 def ask(server: ReviewServer, path: str, *, body: object = None, **headers: str) -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     data = body if isinstance(body, str) else None if body is None else json.dumps(body)
     connection.request("GET" if body is None else "POST", path, data, headers)
     answer = connection.getresponse()
