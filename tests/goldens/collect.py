@@ -80,8 +80,9 @@ def egogapbench(data: Path) -> Items:
             *("bench", "run", "egogapbench", "--data", str(data / "egogapbench"), "--setting", "others-given"),
             *("--out", str(run), "--transport", "direct", "--limit", str(EGOGAPBENCH_ITEMS), "--json"),
         )
-        lines = [line for path in sorted(run.rglob("answers*.jsonl")) for line in path.read_text("utf-8").splitlines()]
-    return {answer["query_id"]: _lasting(answer) for answer in map(json.loads, lines)}
+        lines = Path(run, "raw.jsonl").read_text("utf-8").splitlines()
+    answers = [json.loads(line)["answer"] for line in lines]
+    return {answer["query_id"]: _lasting(answer) for answer in answers}
 
 
 def study_log() -> Items:
@@ -138,7 +139,7 @@ def _watch(monitor: Monitor, clock: ReplayClock, given: Iterable[tuple[int, Entr
     for at_ns, entry in given:
         clock.advance_to(max(at_ns, clock.now_ns()))
         yield from monitor.take(entry)
-    yield from monitor.flush()
+    yield from monitor.end_input()
 
 
 def _lasting(item: dict[str, Any]) -> dict[str, Any]:
