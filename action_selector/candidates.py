@@ -7,13 +7,13 @@ from typing import Protocol
 
 from pydantic import BaseModel, Field, field_validator
 
-from norm_core.config import Config, load
-from norm_core.decision import Norm, Viewpoint
-from norm_core.engines.call import Limit
 from norm_core.engines.prompt import Prompt, disarmed
 from norm_core.engines.reply import Generation
-from norm_core.outcome import Outcome
-from norm_core.record import record
+from norm_core.engines.request_context import Limit
+from norm_core.records.decision import Norm, Viewpoint
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from norm_core.runtime.config import Config, load
 
 _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
 

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from action_selector.abstain import WhenUnsure
-from action_selector.norms import DEFAULT_ORDER
-from norm_core.config import Config
-from norm_core.decision import Norm
+from action_selector.choose.abstain import WhenUnsure
+from action_selector.choose.norms import DEFAULT_ORDER
+from norm_core.records.decision import Norm
+from norm_core.runtime.config import Config
 
 
 class SelectorConfig(Config):

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from action_selector.veto import Fallen
-from norm_core.decision import Veto
+from action_selector.veto.veto import Fallen
+from norm_core.records.decision import Veto
 
 _LONGEST = 300
 # What of those that fell a person would ask about first.

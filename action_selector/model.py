@@ -2,10 +2,10 @@
 
 from typing import Any, Protocol
 
-from action_selector.choose import Asks
-from norm_core.engines.call import Limit
+from action_selector.choose.choose import Asks
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Card, Generation, Scores
+from norm_core.engines.request_context import Limit
 from norm_core.engines.shared_engine import SharedEngine, Urgency
 
 

@@ -1,11 +1,11 @@
 """Queries of an episode as requests, and decisions as answers to them."""
 
 from action_selector.request import Request
-from norm_core.decision import Decision
 from norm_core.engines.prompt import Image
-from norm_core.episode import Answer, Query
-from norm_core.outcome import Outcome
-from norm_core.window import Window
+from norm_core.records.decision import Decision
+from norm_core.records.episode import Answer, Query
+from norm_core.records.outcome import Outcome
+from norm_core.records.window import Window
 
 # Which part of a decision answers a task.
 ACTION_TASKS = ("eas", "action")

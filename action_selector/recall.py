@@ -3,11 +3,11 @@
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
 from action_selector.selector import Selector
-from norm_core.decision import Decision
-from norm_core.engines.call import Limit
-from norm_core.episode import Answer, Query
-from norm_core.recent import Recent
-from norm_core.time import Clock, ReplayClock
+from norm_core.engines.request_context import Limit
+from norm_core.records.decision import Decision
+from norm_core.records.episode import Answer, Query
+from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.time import Clock, ReplayClock
 
 
 class Recall(Recent):

@@ -1,10 +1,10 @@
 """What the selector is asked, and the bounds of what it takes; all of its text is untrusted."""
 
-from norm_core.decision import OtherAgent, Viewpoint
-from norm_core.engines.call import Limit
 from norm_core.engines.prompt import Image
-from norm_core.record import record
-from norm_core.window import Window
+from norm_core.engines.request_context import Limit
+from norm_core.records.decision import OtherAgent, Viewpoint
+from norm_core.records.record import record
+from norm_core.records.window import Window
 
 MOST_CANDIDATES = 64  # and others, and justifications
 LONGEST_CHARACTERS = 20_000

@@ -2,26 +2,28 @@
 
 from dataclasses import replace
 
-from action_selector import asking, house_rules, norms, veto
+from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
-from action_selector.choose import Evidence
+from action_selector.choose import norms
+from action_selector.choose.choose import Evidence
+from action_selector.choose.decide import Case, Judge
+from action_selector.choose.linear_scorer import Fitted
+from action_selector.choose.verdict import Verdict
 from action_selector.config import SelectorConfig
-from action_selector.fitted import Fitted
-from action_selector.judge import Case, Judge
-from action_selector.likeness import Sentences, learn
 from action_selector.model import Model
-from action_selector.observe import Observation, from_engine, from_people, given, people_in, said_of
-from action_selector.precedents import Precedent, PrecedentIndex
+from action_selector.observe.observe import Observation, from_engine, from_people, given, people_in, said_of
 from action_selector.request import Request, UnusableError, check
+from action_selector.retrieve.likeness import Sentences, learn
+from action_selector.retrieve.precedents import Precedent, PrecedentIndex
 from action_selector.stages import Stages, Told
-from action_selector.verdict import Verdict
+from action_selector.veto import house_rules, veto
 from norm_core import __version__
-from norm_core.decision import Decision, Duplicable, OtherAgent
-from norm_core.engines.call import Limit
-from norm_core.engines.fault import EngineError, PastDeadlineError
+from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
-from norm_core.outcome import Outcome
-from norm_core.time import NS_PER_MS, s_to_ns
+from norm_core.engines.request_context import Limit
+from norm_core.records.decision import Decision, Duplicable, OtherAgent
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
 
 class Selector:
@@ -83,8 +85,8 @@ class Selector:
         needs_frames = request.others is None and not people
         check(request, limit, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
         limit.check()
-        if request.style not in asking.STYLES:
-            raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(asking.STYLES)}")
+        if request.style not in prompts.STYLES:
+            raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(prompts.STYLES)}")
         for_model = self._limit_of_model(limit)
         observation = self._observe(request, people, for_model)
         offered = self._candidates(request, observation, for_model)
@@ -137,9 +139,9 @@ class Selector:
             return told
         tracked = replace(told, others=people, told_by="people") if people else told
         engine = self._engine
-        if engine is None or not engine.card.generates or not asking.pictures(request, engine.card.max_images):
+        if engine is None or not engine.card.generates or not prompts.pictures(request, engine.card.max_images):
             return tracked
-        seen = from_engine(engine, asking.observing(request, engine.card.max_images, people=people), limit)
+        seen = from_engine(engine, prompts.observing(request, engine.card.max_images, people=people), limit)
         if seen.outcome is not Outcome.ANSWERED and people:
             return replace(tracked, outcome=seen.outcome, reason=seen.reason)
         return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
@@ -147,7 +149,7 @@ class Selector:
     def _candidates(self, request: Request, observation: Observation, limit: Limit) -> tuple[Candidate, ...]:
         options = request.candidates
         if not options and self._catalogue is None and self._engine is not None and self._engine.card.generates:
-            prompt = asking.observing(request, self._engine.card.max_images, "propose_actions")
+            prompt = prompts.observing(request, self._engine.card.max_images, "propose_actions")
             options, outcome, reason = propose(self._engine, prompt, limit)
             if outcome is not Outcome.ANSWERED:
                 raise UnusableError(f"no candidates were given, and the model proposed none: {reason}")
@@ -189,7 +191,7 @@ class Selector:
     ) -> Prompt | None:
         if self._engine is None:
             return None
-        return asking.scene(request, observation, rules, precedents, self._engine.card.max_images)
+        return prompts.scene(request, observation, rules, precedents, self._engine.card.max_images)
 
 
 def _evidence(

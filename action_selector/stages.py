@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from norm_core.engines.call import Limit
-from norm_core.provenance import LatencySegment
+from norm_core.engines.request_context import Limit
+from norm_core.records.provenance import LatencySegment
 
 STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
 

@@ -1,6 +1,6 @@
 """What all of Tactful shares: time, frames, speech, windows, flags, decisions and where they came from."""
 
-from norm_core.telemetry import disable_telemetry
+from norm_core.runtime.telemetry import disable_telemetry
 
 __version__ = "0.1.0"
 

@@ -1,27 +1,27 @@
 """The monitor: what the senses give goes in with its stamps, flags come out. No clock decides what is found."""
 
 from norm_core import __version__
-from norm_core.flag import SocialFlag, Tier
-from norm_core.frame import Frame
-from norm_core.presence import Presence
-from norm_core.provenance import Provenance
-from norm_core.speech import RobotSpeech, Speaker, Utterance
-from norm_core.status import Counter
-from norm_core.time import Clock
-from norm_core.window import Window, digest
-from norm_monitor.cues.families import look
+from norm_core.records.flag import SocialFlag, Tier
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.provenance import Provenance
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance
+from norm_core.records.status import Counter
+from norm_core.records.window import Window, digest
+from norm_core.runtime.time import Clock
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.memory import MemoryConfig
+from norm_monitor.context.scene import History
 from norm_monitor.cues.finding import Finding, LookAgain
-from norm_monitor.cues.table import Table
-from norm_monitor.doubt import in_doubt
-from norm_monitor.fusion import Fusion, FusionConfig
-from norm_monitor.judge import Judgement
-from norm_monitor.meaning import Meaning
-from norm_monitor.memory import MemoryConfig
-from norm_monitor.scene import History
-from norm_monitor.senses.window_feed import WindowConfig
-from norm_monitor.senses.windows import Entry
-from norm_monitor.triggers import Triggers
-from norm_monitor.unheard import OF_SILENCE, may_have_been_said
+from norm_monitor.cues.omission_filter import OF_SILENCE, may_have_been_said
+from norm_monitor.cues.registry import look
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.exchange.discount import in_doubt
+from norm_monitor.fusion.fusion import Fusion, FusionConfig
+from norm_monitor.judge.judge import Judgement
+from norm_monitor.judge.triggers import Triggers
+from norm_monitor.windows.cutter import Entry
+from norm_monitor.windows.feed import WindowConfig
 
 # A robot that has not spoken before so many utterances of people's is taken for one that is not heard.
 PATIENT_UTTERANCES = 5

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from norm_core.error import TactfulError
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain
 from tactful_cli.verb import single
 

@@ -20,8 +20,8 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.types import interfaces_folder, typestore
-from norm_core.messages import RECORDS
-from norm_monitor.senses.image_types import IMAGE_TYPES
+from norm_core.records.messages import RECORDS
+from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from tactful_cli.console import print_json, print_table
 from tactful_cli.verb import single
 

@@ -1,6 +1,6 @@
 """`tactful env`, which the ./tactful script answers itself, since only a shell can be entered."""
 
-from norm_core.error import TactfulError
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.verb import single
 
 app = single()

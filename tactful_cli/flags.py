@@ -8,16 +8,16 @@ import typer
 from rich.markup import escape
 
 from norm_core.bags.reader import BagReader
-from norm_core.flag import Polarity, SocialFlag
-from norm_core.jsonl import to_plain
-from norm_core.speech import Utterance
-from norm_core.time import ReplayClock, ns_to_s
-from norm_monitor.explanation import explain
-from norm_monitor.fusion import FusionConfig
-from norm_monitor.senses.hearing import HearingConfig, Listener
-from norm_monitor.senses.segments import SegmentConfig
-from norm_monitor.senses.whisper import Whisper, WhisperConfig
-from sim_replays.watching import BagSenses, monitored, replay_monitor
+from norm_core.records.flag import Polarity, SocialFlag
+from norm_core.records.json_codec import to_plain
+from norm_core.records.speech import Utterance
+from norm_core.runtime.time import ReplayClock, ns_to_s
+from norm_monitor.fusion.explanation import explain
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.senses.speech.hearing import HearingConfig, Listener
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from sim_replays.drivers.bag_driver import BagSenses, monitored, replay_monitor
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.hear import RobotTopics, audio_topics, only_audio_topic
 from tactful_cli.verb import single

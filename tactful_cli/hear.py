@@ -9,16 +9,16 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.messages import MessageError, message_type
-from norm_core.speech import RobotSpeech, Utterance
-from norm_core.time import NS_PER_S, ns_to_s
-from norm_monitor.senses.audio_message import SoundChunk, decode
-from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
-from norm_monitor.senses.pcm import SoundError
-from norm_monitor.senses.robot_speech import NotRobotSpeechError, RobotSpeechAdapter
-from norm_monitor.senses.segments import SegmentConfig
-from norm_monitor.senses.sound_file import SoundFileError, chunks_of
-from norm_monitor.senses.whisper import Whisper, WhisperConfig
+from norm_core.records.messages import MessageError, message_type
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
+from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
+from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError, RobotSpeechAdapter
+from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import single
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from norm_core.error import TactfulError
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain
 
 EXIT_INTERRUPTED = 130
@@ -19,16 +19,16 @@ EXIT_INTERRUPTED = 130
 VERBS = {
     "doctor": "doctor",
     "setup": "setup",
-    "demo": "demo",
-    "bag": "bag",
+    "demo": "demo.demo",
+    "bag": "bag.group",
     "see": "see",
     "hear": "hear",
     "flags": "flags",
-    "models": "models",
+    "models": "models.group",
     "scenarios": "scenarios",
-    "bench": "bench",
+    "bench": "bench.group",
     "norms": "norms",
-    "study": "study",
+    "study": "study.group",
     "nodes": "nodes",
     "api": "api",
     "test": "tests",

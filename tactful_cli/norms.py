@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from action_selector.precedents import PrecedentIndex, read_precedents
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.jsonl import to_plain
+from action_selector.retrieve.precedents import PrecedentIndex, read_precedents
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import to_plain
 from sim_replays.suites import egonormia
 from tactful_cli.console import out, print_json, print_table
 

@@ -7,7 +7,7 @@ import typer
 from rich.progress import track
 from rich.table import Table
 
-from norm_core.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute, Polarity
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove

@@ -9,17 +9,17 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.frame import Frame
-from norm_core.jsonl import to_plain
-from norm_core.ledger import Ledger
-from norm_core.presence import Presence
-from norm_core.time import ReplayClock, ns_to_s
-from norm_monitor.senses.camera import Camera, CameraConfig
-from norm_monitor.senses.face_weights import FaceWeightsMissingError
-from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.senses.image_types import IMAGE_TYPES
-from norm_monitor.senses.picture import picture_of
-from norm_monitor.senses.presence_tracker import PresenceTracker
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import to_plain
+from norm_core.records.presence import Presence
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import ReplayClock, ns_to_s
+from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.picture import picture_of
+from norm_monitor.senses.faces.finder import FaceFinder
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import single
 

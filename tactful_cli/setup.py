@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from norm_core.error import TactfulError
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import print_json, print_table
 from tactful_cli.verb import single
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from observer import Observer
 
-from sim_replays.domain import claimed_domain
+from sim_replays.drivers.ros_domain import claimed_domain
+from tests.observer import Observer
 
 ROOT = Path(__file__).resolve().parents[1]
 

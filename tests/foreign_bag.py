@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from foreign_interfaces import Definitions
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from norm_core.bags.types import interfaces_folder
-from norm_core.messages import to_message
+from norm_core.records.messages import to_message
+from tests.foreign_interfaces import Definitions
 
 
 def typestore(definitions: Definitions) -> Typestore:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from patience import PATIENCE_S
 
-from norm_core.jsonl import from_json
-from norm_core.messages import from_message
-from norm_core.status import MonitorStatus, NodeState
+from norm_core.records.json_codec import from_json
+from norm_core.records.messages import from_message
+from norm_core.records.status import MonitorStatus, NodeState
+from tests.patience import PATIENCE_S
 
 
 class Observer:

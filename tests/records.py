@@ -7,11 +7,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from norm_core.decision import Decision
-from norm_core.episode import Answer
-from norm_core.flag import Evidence, Polarity, SocialFlag
-from norm_core.outcome import Outcome
-from norm_core.time import MAX_STAMP_NS
+from norm_core.records.decision import Decision
+from norm_core.records.episode import Answer
+from norm_core.records.flag import Evidence, Polarity, SocialFlag
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import MAX_STAMP_NS
 
 # CDR strings end at the first zero byte, and lone surrogates are no UTF-8.
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
+
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = """

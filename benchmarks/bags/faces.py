@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 from face_pictures import HEIGHT_PX, WIDTH_PX, photograph, with_face
 
-from norm_core.presence import Face
-from norm_monitor.study.blur import MARGIN
-from norm_monitor.study.face_search import TiledFaceDetector
+from norm_core.records.presence import Face
+from study_desk.privacy.blur import MARGIN
+from study_desk.privacy.face_search import TiledFaceDetector
 
 FACELESS = (
     "brick.png", "camera.png", "chelsea.png", "coffee.png", "coins.png", "grass.png", "gravel.png",

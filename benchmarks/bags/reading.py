@@ -19,7 +19,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 
 from norm_core.bags.cut import cut
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recover import recover
+from norm_core.bags.recovery.recover import recover
 from norm_core.bags.types import make, typestore
 
 PICTURE_BYTES, SOUND_BYTES = 200_000, 3_200

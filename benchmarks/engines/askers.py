@@ -40,7 +40,7 @@ def _transformers(weights: Path | None, threads: int) -> Iterator[tuple[Backend[
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
-    from norm_core.engines.transformers_backend import TransformersBackend
+    from norm_core.engines.transformers.backend import TransformersBackend
 
     with tempfile.TemporaryDirectory() as folder:
         if weights:

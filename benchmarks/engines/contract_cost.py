@@ -8,12 +8,12 @@ from typing import Any
 
 from scene import QUESTIONS, window
 
-from norm_core.engines.call import Call
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Card
+from norm_core.engines.request_context import Call
 from norm_core.engines.shared_engine import SharedEngine
-from norm_core.time import WallClock
+from norm_core.runtime.time import WallClock
 
 PICTURES = 15
 PICTURE_BYTES = 20_000

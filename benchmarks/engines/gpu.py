@@ -16,8 +16,8 @@ from scene import QUESTIONS, window
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt
-from norm_core.outcome import Outcome
-from norm_core.time import WallClock
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import WallClock
 
 TILES = 15
 TILE_PX = (448, 336)
@@ -64,7 +64,7 @@ def checkpoint(folder: Path) -> None:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "norm_core" / "engines"))
-    from tiny_checkpoints import FAMILIES, tokenizer_of
+    from tests.norm_core.engines.tiny_checkpoints import FAMILIES, tokenizer_of
 
     tokenizer = tokenizer_of(FAMILIES["qwen2_5_vl"])
     ids = tokenizer.get_vocab()
@@ -97,7 +97,7 @@ def tiles() -> tuple[Image, ...]:
 def measured(folder: Path, weights: str, rounds: int) -> dict[str, Any]:
     import torch
 
-    from norm_core.engines.transformers_backend import TransformersBackend
+    from norm_core.engines.transformers.backend import TransformersBackend
 
     torch.cuda.reset_peak_memory_stats()
     backend = TransformersBackend(

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.llama_cpp_backend import LlamaCppBackend
+from norm_core.engines.llama_cpp.backend import LlamaCppBackend
 from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.reply import Scores
-from norm_core.outcome import Outcome
-from norm_core.time import WallClock
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import WallClock
 
 PREFIX_TOKENS, WRITTEN_TOKENS = 600, 150
 SENTENCE = "A guest has come in and waits at the desk while the robot talks to somebody else. "

@@ -10,8 +10,8 @@ from scene import QUESTIONS, REASONED, window
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
-from norm_core.outcome import Outcome
-from norm_core.time import WallClock
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import WallClock
 
 REASONED_TOKENS = 150
 COLUMNS = ("engine", "scored_ms", "scored_alone_ms", "written_ms", "tokens", "written_to_scored", "written_to_alone")

@@ -10,8 +10,8 @@ from scene import KINDS, window
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.reply import Scores
-from norm_core.outcome import Outcome
-from norm_core.time import WallClock
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import WallClock
 
 COLUMNS = (
     "engine",

@@ -14,16 +14,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.speech import RobotSpeech, Utterance
-from norm_core.time import NS_PER_MS, ReplayClock
-from norm_core.watermarks import UTTERANCES
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Concepts, Meanings
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.time import NS_PER_MS, ReplayClock
+from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.context.meaning import Concepts, Meanings
+from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.window_feed import WindowConfig
-from norm_monitor.senses.windows import Entry
-from sim_replays.encounter_watch import given_by_script
+from norm_monitor.windows.cutter import Entry
+from norm_monitor.windows.feed import WindowConfig
+from sim_replays.drivers.script_driver import given_by_script
 from sim_replays.scenarios.library import encounters
 
 WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)

@@ -28,13 +28,13 @@ sys.path.insert(0, str(ROOT))
 
 from norm_core.bags.reader import BagReader  # noqa: E402
 from norm_core.bags.writer import BagWriter  # noqa: E402
-from norm_core.speech import RobotSpeech  # noqa: E402
-from sim_replays.demo_session import moved, write_demo_session  # noqa: E402
-from sim_replays.playing import Said  # noqa: E402
+from norm_core.records.speech import RobotSpeech  # noqa: E402
+from sim_replays.drivers.node_driver import Said  # noqa: E402
+from sim_replays.drivers.session_replay import first_difference, in_process, items, over_dds  # noqa: E402
+from sim_replays.examples.demo_session import moved, write_demo_session  # noqa: E402
 from sim_replays.scenarios.library import find, read  # noqa: E402
 from sim_replays.scenarios.records import AUDIO  # noqa: E402
 from sim_replays.scenarios.sensed import write_sensed  # noqa: E402
-from sim_replays.sessions import first_difference, in_process, items, over_dds  # noqa: E402
 
 SHIPPED = ROOT / "sim_replays/scenarios/shipped"
 DEMO = "demo_session"

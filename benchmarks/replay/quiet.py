@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from norm_core.presence import Face
-from norm_monitor.senses import hearing
-from sim_replays import watching
+from norm_core.records.presence import Face
+from norm_monitor.senses.speech import hearing
+from sim_replays.drivers import bag_driver
 
 
 class NoVoice:
@@ -40,7 +40,7 @@ class NoWords:
 def switch_models_off() -> None:
     """In this process."""
     hearing.Silero = NoVoice  # type: ignore[misc, assignment]
-    watching.FaceFinder = NoFaces  # type: ignore[misc, assignment]
+    bag_driver.FaceFinder = NoFaces  # type: ignore[misc, assignment]
 
 
 if __name__ == "__main__":

@@ -31,18 +31,18 @@ from quiet import switch_models_off  # noqa: E402
 
 from norm_core.bags.reader import BagReader  # noqa: E402
 from norm_core.bags.writer import BagWriter  # noqa: E402
-from norm_core.time import NS_PER_S  # noqa: E402
-from sim_replays.demo_session import picture, sound  # noqa: E402
-from sim_replays.domain import claimed_domain  # noqa: E402
-from sim_replays.playing import lines_of, play_command  # noqa: E402
-from sim_replays.processes import NodeProcess  # noqa: E402
-from sim_replays.runs.asked import Asking  # noqa: E402
-from sim_replays.runs.go import run, selector_files  # noqa: E402
+from norm_core.runtime.time import NS_PER_S  # noqa: E402
+from sim_replays.drivers.node_driver import lines_of, play_command  # noqa: E402
+from sim_replays.drivers.node_process import NodeProcess  # noqa: E402
+from sim_replays.drivers.ros_domain import claimed_domain  # noqa: E402
+from sim_replays.drivers.session_replay import hosts_for, in_process, topics_of  # noqa: E402
+from sim_replays.examples.demo_session import picture, sound  # noqa: E402
+from sim_replays.runs.execute import run, selector_files  # noqa: E402
+from sim_replays.runs.items.suite_items import Asking  # noqa: E402
 from sim_replays.runs.shards import Shards  # noqa: E402
 from sim_replays.runs.transport import Direct, Transport  # noqa: E402
 from sim_replays.scenarios.generate import START_NS  # noqa: E402
 from sim_replays.scenarios.records import AUDIO, CAMERA  # noqa: E402
-from sim_replays.sessions import hosts_for, in_process, topics_of  # noqa: E402
 
 LENGTH_S, FRAMES_HZ, SOUNDS_HZ = 60, 30, 10
 WIDTH_PX, HEIGHT_PX = 640, 480

@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from action_selector.abstain import WhenUnsure
-from action_selector.asking import STYLES
+from action_selector.choose.abstain import WhenUnsure
+from action_selector.choose.linear_scorer import Fitted
 from action_selector.config import SelectorConfig
-from action_selector.fitted import Fitted
+from action_selector.prompts import STYLES
 from action_selector.queries import answer_of, request_of
 from action_selector.selector import Selector
-from norm_core.decision import OtherAgent
-from norm_core.engines.call import Call, Limit
-from norm_core.engines.encoder import EncoderBackend
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.time import ReplayClock, WallClock
+from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.sentences.encoder_engine import EncoderBackend
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.evaluation.figures import resampled
+from norm_core.records.decision import OtherAgent
+from norm_core.runtime.time import ReplayClock, WallClock
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites import fitting
 from sim_replays.suites.egogapbench import Item, Label, Scorecard, Setting
-from sim_replays.suites.table import resampled
 
 ROOT = Path(__file__).resolve().parents[2]
 SWAPS = 5

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 
-from action_selector.abstain import WhenUnsure
+from action_selector.choose.abstain import WhenUnsure
+from action_selector.choose.norms import inferred
 from action_selector.config import SelectorConfig
-from action_selector.norms import inferred
-from action_selector.precedents import PrecedentIndex
 from action_selector.queries import answer_of, request_of
+from action_selector.retrieve.precedents import PrecedentIndex
 from action_selector.selector import Selector
-from norm_core.decision import Norm, OtherAgent
-from norm_core.engines.call import Limit
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.time import ReplayClock
+from norm_core.engines.request_context import Limit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import Norm, OtherAgent
+from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egonormia as suite
 from sim_replays.suites.egonormia import Fifth, Item, Label, Scorecard, Setting
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from action_selector.candidates import of_request
 from action_selector.config import SelectorConfig
-from action_selector.likeness import likeness
-from action_selector.observe import given
-from action_selector.veto import of_others
-from norm_core.config import load_yaml
-from norm_core.decision import OtherAgent, Viewpoint
-from norm_core.engines.sentences import SentenceEncoder
+from action_selector.observe.observe import given
+from action_selector.retrieve.likeness import likeness
+from action_selector.veto.veto import of_others
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import OtherAgent, Viewpoint
+from norm_core.runtime.config import load_yaml
 
 
 def main() -> int:

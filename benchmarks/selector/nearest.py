@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from action_selector.nearest import PROBED, Nearest
+from action_selector.retrieve.nearest import PROBED, Nearest
 
 KINDS = 400
 

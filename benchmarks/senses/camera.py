@@ -27,14 +27,14 @@ from norm_nodes.heartbeat import STATUS_QOS
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import CompressedImage, Image
 
-from norm_core.ledger import Ledger
-from norm_core.status import MonitorStatus
-from norm_core.time import NS_PER_S, ReplayClock
-from norm_monitor.senses.camera import Camera
-from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.senses.picture import Picture
-from sim_replays.domain import claimed_domain
-from sim_replays.processes import NodeProcess
+from norm_core.records.status import MonitorStatus
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.picture import Picture
+from norm_monitor.senses.faces.finder import FaceFinder
+from sim_replays.drivers.node_process import NodeProcess
+from sim_replays.drivers.ros_domain import claimed_domain
 
 WIDTH_PX, HEIGHT_PX, RATE_HZ = 640, 480, 30
 TOPIC = "/camera/image"

@@ -17,18 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(SPEECH)]
 
-from camera_messages import face_image  # noqa: E402
-from foreign_bag import Maker, int16, write  # noqa: E402
-from foreign_interfaces import NAOQI, build, environment  # noqa: E402
-from speech_path import START_NS, edges_of  # noqa: E402
-
 from norm_core.bags.reader import BagReader  # noqa: E402
-from norm_core.presence import Presence, PresenceState  # noqa: E402
-from norm_core.speech import Utterance  # noqa: E402
-from norm_core.time import NS_PER_S, ns_to_s  # noqa: E402
-from norm_monitor.senses.sound_file import chunks_of  # noqa: E402
-from sim_replays.domain import claimed_domain  # noqa: E402
-from sim_replays.processes import NodeProcess  # noqa: E402
+from norm_core.records.presence import Presence, PresenceState  # noqa: E402
+from norm_core.records.speech import Utterance  # noqa: E402
+from norm_core.runtime.time import NS_PER_S, ns_to_s  # noqa: E402
+from norm_monitor.senses.microphone.sound_file import chunks_of  # noqa: E402
+from sim_replays.drivers.node_process import NodeProcess  # noqa: E402
+from sim_replays.drivers.ros_domain import claimed_domain  # noqa: E402
+from tests.foreign_bag import Maker, int16, write  # noqa: E402
+from tests.foreign_interfaces import NAOQI, build, environment  # noqa: E402
+from tests.norm_monitor.senses.camera_messages import face_image  # noqa: E402
+from tests.norm_monitor.senses.speech_path import START_NS, edges_of  # noqa: E402
 
 AUDIO_TYPE = "naoqi_bridge_msgs/msg/AudioBuffer"
 IMAGE_TOPIC = "/camera/image_raw/compressed"

@@ -14,13 +14,13 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
-from norm_core.speech import RobotSpeech, SpeechEdge, Utterance
-from norm_core.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.audio_message import SoundChunk
-from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
-from norm_monitor.senses.segments import Segment
-from norm_monitor.senses.sound_file import chunks_of
-from norm_monitor.senses.whisper import Whisper, packaged_model
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.whisper import Whisper, packaged_model
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses"

@@ -11,13 +11,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/norm_monitor/study")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/study_desk")]
 
-from browser import Browser  # noqa: E402
-
-from norm_monitor.study.recording import open_recording  # noqa: E402
-from norm_monitor.study.report import page  # noqa: E402
-from sim_replays.study_example import write_log  # noqa: E402
+from sim_replays.examples.study_session import write_log  # noqa: E402
+from study_desk.log.recording import open_recording  # noqa: E402
+from study_desk.report.report import page  # noqa: E402
+from tests.study_desk.browser import Browser  # noqa: E402
 
 ROUNDS = 9
 SESSIONS = {"3 h, 2,000 flags": (3 * 3600, 2000), "10 min, 200 flags": (600, 200)}

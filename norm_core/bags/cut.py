@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from norm_core.bags.error import BagError
+from norm_core.bags.atomic_bag import whole_bag
+from norm_core.bags.errors import BagError
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.bags.topic import BagTopic
-from norm_core.bags.whole import whole_bag
-from norm_core.record import record
-from norm_core.time import NS_PER_S
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S
 
 # Latched whether or not the bag says so; each of its messages holds other transforms, so all of them are kept.
 _ALWAYS_LATCHED = "/tf_static"

@@ -6,7 +6,7 @@ from typing import Any
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from norm_core.bags.error import BagError
+from norm_core.bags.errors import BagError
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import typestore
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from norm_core.bags.error import BagError
-from norm_core.record import record
+from norm_core.bags.errors import BagError
+from norm_core.records.record import record
 
 METADATA = "metadata.yaml"
 STORED_AS = (".mcap", ".db3")

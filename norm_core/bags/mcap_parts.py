@@ -14,7 +14,7 @@ from rosbags.rosbag2.errors import ReaderError
 from rosbags.rosbag2.metadata import parse_qos
 
 from norm_core.bags.topic import BagTopic
-from norm_core.record import record
+from norm_core.records.record import record
 
 MAGIC = b"\x89MCAP0\r\n"
 HEADER_BYTES = 9  # opcode and length

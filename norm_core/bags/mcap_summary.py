@@ -7,7 +7,7 @@ from typing import BinaryIO
 from mcap.opcode import Opcode
 
 from norm_core.bags.mcap_parts import HEADER_BYTES, MAGIC, Channels
-from norm_core.record import record
+from norm_core.records.record import record
 
 _FOOTER_BYTES = 20
 _STATISTICS_HEAD = struct.Struct("<QHIIIIQQI")

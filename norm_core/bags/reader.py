@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from norm_core.bags.definitions import Definitions
-from norm_core.bags.error import BagError
+from norm_core.bags.errors import BagError
 from norm_core.bags.listing import Listing, list_files
 from norm_core.bags.storage import RECOVER, StorageFile
 from norm_core.bags.topic import BagTopic, topic_of
-from norm_core.messages import RECORDS, from_message
-from norm_core.record import record
+from norm_core.records.messages import RECORDS, from_message
+from norm_core.records.record import record
 
 __all__ = ["BagError", "BagMessage", "BagReader", "BagTopic"]
 

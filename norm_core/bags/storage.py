@@ -9,7 +9,7 @@ import zstandard
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader
 
-from norm_core.bags.error import BagError
+from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed
 
 RECOVER = "`tactful bag recover` takes out of it what is whole"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos, QosDurability, QosHistory
 
-from norm_core.record import record
+from norm_core.records.record import record
 
 
 @record

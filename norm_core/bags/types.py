@@ -9,8 +9,8 @@ import numpy as np
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from norm_core.error import TactfulError
-from norm_core.messages import to_message
+from norm_core.records.messages import to_message
+from norm_core.runtime.errors import TactfulError
 
 CHECKOUT = Path(__file__).resolve().parents[2] / "ros2_ws/src/norm_interfaces"
 

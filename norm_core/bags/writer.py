@@ -11,8 +11,8 @@ from rosbags.rosbag2.errors import WriterError
 
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import serialize, typestore
-from norm_core.error import TactfulError
-from norm_core.messages import message_type
+from norm_core.records.messages import message_type
+from norm_core.runtime.errors import TactfulError
 
 
 class BagWriteError(TactfulError, OSError):

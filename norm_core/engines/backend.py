@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from norm_core.engines.call import Call
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Card
+from norm_core.engines.request_context import Call
 
 P = TypeVar("P")
 

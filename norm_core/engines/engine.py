@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from norm_core.engines.backend import Backend
-from norm_core.engines.call import ENCODE, PARSE, Call, Limit
-from norm_core.engines.fault import EngineError, EngineFailedError, InvalidRequestError, UnparsedError
+from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, UnparsedError
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Card, Generation, Scores
-from norm_core.outcome import Outcome
-from norm_core.time import Clock
+from norm_core.engines.request_context import ENCODE, PARSE, Call, Limit
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import Clock
 
 S = TypeVar("S", bound=BaseModel)
 

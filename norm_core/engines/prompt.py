@@ -4,8 +4,8 @@ import hashlib
 import re
 from functools import lru_cache
 
-from norm_core.jsonl import sha256_of
-from norm_core.record import record
+from norm_core.records.json_codec import sha256_of
+from norm_core.records.record import record
 
 # What a tokenizer could read as one of its control tokens, as <|im_end|>, </s> or [INST], and what reads like it.
 _CONTROL = re.compile(r"<(?=[|/\w])|(?<=[|\w])>|\[(?=/?INST)")

@@ -4,9 +4,9 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from norm_core.outcome import Outcome
-from norm_core.provenance import LatencySegment, Provenance
-from norm_core.record import record
+from norm_core.records.outcome import Outcome
+from norm_core.records.provenance import LatencySegment, Provenance
+from norm_core.records.record import record
 
 S = TypeVar("S", bound=BaseModel)
 

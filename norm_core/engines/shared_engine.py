@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from norm_core.engines.call import Limit
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineError, EngineFailedError, PastDeadlineError
+from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Card, Generation, Scores
-from norm_core.status import QueueStatus
+from norm_core.engines.request_context import Limit
+from norm_core.records.status import QueueStatus
 
 R = TypeVar("R")
 S = TypeVar("S", bound=BaseModel)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.errors import EngineFailedError
 
 _OPSET = 17
 _DTYPES = {"F32": np.float32, "F16": np.float16}

@@ -4,9 +4,9 @@ import difflib
 import os
 from pathlib import Path
 
-from norm_core.config import ConfigError, load
-from norm_core.kept import kept_folder
 from norm_core.models.manifest import Manifest
+from norm_core.runtime.cache_dir import kept_folder
+from norm_core.runtime.config import ConfigError, load
 
 _SHIPPED = Path(__file__).resolve().parents[2] / "models"
 

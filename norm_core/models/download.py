@@ -11,9 +11,9 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from norm_core.error import TactfulError
 from norm_core.models.store import sha256_of_file
-from norm_core.record import record
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 
 _BLOCK_BYTES = 1 << 18
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from norm_core.config import Config, ConfigError
-from norm_core.jsonl import sha256_of
 from norm_core.models.manifest import HashedFile, Manifest, ModelFile
+from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.config import Config, ConfigError
 
 LOCK_NAME = "tactful-lock.json"  # a name that no repository has for a file of its own
 

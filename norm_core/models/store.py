@@ -6,11 +6,11 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from norm_core.engines.fault import EngineFailedError
-from norm_core.kept import kept_folder
+from norm_core.engines.errors import EngineFailedError
 from norm_core.models.lock import Lock, listed, read_lock
 from norm_core.models.manifest import HashedFile, Manifest
-from norm_core.record import record
+from norm_core.records.record import record
+from norm_core.runtime.cache_dir import kept_folder
 
 _BLOCK_BYTES = 1 << 20
 

@@ -2,7 +2,7 @@
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
 from norm_core.prompts.transcript import pictures, transcript
-from norm_core.window import Window
+from norm_core.records.window import Window
 
 VERSION = "clip-norms-1"
 

@@ -1,10 +1,10 @@
 """The judge's questions about a window, in HSRI's terms, in English and Chinese."""
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
-from norm_core.flag import Attribute
 from norm_core.prompts import norms
 from norm_core.prompts.transcript import pictures, transcript
-from norm_core.window import Window
+from norm_core.records.flag import Attribute
+from norm_core.records.window import Window
 
 VERSION = "judge-2"
 

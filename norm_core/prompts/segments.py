@@ -1,8 +1,8 @@
 """What a coder is asked about a segment of human-robot talk, in HSRI's terms, after the judge's own prefix."""
 
 from norm_core.engines.prompt import Question, Text
-from norm_core.flag import Attribute
 from norm_core.prompts import judge
+from norm_core.records.flag import Attribute
 
 VERSION = "segments-1"
 KINDS = ("error", "competence")

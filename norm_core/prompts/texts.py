@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from norm_core.config import Config, load
+from norm_core.runtime.config import Config, load
 
 
 class PromptFile(Config):

@@ -1,9 +1,9 @@
 """Speech and pictures of a window as parts of a prompt, timed from its beginning."""
 
 from norm_core.engines.prompt import Image, Part, Quoted, Text
-from norm_core.frame import Frame
-from norm_core.speech import Speaker, Timing, Utterance
-from norm_core.time import ns_to_s
+from norm_core.records.frame import Frame
+from norm_core.records.speech import Speaker, Timing, Utterance
+from norm_core.runtime.time import ns_to_s
 
 _NAMES = {
     "en": {Speaker.ROBOT: "ROBOT", Speaker.USER: "PERSON", Speaker.UNKNOWN: "SOMEONE"},

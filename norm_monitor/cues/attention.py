@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from norm_core.flag import Evidence
-from norm_core.presence import Presence, PresenceState
-from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_core.records.flag import Evidence
+from norm_core.records.presence import Presence, PresenceState
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
-from norm_monitor.turns import Turn
+from norm_monitor.cues.threshold_table import Table
 
 # The time after someone turned away in which asking them is a reaction to it.
 _REACTION_NS = 8 * NS_PER_S

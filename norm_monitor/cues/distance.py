@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from norm_core.flag import Evidence
-from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_core.records.flag import Evidence
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
+from norm_monitor.cues.threshold_table import Table
 
 # Words this long before or after excuse the nearness.
 _ABOUT_NS = 10 * NS_PER_S

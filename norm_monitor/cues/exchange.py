@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from norm_core.flag import Attribute, Evidence, Polarity
-from norm_core.time import s_to_ns
+from norm_core.records.flag import Attribute, Evidence, Polarity
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.context.exchange_context import Surroundings, surroundings
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import GAP_NS, Turn
+from norm_monitor.context.wording import sentences
 from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.exchange import Stage
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
-from norm_monitor.surroundings import Surroundings, surroundings
-from norm_monitor.turns import GAP_NS, Turn
-from norm_monitor.wording import sentences
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.exchange.exchange import Stage
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 

@@ -1,8 +1,8 @@
 """What a cue finds."""
 
-from norm_core.flag import Attribute, Evidence, Failure, Polarity, Severity
-from norm_core.record import record
-from norm_monitor.turns import Turn
+from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
+from norm_core.records.record import record
+from norm_monitor.context.turns import Turn
 
 # By cue, the measures that must lie at or below their threshold; every other must reach it.
 AT_MOST = {

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
+from norm_monitor.cues.threshold_table import Table
 
 _SAID = {
     "rude": ("rude", "The robot said {words}, which slights the person."),

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
+from norm_monitor.cues.threshold_table import Table
 
 LIKE_SPELT = 0.7
 _NAME = r"([A-Z][\w'’-]+)"

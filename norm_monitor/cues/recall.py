@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import asked, asks, sentences, tokens
 from norm_monitor.cues.finding import Findings, quoted, said
 from norm_monitor.cues.naming import names_told
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
-from norm_monitor.turns import Turn
-from norm_monitor.wording import asked, asks, sentences, tokens
+from norm_monitor.cues.threshold_table import Table
 
 # Words too common to be a fact about anybody.
 _COMMON = frozenset(Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split())

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from norm_core.time import ns_to_s, s_to_ns
+from norm_core.runtime.time import ns_to_s, s_to_ns
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.wording import locale_of
 from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
-from norm_monitor.wording import locale_of
+from norm_monitor.cues.threshold_table import Table
 
 
 def robot_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:

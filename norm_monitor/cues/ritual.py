@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from norm_core.time import s_to_ns
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.context.meaning import Match, Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Match, Meaning
-from norm_monitor.scene import Scene
-from norm_monitor.turns import Turn
+from norm_monitor.cues.threshold_table import Table
 
 # A longer turn asks for something else besides, and that may be answered alone.
 LONGEST_RITUAL = 4

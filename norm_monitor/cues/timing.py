@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import asked as asked_in
+from norm_monitor.context.wording import asks, is_backchannel, is_filler, sentences, word_count
 from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meaning
-from norm_monitor.scene import Scene
-from norm_monitor.turns import Turn
-from norm_monitor.wording import asked as asked_in
-from norm_monitor.wording import asks, is_backchannel, is_filler, sentences, word_count
+from norm_monitor.cues.threshold_table import Table
 
 ECHO_WORDS = 3
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from norm_monitor.context.meaning import Match, Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Match, Meaning
-from norm_monitor.scene import Scene
-from norm_monitor.turns import Turn
+from norm_monitor.cues.threshold_table import Table
 
 
 def tone(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from norm_core.config import Config, load
+from norm_core.runtime.config import Config, load
 from sim_replays.suites.target import SuiteError
 
 _HERE = Path(__file__).parent

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from norm_core.config import ConfigError
-from norm_core.jsonl import from_json, to_json
-from sim_replays.playing import TransportError
-from sim_replays.runs.answering import Files
+from norm_core.records.json_codec import from_json, to_json
+from norm_core.runtime.config import ConfigError
+from sim_replays.drivers.node_driver import TransportError
+from sim_replays.runs.answerers import Files
 from sim_replays.runs.shards import files_of, plain_of, shares, transport
 from sim_replays.runs.transport import Told
 

@@ -7,13 +7,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from action_selector.open_selector import SelectorFiles
-from action_selector.orders import meaning
-from action_selector.precedents import NEAREST, Precedent, PrecedentIndex
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.jsonl import sha256_of
-from norm_core.kept import kept_folder
-from sim_replays.runs.asking import Asking
+from action_selector.retrieve.precedents import NEAREST, Precedent, PrecedentIndex
+from action_selector.selector_factory import SelectorFiles
+from action_selector.text_safety.injection_filter import meaning
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.cache_dir import kept_folder
+from sim_replays.runs.run_config import Asking
 from sim_replays.suites import egonormia
 from sim_replays.suites.files import sha256_of_files
 from sim_replays.suites.target import SuiteError

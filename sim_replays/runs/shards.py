@@ -16,13 +16,13 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any
 
-from action_selector.open_selector import SelectorFiles
+from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
-from norm_core.config import check
-from norm_core.jsonl import to_plain
-from sim_replays.playing import TransportError
-from sim_replays.runs.answering import Files, JudgeFiles
-from sim_replays.runs.bag import QUERIES
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.config import check
+from sim_replays.drivers.node_driver import TransportError
+from sim_replays.runs.answerers import Files, JudgeFiles
+from sim_replays.runs.items.item_bag import QUERIES
 from sim_replays.runs.transport import Dds, Direct, Told, Transport, told_of
 
 END_TIMEOUT_S, LOOK_S = 10.0, 0.2

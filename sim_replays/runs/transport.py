@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from norm_core.episode import Answer, Query
-from norm_core.jsonl import from_json
-from norm_core.record import record
-from norm_core.time import Clock, WallClock
-from sim_replays.domain import claimed_domain
-from sim_replays.playing import TransportError, lines_of
-from sim_replays.processes import NodeProcess
-from sim_replays.runs.answering import Files, node_of, open_answering
-from sim_replays.runs.bag import episodes
+from norm_core.records.episode import Answer, Query
+from norm_core.records.json_codec import from_json
+from norm_core.records.record import record
+from norm_core.runtime.time import Clock, WallClock
+from sim_replays.drivers.node_driver import TransportError, lines_of
+from sim_replays.drivers.node_process import NodeProcess
+from sim_replays.drivers.ros_domain import claimed_domain
+from sim_replays.runs.answerers import Files, node_of, open_answering
+from sim_replays.runs.items.item_bag import episodes
 
 __all__ = ["Dds", "Direct", "Told", "Transport", "TransportError", "told_of"]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from norm_core.config import Config, load
+from norm_core.runtime.config import Config, load
 from sim_replays.scenarios.encounter import ROBOT, Encounter, Noise, Person, Turn
 from sim_replays.scenarios.timeline import lay_out
 

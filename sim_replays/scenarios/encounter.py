@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from norm_core.config import Config
-from norm_core.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.config import Config
 from sim_replays.scenarios.moment import MomentText, SpanText, parse_moment, parse_span
 
 ROBOT = "r"  # the letter that the ids of the robot's turns begin with

@@ -10,9 +10,9 @@ from rosbags.typesys import get_types_from_msg
 
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
-from norm_core.config import Config
-from norm_core.record import record
-from norm_core.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
+from norm_core.records.record import record
+from norm_core.runtime.config import Config
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
 from sim_replays.scenarios import sound
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.picture import frame_at

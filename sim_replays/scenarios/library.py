@@ -3,9 +3,9 @@
 from collections import Counter
 from pathlib import Path
 
-from norm_core.config import load
-from norm_core.error import TactfulError
-from norm_core.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.config import load
+from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.timeline import lay_out
 

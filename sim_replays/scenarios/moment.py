@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from norm_core.record import record
+from norm_core.records.record import record
 
 SPAN = ".."
 _FORM = re.compile(

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.error import TactfulError
+from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.timeline import Sighting, Timeline
 
 WIDTH_PX, HEIGHT_PX = 320, 240

@@ -2,12 +2,12 @@
 
 from itertools import pairwise
 
-from norm_core.frame import Frame
-from norm_core.presence import Face, Presence
-from norm_core.record import record
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
-from norm_core.time import s_to_ns
-from norm_monitor.senses.presence_tracker import PresenceTracker
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Face, Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from sim_replays.scenarios.encounter import Edges
 from sim_replays.scenarios.picture import USUAL_M
 from sim_replays.scenarios.timeline import Piece, Sighting, Spoken, Timeline

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from norm_core.bags.writer import BagWriter
-from norm_core.decision import OtherAgent, Viewpoint
-from norm_core.episode import Query
-from norm_core.frame import Frame
-from norm_core.presence import Presence
-from norm_core.speech import RobotSpeech, Utterance, silence
-from norm_core.time import NS_PER_S, s_to_ns
+from norm_core.records.decision import OtherAgent, Viewpoint
+from norm_core.records.episode import Query
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance, silence
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import START_NS, records
 from sim_replays.scenarios.records import AUDIO, CAMERA, Senses

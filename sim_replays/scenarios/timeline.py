@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import field
 from itertools import pairwise
 
-from norm_core.error import TactfulError
-from norm_core.flag import Attribute, Polarity
-from norm_core.record import record
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, Encounter, Turn
 from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from norm_core.flag import Attribute, Polarity
-from norm_core.jsonl import RecordError, from_json, to_json
-from norm_core.record import record
-from norm_core.speech import Speaker
-from norm_core.time import s_to_ns
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.record import record
+from norm_core.records.speech import Speaker
+from norm_core.runtime.time import s_to_ns
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import ScenarioError
 from sim_replays.scenarios.timeline import Marked, Timeline

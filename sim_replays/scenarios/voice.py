@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.error import TactfulError
-from norm_core.record import record
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 
 RATE_HZ = 16_000
 LOUDEST = 0.35  # peak of speech, in shares of full scale

@@ -4,8 +4,8 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from norm_core.outcome import Outcome
-from sim_replays.suites.table import Figures, averaged
+from norm_core.evaluation.figures import Figures, averaged
+from norm_core.records.outcome import Outcome
 from sim_replays.suites.target import Key, Prediction, Predictions, Suite, Target
 
 # Given a number, a control that draws gives another draw.

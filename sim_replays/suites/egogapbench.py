@@ -6,12 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from action_selector.asking import STYLES
-from norm_core.decision import Duplicable, OtherAgent, Viewpoint
-from norm_core.episode import Answer, Query
-from norm_core.record import record
+from action_selector.prompts import STYLES
+from norm_core.evaluation.figures import Figure, share
+from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
+from norm_core.records.episode import Answer, Query
+from norm_core.records.record import record
 from sim_replays.suites.files import entries
-from sim_replays.suites.table import Figure, share
 from sim_replays.suites.target import Prediction, Predictions, Suite, SuiteError, Target, first_picked
 
 SUITE = "egogapbench"

@@ -8,13 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from action_selector.precedents import Precedent
-from norm_core.decision import Norm, OtherAgent, Viewpoint
-from norm_core.episode import Answer, Query
-from norm_core.outcome import Outcome
-from norm_core.record import record
+from action_selector.retrieve.precedents import Precedent
+from norm_core.evaluation.figures import Figure, share
+from norm_core.records.decision import Norm, OtherAgent, Viewpoint
+from norm_core.records.episode import Answer, Query
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from sim_replays.suites.files import entries
-from sim_replays.suites.table import Figure, share
 from sim_replays.suites.target import Predictions, Suite, SuiteError, Target, first_picked, picked
 
 SUITE = "egonormia"

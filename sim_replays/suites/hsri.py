@@ -9,12 +9,12 @@ from statistics import mean, stdev
 import numpy as np
 from pydantic import Field, model_validator
 
-from norm_core.config import Config
-from norm_core.flag import Attribute
-from norm_core.record import record
-from sim_replays.suites.f1 import confusion, macro_f1
+from norm_core.evaluation.f1 import confusion, macro_f1
+from norm_core.evaluation.figures import Figure, share
+from norm_core.records.flag import Attribute
+from norm_core.records.record import record
+from norm_core.runtime.config import Config
 from sim_replays.suites.layout import annotations, raise_for
-from sim_replays.suites.table import Figure, share
 from sim_replays.suites.target import Predictions, Suite, Target, first_picked, picked
 
 FILE = "segments.jsonl"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from norm_core.config import Config, ConfigError, check
+from norm_core.runtime.config import Config, ConfigError, check
 from sim_replays.suites.files import entries
 from sim_replays.suites.target import SuiteError
 

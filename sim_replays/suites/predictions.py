@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from norm_core.outcome import Outcome
-from norm_core.record import record
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from sim_replays.suites.target import Key, Prediction, SuiteError, Target
 
 _GRADES = ("grade", "verbal_grade", "nonverbal_grade")

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from norm_core.outcome import Outcome
-from norm_core.record import record
+from norm_core.evaluation.figures import Figure, Figures
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from sim_replays.suites.controls import figures_beside
 from sim_replays.suites.predictions import Read, named
-from sim_replays.suites.table import Figure, Figures
 from sim_replays.suites.target import RANGES, Suite, Target
 
 MISSING = "missing"

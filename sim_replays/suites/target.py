@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from norm_core.error import TactfulError
-from norm_core.outcome import Outcome
-from norm_core.record import record
-from sim_replays.suites.table import Figures
+from norm_core.evaluation.figures import Figures
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 
 RANGES = "95 % interval"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign_bag import Maker, write
-from foreign_interfaces import NAOQI
-from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
-from norm_core.speech import Speaker, Utterance
+from norm_core.records.speech import Speaker, Utterance
+from tests.foreign_bag import Maker, write
+from tests.foreign_interfaces import NAOQI
+from tests.patience import PATIENCE_S
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_700_000_000 * SECOND_NS

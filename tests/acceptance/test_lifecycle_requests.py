@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from observer import Observer
 
-from sim_replays.processes import NodeProcess
+from sim_replays.drivers.node_process import NodeProcess
+from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from foreign_bag import Maker, write
-from observer import Observer
+
+from tests.foreign_bag import Maker, write
+from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from encounter_talk import at, user
-from foreign_bag import Maker, write
-from observer import Observer
 
-from norm_core.flag import SocialFlag
-from norm_core.messages import from_message
-from norm_core.speech import RobotSpeech, SpeechEdge, Utterance, silence
-from norm_core.status import Health
-from norm_core.time import s_to_ns
-from sim_replays.processes import NodeProcess
+from norm_core.records.flag import SocialFlag
+from norm_core.records.messages import from_message
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence
+from norm_core.records.status import Health
+from norm_core.runtime.time import s_to_ns
+from sim_replays.drivers.node_process import NodeProcess
+from tests.foreign_bag import Maker, write
+from tests.norm_monitor.encounter_talk import at, user
+from tests.observer import Observer
 
 PEOPLE = [
     *user(0, 2, "Where can I buy a ticket?"),

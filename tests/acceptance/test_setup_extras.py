@@ -12,7 +12,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_verbs import tactful
+
+from tests.tactful_cli.test_verbs import tactful
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_A_SET_UP = ("ROS_DISTRO", "LD_LIBRARY_PATH", "AMENT_PREFIX_PATH", "TACTFUL_PYTHON", "TACTFUL_HOME", "TACTFUL_STATE")

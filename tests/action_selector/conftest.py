@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from norm_core.engines.sentences import SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 
 
 @pytest.fixture(scope="session")

@@ -4,19 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from asked import BEST_EFFORT, NOW_NS, decide, other, request, window
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from action_selector.config import SelectorConfig
 from action_selector.request import MOST_CANDIDATES, Request
 from action_selector.selector import Selector
-from norm_core.decision import Veto, Viewpoint
-from norm_core.engines.call import Limit
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.outcome import Outcome
-from norm_core.time import NS_PER_S, ReplayClock
-from norm_core.window import Window
+from norm_core.engines.request_context import Limit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import Veto, Viewpoint
+from norm_core.records.outcome import Outcome
+from norm_core.records.window import Window
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
 
 COOK = other("stirring the soup on the stove", "cook")
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from action_selector.likeness import likeness, match
-from norm_core.engines.sentences import SentenceEncoder
+from action_selector.retrieve.likeness import likeness, match
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 
 GAINS = st.integers(0, 5).flatmap(
     lambda rows: st.integers(1, 4).flatmap(

@@ -7,25 +7,25 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from asked import BEST_EFFORT, NOW_NS, decide, request, window
-from scripted import ScriptedBackend
 
 from action_selector.config import SelectorConfig
 from action_selector.model import Urgent
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
 from action_selector.selector import Selector
-from norm_core.decision import Decision, Veto
-from norm_core.engines.call import Call, Limit
-from norm_core.engines.encoder import EncoderBackend
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question
-from norm_core.engines.sentences import SentenceEncoder
+from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.sentences.encoder_engine import EncoderBackend
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.shared_engine import SharedEngine
-from norm_core.outcome import Outcome
-from norm_core.time import NS_PER_MS, NS_PER_S, ReplayClock
+from norm_core.records.decision import Decision, Veto
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ReplayClock
 from sim_replays.suites import egogapbench as suite
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, request, window
+from tests.norm_core.engines.scripted import ScriptedBackend
 
 SEEN = json.dumps(
     {

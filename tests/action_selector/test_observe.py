@@ -5,25 +5,25 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from asked import BEST_EFFORT, NOW_NS, decide, other, request, window
-from scripted import ScriptedBackend
-from test_models import jpeg, yes_to_all
 
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.config import SelectorConfig
 from action_selector.recall import Recall, answered
 from action_selector.selector import Selector
-from norm_core.decision import Decision, Norm, Veto
-from norm_core.engines.call import Call
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Quoted
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.episode import Episode, EpisodeEdge, Query
-from norm_core.outcome import Outcome
-from norm_core.presence import Engagement, Person, Presence, PresenceState
-from norm_core.recent import KEPT
-from norm_core.time import NS_PER_S, ReplayClock
+from norm_core.engines.request_context import Call
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import Decision, Norm, Veto
+from norm_core.records.episode import Episode, EpisodeEdge, Query
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Engagement, Person, Presence, PresenceState
+from norm_core.runtime.recent_records import KEPT
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
+from tests.action_selector.test_models import jpeg, yes_to_all
+from tests.norm_core.engines.scripted import ScriptedBackend
 
 COOK = {"role": "cook", "appearance": "the man in white", "doing": "stirring the soup", "duplicable": "no"}
 SEEN = json.dumps({"viewpoint": "behind the counter", "place": "kitchen", "role": "helper", "others": [COOK]})

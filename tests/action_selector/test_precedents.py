@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from action_selector.nearest import Nearest
-from action_selector.precedents import Precedent, PrecedentError, PrecedentIndex
-from norm_core.engines.sentences import SentenceEncoder
+from action_selector.retrieve.nearest import Nearest
+from action_selector.retrieve.precedents import Precedent, PrecedentError, PrecedentIndex
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 
 SCENES = [
     Precedent(source="a", scene="People queue at the till of a shop.", action="Stand at the end of the queue."),
@@ -113,7 +113,7 @@ def test_cells_are_read_again_and_not_made_again(
 ) -> None:
     made = PrecedentIndex.of(many, sentences, exact_up_to=20)
     made.save(tmp_path)
-    monkeypatch.setattr("action_selector.nearest._centres", lambda *_: pytest.fail("cells were made again"))
+    monkeypatch.setattr("action_selector.retrieve.nearest._centres", lambda *_: pytest.fail("cells were made again"))
     loaded = PrecedentIndex.load(tmp_path, exact_up_to=20)
     assert loaded.query(many[0].scene, sentences) == made.query(many[0].scene, sentences)
     others = (tmp_path / "cells.npz").read_bytes()
@@ -130,6 +130,6 @@ def test_cells_are_read_again_and_not_made_again(
 def test_more_than_an_index_holds_are_refused(
     sentences: SentenceEncoder, many: list[Precedent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("action_selector.precedents.MOST_ENTRIES", 10)
+    monkeypatch.setattr("action_selector.retrieve.precedents.MOST_ENTRIES", 10)
     with pytest.raises(PrecedentError, match="an index holds 10"):
         PrecedentIndex.of(many, sentences)

@@ -5,26 +5,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked import BEST_EFFORT, NOW_NS, decide, other, request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from action_selector.abstain import WhenUnsure, calibrated_set, coverage_for
 from action_selector.candidates import Needs, Skill, SkillCatalogue
+from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
+from action_selector.choose.norms import DEFAULT_ORDER, resolve
 from action_selector.config import SelectorConfig
-from action_selector.house_rules import HardRule, HouseRule, HouseRules
-from action_selector.norms import DEFAULT_ORDER, resolve
-from action_selector.observe import from_people
-from action_selector.precedents import Precedent, PrecedentIndex
+from action_selector.observe.observe import from_people
+from action_selector.retrieve.precedents import Precedent, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.stages import STEPS
-from norm_core.config import ConfigError
-from norm_core.decision import Decision, Duplicable, Norm, Veto, Viewpoint
-from norm_core.engines.call import Limit
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.outcome import Outcome
-from norm_core.presence import Engagement, Gaze, Person
-from norm_core.time import ReplayClock
+from action_selector.veto.house_rules import HardRule, HouseRule, HouseRules
+from norm_core.engines.request_context import Limit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import Decision, Duplicable, Norm, Veto, Viewpoint
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Engagement, Gaze, Person
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.time import ReplayClock
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request
 
 CATALOGUE = SkillCatalogue(
     skills=(

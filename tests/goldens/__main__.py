@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from norm_monitor.senses.whisper import Whisper, WhisperConfig
-from sim_replays.heard import sensed
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from sim_replays.monitor_bench.sensed_cache import sensed
 from sim_replays.scenarios.library import encounters
 from tests.goldens import collect, compare
 

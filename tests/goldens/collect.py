@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from norm_core.flag import SocialFlag
-from norm_core.jsonl import from_json, to_json, to_plain
-from norm_core.time import ReplayClock
-from norm_core.watermarks import UTTERANCES
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meanings
+from norm_core.records.flag import SocialFlag
+from norm_core.records.json_codec import from_json, to_json, to_plain
+from norm_core.runtime.time import ReplayClock
+from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.window_feed import WindowConfig
-from norm_monitor.senses.windows import Entry
-from sim_replays.demo_session import write_demo_session
-from sim_replays.encounter_watch import given_by_script
-from sim_replays.heard import Sensed
+from norm_monitor.windows.cutter import Entry
+from norm_monitor.windows.feed import WindowConfig
+from sim_replays.drivers.bag_driver import monitored_sources
+from sim_replays.drivers.script_driver import given_by_script
+from sim_replays.drivers.session_replay import in_process, items
+from sim_replays.examples.demo_session import write_demo_session
+from sim_replays.examples.study_session import write_log
+from sim_replays.monitor_bench.sensed_cache import Sensed
 from sim_replays.scenarios.library import encounters, shipped
-from sim_replays.sessions import in_process, items
-from sim_replays.study_example import write_log
-from sim_replays.watching import monitored_sources
 from tests.goldens.compare import DATA, Items
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from sim_replays.processes import NodeProcess
+from sim_replays.drivers.node_process import NodeProcess
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros]
 

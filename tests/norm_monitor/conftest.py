@@ -1,6 +1,6 @@
 import pytest
 
-from norm_monitor.meaning import Meanings
+from norm_monitor.context.meaning import Meanings
 
 
 @pytest.fixture(scope="session")

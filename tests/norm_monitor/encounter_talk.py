@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 
-from norm_core.flag import SocialFlag
-from norm_core.presence import Face, Person, Presence, PresenceState
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
-from norm_core.time import ReplayClock, s_to_ns
-from norm_monitor.cues.table import Table
-from norm_monitor.fusion import FusionConfig
-from norm_monitor.meaning import Meaning
+from norm_core.records.flag import SocialFlag
+from norm_core.records.presence import Face, Person, Presence, PresenceState
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
+from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.window_feed import WindowConfig
-from norm_monitor.senses.windows import Entry
+from norm_monitor.windows.cutter import Entry
+from norm_monitor.windows.feed import WindowConfig
 
 START_S = 1_000.0
 ALONE = WindowConfig(sources=("utterances",), lateness_s=0)

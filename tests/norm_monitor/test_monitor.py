@@ -1,15 +1,14 @@
 """The monitor as a whole: the same input gives the same flags, whatever order and pace it comes in."""
 
-from encounter_talk import ALONE, Watched, at, robot, seen, user, when_given
-
-from norm_core.flag import SocialFlag
-from norm_core.speech import Utterance, silence
-from norm_core.time import ReplayClock
-from norm_monitor.cues.table import Table
-from norm_monitor.meaning import Meanings
+from norm_core.records.flag import SocialFlag
+from norm_core.records.speech import Utterance, silence
+from norm_core.runtime.time import ReplayClock
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.scene import HISTORY_NS, History
+from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor
-from norm_monitor.scene import HISTORY_NS, History
-from norm_monitor.senses.windows import Entry, WindowCutter
+from norm_monitor.windows.cutter import Entry, WindowCutter
+from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given
 
 ENCOUNTER: list[Entry] = [
     *user(1, 2, "Good morning!"),

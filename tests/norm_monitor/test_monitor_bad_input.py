@@ -7,21 +7,21 @@ import zlib
 from collections.abc import Iterable
 
 import pytest
-from encounter_talk import Watched, at, robot, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.flag import Attribute, Polarity, SocialFlag
-from norm_core.presence import Face, Person, Presence, PresenceState
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
-from norm_monitor.cues.table import Table
-from norm_monitor.exchange import Exchange, Reading
-from norm_monitor.fusion import FusionConfig
-from norm_monitor.meaning import Match, Meanings
-from norm_monitor.senses.windows import Entry
-from norm_monitor.unheard import OMISSIONS
-from norm_monitor.wording import tokens
-from sim_replays.monitoring import TIMING_CUES
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.presence import Face, Person, Presence, PresenceState
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
+from norm_monitor.context.meaning import Match, Meanings
+from norm_monitor.context.wording import tokens
+from norm_monitor.cues.omission_filter import OMISSIONS
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.exchange.exchange import Exchange, Reading
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.windows.cutter import Entry
+from sim_replays.monitor_bench.event_metrics import TIMING_CUES
+from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 
 TABLE = Table.shipped()
 EVERYTHING = FusionConfig(confidence_floor=0, merge_within_s=0, most_per_attribute=1000)

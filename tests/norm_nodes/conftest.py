@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from foreign_interfaces import MGONZS13, PEOPLE, ROS_DRIVERS, build
+
+from tests.foreign_interfaces import MGONZS13, PEOPLE, ROS_DRIVERS, build
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from patience import PATIENCE_S
 
 from norm_core.bags.writer import BagWriter
-from sim_replays.processes import NodeProcess
+from sim_replays.drivers.node_process import NodeProcess
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 

@@ -3,19 +3,19 @@
 from pathlib import Path
 
 import pytest
-from fake_server import describe_model, serving
-from test_models import jpeg
 
 from norm_core.bags.writer import BagWriter
-from norm_core.decision import OtherAgent, Viewpoint
-from norm_core.episode import Answer, Episode, EpisodeEdge, Query
-from norm_core.frame import Frame
-from norm_core.outcome import Outcome
-from norm_core.speech import Speaker, Utterance
-from norm_core.time import NS_PER_S
-from sim_replays.runs.bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
-from sim_replays.runs.go import selector_files
+from norm_core.records.decision import OtherAgent, Viewpoint
+from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
+from norm_core.records.frame import Frame
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.time import NS_PER_S
+from sim_replays.runs.execute import selector_files
+from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.transport import Dds, Direct, Transport
+from tests.action_selector.test_models import jpeg
+from tests.norm_core.engines.fake_server import describe_model, serving
 
 pytestmark = pytest.mark.ros
 

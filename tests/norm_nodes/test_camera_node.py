@@ -8,20 +8,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from camera_messages import PERIOD_NS, START_NS, compressed, scene
-from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.frame import Frame
-from norm_core.ledger import Ledger
-from norm_core.presence import Presence
-from norm_core.status import Health
-from norm_core.time import NS_PER_S, ReplayClock, split_stamp
-from norm_monitor.senses.camera import Camera
-from norm_monitor.senses.picture import picture_of
-from sim_replays.processes import NodeProcess
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.status import Health
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock, split_stamp
+from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.picture import picture_of
+from sim_replays.drivers.node_process import NodeProcess
+from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
+from tests.patience import PATIENCE_S
 
 TOPIC = "/camera/image_raw/compressed"
 COUNT, CORRUPT = 195, (0, 121, 122)

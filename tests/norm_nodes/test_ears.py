@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from norm_core.messages import from_message
-from norm_core.speech import RobotSpeech as RobotSpeechRecord
-from norm_core.speech import Speaker, SpeechEdge, Timing, Utterance
-from norm_monitor.senses.resample import Resampler
-from norm_monitor.senses.sound_file import chunks_of
-from sim_replays.processes import NodeProcess
+from norm_core.records.messages import from_message
+from norm_core.records.speech import RobotSpeech as RobotSpeechRecord
+from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
+from norm_monitor.senses.microphone.resampler import Resampler
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from sim_replays.drivers.node_process import NodeProcess
 
 pytestmark = pytest.mark.ros
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from patience import PATIENCE_S
 
-from norm_core.messages import from_message
-from norm_core.speech import Utterance
-from norm_core.status import Health, MonitorStatus
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.recognised import Recognised
-from norm_monitor.senses.segments import Segment
-from sim_replays.processes import NodeProcess
+from norm_core.records.messages import from_message
+from norm_core.records.speech import Utterance
+from norm_core.records.status import Health, MonitorStatus
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.speech.recognition import Recognised
+from norm_monitor.senses.speech.segmenter import Segment
+from sim_replays.drivers.node_process import NodeProcess
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
@@ -99,7 +99,7 @@ def ears(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     monkeypatch.setattr(Deaf, "gate", Gate())
     monkeypatch.setattr(module, "Whisper", Deaf)
-    monkeypatch.setattr("norm_monitor.senses.hearing.Silero", Loud)
+    monkeypatch.setattr("norm_monitor.senses.speech.hearing.Silero", Loud)
     rclpy.init(domain_id=domain_id)
     node = module.Ears()
     try:

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign_bag import Maker, int16, write
-from foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, environment
-from patience import PATIENCE_S
-from speech_path import START_NS, edges_of
 
-from norm_core.messages import from_message
-from norm_core.speech import Speaker, Timing, Utterance
-from norm_core.time import NS_PER_S, s_to_ns
-from norm_monitor.senses.sound_file import chunks_of
-from sim_replays.processes import NodeProcess
+from norm_core.records.messages import from_message
+from norm_core.records.speech import Speaker, Timing, Utterance
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from sim_replays.drivers.node_process import NodeProcess
+from tests.foreign_bag import Maker, int16, write
+from tests.foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, environment
+from tests.norm_monitor.senses.speech_path import START_NS, edges_of
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 

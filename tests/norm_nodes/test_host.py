@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.status import Health, MonitorStatus
-from sim_replays.processes import NodeProcess, NodeProcessError
+from norm_core.records.status import Health, MonitorStatus
+from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
@@ -219,7 +219,7 @@ def test_a_full_disk_ends_the_recorder_with_an_error_not_a_traceback(domain_id: 
 
 def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) -> None:
     code = (
-        "import time; from sim_replays.processes import NodeProcess\n"
+        "import time; from sim_replays.drivers.node_process import NodeProcess\n"
         f"with NodeProcess(['bag_recorder'], {{'bag_recorder': {{'bag': {str(tmp_path / 'bag')!r}}}}}) as node:\n"
         "    print(node.pid, flush=True); time.sleep(3600)\n"
     )

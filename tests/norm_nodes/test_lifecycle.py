@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from norm_core.bags.reader import BagReader
-from norm_core.status import Health, NodeState
-from sim_replays.processes import NodeProcess, NodeProcessError
+from norm_core.records.status import Health, NodeState
+from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 
 pytestmark = pytest.mark.ros
 

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from encounter_talk import near, robot, user, with_silence
-from fake_server import DEAD_URL, describe_model
-from observer import Observer
-from patience import PATIENCE_S
 
-from norm_core.flag import Polarity, SocialFlag, Verdict
-from norm_core.messages import from_message
-from norm_core.presence import Presence
-from norm_core.speech import RobotSpeech, Utterance
-from norm_core.status import Health
+from norm_core.records.flag import Polarity, SocialFlag, Verdict
+from norm_core.records.messages import from_message
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import Health
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.windows import Entry
-from norm_monitor.study.read import read
-from norm_monitor.study.recording import open_recording
-from norm_monitor.study.schema import Kind, Participant
-from sim_replays.processes import NodeProcess, NodeProcessError
+from norm_monitor.windows.cutter import Entry
+from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from study_desk.log.reader import read
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Kind, Participant
+from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
+from tests.norm_monitor.encounter_talk import near, robot, user, with_silence
+from tests.observer import Observer
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 

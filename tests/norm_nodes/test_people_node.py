@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_bag import Maker, write
-from foreign_interfaces import PEOPLE, environment
-from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
-from norm_core.messages import from_message
-from norm_core.presence import Engagement, Gaze, Presence, PresenceState
-from norm_core.time import NS_PER_MS, NS_PER_S, join_stamp
-from sim_replays.processes import NodeProcess
+from norm_core.records.messages import from_message
+from norm_core.records.presence import Engagement, Gaze, Presence, PresenceState
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, join_stamp
+from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.scenarios.library import HERE
+from tests.foreign_bag import Maker, write
+from tests.foreign_interfaces import PEOPLE, environment
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 

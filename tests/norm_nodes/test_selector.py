@@ -13,18 +13,18 @@ from threading import Event
 from typing import Any
 
 import pytest
-from asked import window
-from fake_server import describe_model, serving
-from foreign_interfaces import environment
-from patience import PATIENCE_S
-from test_models import jpeg
 
-from norm_core.decision import CandidateJudgement, Decision, OtherAgent, Veto
-from norm_core.episode import Answer, Query
-from norm_core.outcome import Outcome
-from norm_core.presence import Person, Presence, PresenceState
-from norm_core.speech import Utterance, silence
-from sim_replays.processes import NodeProcess
+from norm_core.records.decision import CandidateJudgement, Decision, OtherAgent, Veto
+from norm_core.records.episode import Answer, Query
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Person, Presence, PresenceState
+from norm_core.records.speech import Utterance, silence
+from sim_replays.drivers.node_process import NodeProcess
+from tests.action_selector.questions import window
+from tests.action_selector.test_models import jpeg
+from tests.foreign_interfaces import environment
+from tests.norm_core.engines.fake_server import describe_model, serving
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
@@ -288,7 +288,7 @@ def test_without_the_package_the_status_says_what_to_install(domain_id: int, obs
 
 
 def test_a_file_that_is_not_there_is_named(domain_id: int) -> None:
-    from sim_replays.processes import NodeProcessError
+    from sim_replays.drivers.node_process import NodeProcessError
 
     with (
         pytest.raises(NodeProcessError, match=r"skills\.yaml"),

@@ -5,19 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_bag import Maker, write
-from foreign_interfaces import ROS_DRIVERS, environment
-from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
-from norm_core.messages import from_message
-from norm_core.speech import Utterance
-from norm_core.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_core.window import ClosedWindow
-from norm_monitor.senses.face_weights import SHORT_RANGE, FaceWeightsMissingError, onnx_file
-from sim_replays.processes import NodeProcess
+from norm_core.records.messages import from_message
+from norm_core.records.speech import Utterance
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.senses.faces.weights import SHORT_RANGE, FaceWeightsMissingError, onnx_file
+from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.scenarios.library import HERE
 from sim_replays.scenarios.truth import read_truth
+from tests.foreign_bag import Maker, write
+from tests.foreign_interfaces import ROS_DRIVERS, environment
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from norm_core.bags.writer import BagWriter
-from norm_core.time import s_to_ns
-from sim_replays.demo_session import moved
-from sim_replays.playing import TransportError
+from norm_core.runtime.time import s_to_ns
+from sim_replays.drivers.node_driver import TransportError
+from sim_replays.drivers.session_replay import FLAGS, first_difference, in_process, items, over_dds
+from sim_replays.examples.demo_session import moved
 from sim_replays.scenarios.library import HERE, find, read
 from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.sensed import write_sensed
-from sim_replays.sessions import FLAGS, first_difference, in_process, items, over_dds
 from tests.acceptance.conversation_bag import robot, user, write_talk
 
 pytestmark = pytest.mark.ros

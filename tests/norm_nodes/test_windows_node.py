@@ -4,18 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import PATIENCE_S
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
-from norm_core.episode import Query
-from norm_core.frame import Frame
-from norm_core.presence import Presence, PresenceState
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.time import NS_PER_S, s_to_ns
-from norm_core.window import ClosedWindow, closed
-from norm_monitor.senses.window_feed import WindowConfig, WindowFeed
-from sim_replays.processes import NodeProcess
+from norm_core.records.episode import Query
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence, PresenceState
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.window import ClosedWindow, closed
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.windows.feed import WindowConfig, WindowFeed
+from sim_replays.drivers.node_process import NodeProcess
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 

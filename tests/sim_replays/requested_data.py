@@ -7,7 +7,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from norm_core.flag import Attribute
+from norm_core.records.flag import Attribute
 from sim_replays.suites import hsri, videonorms
 
 

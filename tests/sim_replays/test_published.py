@@ -2,7 +2,7 @@
 
 import pytest
 
-from norm_core.config import ConfigError, check
+from norm_core.runtime.config import ConfigError, check
 from sim_replays.published import Published, published
 from sim_replays.suites.catalogue import SUITES
 from sim_replays.suites.target import SuiteError

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from bag_files import COUNT, cdr, write_before_iron, write_mcap, write_rosbags
-from patience import PATIENCE_S
 from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recover import recover
+from norm_core.bags.recovery.recover import recover
 from norm_core.bags.writer import BagWriteError
-from norm_core.error import TactfulError
-from tactful_cli.bag import app
-from tactful_cli.bag_arguments import progress_lines
+from norm_core.runtime.errors import TactfulError
+from tactful_cli.bag.arguments import progress_lines
+from tactful_cli.bag.group import app
+from tests.norm_core.bags.bag_files import COUNT, cdr, write_before_iron, write_mcap, write_rosbags
+from tests.patience import PATIENCE_S
 
 
 def call(*arguments: str | Path) -> tuple[int, str, str]:

@@ -8,16 +8,16 @@ import pytest
 from rich.console import Console
 
 from norm_core.bags.reader import BagReader
-from norm_core.decision import CandidateJudgement, Decision, Veto
-from norm_core.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
-from norm_core.jsonl import to_plain
-from norm_core.outcome import Outcome
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.time import NS_PER_S, s_to_ns
-from sim_replays.demo_session import DemoSession, write_demo_session
-from sim_replays.playing import Said
-from tactful_cli import demo_report
-from tactful_cli.demo_view import DemoView
+from norm_core.records.decision import CandidateJudgement, Decision, Veto
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.json_codec import to_plain
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from sim_replays.drivers.node_driver import Said
+from sim_replays.examples.demo_session import DemoSession, write_demo_session
+from tactful_cli.demo import report
+from tactful_cli.demo.view import DemoView
 
 END = {"took_s": 1.0, "lost": {}}
 
@@ -85,7 +85,7 @@ def shown(session: DemoSession, width: int, terminal: bool) -> tuple[str, DemoVi
     with DemoView(session, console) as view:
         for one in said(session):
             view.take(one)
-    demo_report.show(session, view, demo_report.summary(session, view, END, 2.0), console)
+    report.show(session, view, report.summary(session, view, END, 2.0), console)
     return text.getvalue(), view
 
 
@@ -112,7 +112,7 @@ def test_a_terminal_has_the_lanes_below(session: DemoSession) -> None:
 def test_what_was_said_is_kept_as_a_bag(session: DemoSession, tmp_path: Path) -> None:
     _, view = shown(session, 80, terminal=False)
     records = [(one.at_ns, one.topic, view.take(one)) for one in said(session)]
-    files = demo_report.write(tmp_path, session, view, records)
+    files = report.write(tmp_path, session, view, records)
     assert all(path.exists() for path in files.values())
     with BagReader(files["said by the nodes"]) as bag:
         assert {topic.topic for topic in bag.topics} == {topic for _, topic, _ in records}

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
+
+from tests.patience import PATIENCE_S
 
 SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
 

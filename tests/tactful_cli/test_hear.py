@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign_bag import Maker, int16, write
-from foreign_interfaces import NAOQI
-from patience import PATIENCE_S
-from speech_path import START_NS, edges_of
 
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.sound_file import chunks_of
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.microphone.sound_file import chunks_of
 from sim_replays.scenarios.library import HERE
+from tests.foreign_bag import Maker, int16, write
+from tests.foreign_interfaces import NAOQI
+from tests.norm_monitor.senses.speech_path import START_NS, edges_of
+from tests.patience import PATIENCE_S
 
 SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
 RATE_HZ, CHUNK = 16_000, 1_600

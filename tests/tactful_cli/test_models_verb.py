@@ -13,14 +13,14 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from camera_messages import face_image, scene
 from faster_whisper.utils import get_assets_path
-from hub_server import COMMIT, REPOSITORY, HubServer
-from patience import PATIENCE_S
-from tiny_bert import write_tiny_bert
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from tests.norm_core.engines.tiny_bert import write_tiny_bert
+from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
+from tests.norm_monitor.senses.camera_messages import face_image, scene
+from tests.patience import PATIENCE_S
 
 TINY = f"""
 name: tiny-vl

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from norm_core.error import TactfulError
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.scenarios import app
 
 

@@ -8,21 +8,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
-from test_verbs import tactful
 from typer.testing import CliRunner, Result
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.time import ReplayClock
-from norm_monitor.study.clips import ClipError
-from norm_monitor.study.forms.sheet import FormError
-from norm_monitor.study.log import StudyLog
-from norm_monitor.study.read import LogError, read
-from norm_monitor.study.recording import open_recording
-from norm_monitor.study.schema import Participant
-from sim_replays.study_example import START_NS, info, records, write_log
+from norm_core.runtime.time import ReplayClock
+from sim_replays.examples.study_session import START_NS, info, records, write_log
+from study_desk.coding.forms.sheet import FormError
+from study_desk.log.reader import LogError, read
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Participant
+from study_desk.log.writer import StudyLog
+from study_desk.report.clips import ClipError
 from tactful_cli.main import app
+from tests.patience import PATIENCE_S
+from tests.tactful_cli.test_verbs import tactful
 
 SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from tests.patience import PATIENCE_S
 
 
 def tactful(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

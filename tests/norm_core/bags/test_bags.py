@@ -13,7 +13,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriteError, BagWriter
-from norm_core.messages import RECORDS
+from norm_core.records.messages import RECORDS
 from tests.records import records
 
 

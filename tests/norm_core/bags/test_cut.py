@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from bag_files import cdr, entries, write_before_iron, write_rosbags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.bags.cut import cut, parse_time_ns
 from norm_core.bags.reader import BagError, BagReader
+from tests.norm_core.bags.bag_files import cdr, entries, write_before_iron, write_rosbags
 
 START_NS = entries()[0][1]
 fast = settings(deadline=None, max_examples=20)

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bag_files import COUNT, entries, write_before_iron, write_mcap, write_rosbags
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcap.writer import CompressionType
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.recover import recover
+from norm_core.bags.recovery.recover import recover
 from norm_core.bags.writer import BagWriteError
+from tests.norm_core.bags.bag_files import COUNT, entries, write_before_iron, write_mcap, write_rosbags
 
 MAKERS = {
     "rosbags": write_rosbags,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
 from mcap.writer import CompressionType
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
@@ -16,6 +15,7 @@ from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
+from tests.norm_core.bags.bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
 
 KINDS = {
     "mcap": write_rosbags,
@@ -178,7 +178,9 @@ def test_a_clock_that_went_back_is_read_by_stamps(tmp_path: Path) -> None:
 
 
 def test_an_unindexed_file_whose_clock_went_back_names_what_mends_it(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("bag_files.entries", lambda: [("/a", stamp, cdr("x")) for stamp in (50, 10)])
+    monkeypatch.setattr(
+        "tests.norm_core.bags.bag_files.entries", lambda: [("/a", stamp, cdr("x")) for stamp in (50, 10)]
+    )
     bag = write_mcap(tmp_path / "bag", chunked=False)
     with BagReader(bag) as reader, pytest.raises(BagError, match=r"not in timestamp order.*tactful bag recover"):
         list(reader.messages())

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from norm_core.engines.call import SEGMENTS, Limit
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Scores
-from norm_core.outcome import Outcome
-from norm_core.time import WallClock
+from norm_core.engines.request_context import SEGMENTS, Limit
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import WallClock
 
 SCENE = Prompt(
     version="contract-1",

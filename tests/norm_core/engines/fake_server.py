@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from patience import PATIENCE_S
+from tests.patience import PATIENCE_S
 
 CONTEXT_TOKENS = 4000
 MAX_IMAGES = 2

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from norm_core.engines.call import DECODE, PREFILL, Call
-from norm_core.engines.fault import InvalidRequestError
+from norm_core.engines.errors import InvalidRequestError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Card
+from norm_core.engines.request_context import DECODE, PREFILL, Call
 
 CONTEXT_TOKENS = 1000
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from norm_core.engines.call import DECODE, PREFILL, Call
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Card
+from norm_core.engines.request_context import DECODE, PREFILL, Call
 
 
 class ScriptedBackend:

@@ -2,13 +2,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from contract import EngineContract
 
-from norm_core.engines.encoder import EncoderBackend
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Text
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.time import WallClock
+from norm_core.engines.sentences.encoder_engine import EncoderBackend
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import EngineContract
 
 
 @pytest.fixture(scope="module")

@@ -2,18 +2,18 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, picture
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import ScriptedBackend
 
-from norm_core.engines.call import Call, Limit
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineError, EngineFailedError, RefusedError, UnparsedError
+from norm_core.engines.errors import EngineError, EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import provenance
-from norm_core.outcome import Outcome
-from norm_core.time import ReplayClock, WallClock
+from norm_core.engines.request_context import Call, Limit
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import ReplayClock, WallClock
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, picture
+from tests.norm_core.engines.scripted import ScriptedBackend
 
 
 def ascending(question: Question, call: Call) -> Sequence[float]:

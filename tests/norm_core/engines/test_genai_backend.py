@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Text
-from norm_core.outcome import Outcome
-from norm_core.time import WallClock
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered
 
 pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed: ./tactful setup genai")
 
-from norm_core.engines.genai_backend import GenaiBackend
+from norm_core.engines.onnx.genai_backend import GenaiBackend
 
 VARIABLE = "TACTFUL_GENAI_MODEL"
 LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 16),))

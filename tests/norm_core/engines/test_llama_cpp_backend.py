@@ -3,20 +3,20 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered
 from pydantic import BaseModel
-from smollm2 import smollm2_gguf
 
-from norm_core.engines.call import Limit
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Quoted, Text
-from norm_core.outcome import Outcome
-from norm_core.time import NS_PER_MS, ReplayClock, WallClock
+from norm_core.engines.request_context import Limit
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_MS, ReplayClock, WallClock
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered
+from tests.norm_core.engines.smollm2 import smollm2_gguf
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
 
-from norm_core.engines.llama_cpp_backend import LlamaCppBackend
+from norm_core.engines.llama_cpp.backend import LlamaCppBackend
 
 CONTEXT_TOKENS = 512
 

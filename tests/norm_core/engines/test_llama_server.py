@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from contract import OPTIONS, SCENE, EngineContract, assert_answered, picture
 from pydantic import BaseModel
-from smollm2 import smollm2_gguf
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.openai_backend import Guide, OpenAIBackend
-from norm_core.engines.openai_server import OpenAIServer
+from norm_core.engines.openai.backend import Guide, OpenAIBackend
+from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.prompt import Prompt
-from norm_core.outcome import Outcome
-from norm_core.time import WallClock
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, assert_answered, picture
+from tests.norm_core.engines.smollm2 import smollm2_gguf
 
 xllamacpp = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install xllamacpp")
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from contract import EngineContract
-from minimal_engine import WordsBackend
 
 from norm_core.engines.engine import Engine
-from norm_core.time import WallClock
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import EngineContract
+from tests.norm_core.engines.minimal_engine import WordsBackend
 
 HERE = Path(__file__).resolve()
 MOST_LINES = 60

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract import EngineContract
-from tiny_bert import WORDS, encoded, write_tiny_bert
 
-from norm_core.engines.encoder import EncoderBackend
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.onnx_sentences import OnnxSentences
-from norm_core.engines.onnx_session import open_session
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.session import open_session
+from norm_core.engines.sentences.encoder_engine import EncoderBackend
+from norm_core.engines.sentences.onnx_encoder import OnnxSentences
 from norm_core.models.bert_onnx import read_safetensors, write_onnx
-from norm_core.time import WallClock
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import EngineContract
+from tests.norm_core.engines.tiny_bert import WORDS, encoded, write_tiny_bert
 
 pytest.importorskip("onnx")
 

@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 from faster_whisper.utils import get_assets_path
 
-from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.onnx_session import CPU, CUDA, TENSORRT, open_session
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.session import CPU, CUDA, TENSORRT, open_session
 
 SILERO = Path(get_assets_path(), "silero_vad_v6.onnx")
 

@@ -7,8 +7,17 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, assert_answered, picture
-from fake_server import (
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.openai.backend import Guide, OpenAIBackend
+from norm_core.engines.openai.client import OpenAIServer
+from norm_core.engines.prompt import Prompt, Text
+from norm_core.engines.request_context import Limit
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_MS, WallClock
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, assert_answered, picture
+from tests.norm_core.engines.fake_server import (
     CONTEXT_TOKENS,
     MAX_IMAGES,
     FakeServer,
@@ -19,16 +28,7 @@ from fake_server import (
     serving,
     stalling,
 )
-from patience import PATIENCE_S
-
-from norm_core.engines.call import Limit
-from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.openai_backend import Guide, OpenAIBackend
-from norm_core.engines.openai_server import OpenAIServer
-from norm_core.engines.prompt import Prompt, Text
-from norm_core.outcome import Outcome
-from norm_core.time import NS_PER_MS, WallClock
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_no_letter_at_all_is_unparsed_and_says_what_was(server: FakeServer) -> N
 
 
 def test_an_endless_answer_is_cut_off(server: FakeServer, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("norm_core.engines.openai_server._MOST_BYTES", 1000)
+    monkeypatch.setattr("norm_core.engines.openai.client._MOST_BYTES", 1000)
     server.faults.append(answering(200, b" " * 5000))
     scores = engine.score(SCENE, OPTIONS)
     assert scores.outcome is Outcome.FAILED

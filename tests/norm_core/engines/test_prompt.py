@@ -1,12 +1,12 @@
 import re
 
 import pytest
-from contract import picture
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.engines.options import LETTERS, lettered
+from norm_core.engines.option_letters import LETTERS, lettered
 from norm_core.engines.prompt import Prompt, Question, Quoted, Text, disarmed
+from tests.norm_core.engines.contract import picture
 
 CONTROL = re.compile(r"<\|?/?\w+\|?>|\[/?INST\]")
 

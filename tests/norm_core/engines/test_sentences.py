@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.engines.fault import EngineFailedError
-from norm_core.engines.sentence_model import GRAPH, SentenceModel
-from norm_core.engines.sentences import LONGEST_CHARACTERS, SentenceEncoder
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.sentences.packaged_model import GRAPH, SentenceModel
+from norm_core.engines.sentences.sentence_encoder import LONGEST_CHARACTERS, SentenceEncoder
 
 TEXTS = [
     "",

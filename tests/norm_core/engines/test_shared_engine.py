@@ -3,16 +3,16 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
-from contract import OPTIONS, QUESTIONS, SCENE, EngineContract
-from patience import PATIENCE_S
-from scripted import ScriptedBackend
 
-from norm_core.engines.call import Call, Limit
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
+from norm_core.engines.request_context import Call, Limit
 from norm_core.engines.shared_engine import SharedEngine, Urgency
-from norm_core.outcome import Outcome
-from norm_core.time import NS_PER_MS, WallClock
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_MS, WallClock
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract
+from tests.norm_core.engines.scripted import ScriptedBackend
+from tests.patience import PATIENCE_S
 
 
 class Gate:

@@ -9,16 +9,16 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered, picture
 
-from norm_core.engines.call import Call, Limit
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import PastDeadlineError
-from norm_core.engines.options import lettered
+from norm_core.engines.errors import PastDeadlineError
+from norm_core.engines.option_letters import lettered
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
-from norm_core.engines.transformers_backend import TransformersBackend
-from norm_core.outcome import Outcome
-from norm_core.time import NS_PER_MS, Clock, WallClock
+from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.transformers.backend import TransformersBackend
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_MS, Clock, WallClock
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered, picture
 
 pytestmark = pytest.mark.torch
 
@@ -38,7 +38,7 @@ class Checkpoints:
         self._folder = folder
 
     def __getitem__(self, family: str) -> Path:
-        from tiny_checkpoints import built
+        from tests.norm_core.engines.tiny_checkpoints import built
 
         folder = self._folder / family
         return folder if folder.is_dir() else built(family, folder)
@@ -218,7 +218,7 @@ def test_running_out_of_memory_fails_one_question_and_gives_everything_back(
 
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
 def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -> None:
-    from tiny_checkpoints import FAMILIES
+    from tests.norm_core.engines.tiny_checkpoints import FAMILIES
 
     backend = TransformersBackend(checkpoints[family])
     reader = backend._loaded.reader

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import OPTIONS, SCENE, assert_answered, picture
 
-from norm_core.engines import transformers_backend
 from norm_core.engines.engine import Engine
-from norm_core.engines.fault import EngineFailedError
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt
-from norm_core.engines.transformers_backend import TransformersBackend
-from norm_core.time import WallClock
+from norm_core.engines.transformers import backend
+from norm_core.engines.transformers.backend import TransformersBackend
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered, picture
 
 SEEN = Prompt(version="1", parts=(picture(), *SCENE.parts))
 
 
 @pytest.fixture(scope="module")
 def built_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    from tiny_checkpoints import built
+    from tests.norm_core.engines.tiny_checkpoints import built
 
     folder = tmp_path_factory.mktemp("whole")
     return lambda family: folder / family if (folder / family).is_dir() else built(family, folder / family)
@@ -34,7 +34,7 @@ def copied(built_once: Callable[[str], Path], tmp_path: Path) -> Path:
 
 
 def test_without_torch_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transformers_backend, "find_spec", lambda name: None)
+    monkeypatch.setattr(backend, "find_spec", lambda name: None)
     with pytest.raises(EngineFailedError, match=r"needs torch.*setup transformers"):
         TransformersBackend(tmp_path)
 
@@ -141,13 +141,13 @@ def test_running_out_of_memory_at_load_is_a_failure(
 ) -> None:
     import torch
 
-    from norm_core.engines import transformers_loading
+    from norm_core.engines.transformers import loading
 
     def starve(*_: Any, **__: Any) -> None:
         torch.empty(1 << 60, dtype=torch.uint8)
 
     with monkeypatch.context() as patched:
-        patched.setattr(transformers_loading.AutoModelForImageTextToText, "from_pretrained", starve)
+        patched.setattr(loading.AutoModelForImageTextToText, "from_pretrained", starve)
         with pytest.raises(EngineFailedError, match="out of memory"):
             TransformersBackend(built_once("idefics3"))
     assert_answered(Engine(TransformersBackend(built_once("idefics3")), WallClock()).score(SCENE, OPTIONS), 3)

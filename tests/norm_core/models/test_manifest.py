@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from norm_core.config import ConfigError, check
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimated
 from norm_core.models.lock import listed
 from norm_core.models.manifest import FilePath, Manifest, Memory, fitting_gpus_gb
 from norm_core.models.store import Store, damages
+from norm_core.runtime.config import ConfigError, check
 
 SHIPPED = Path(__file__).resolve().parents[3] / "models"
 GOOD: dict[str, Any] = {

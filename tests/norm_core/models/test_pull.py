@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hub_server import COMMIT, REPOSITORY, HubServer
 
-from norm_core.config import ConfigError, check
 from norm_core.models.download import Line, PullError
 from norm_core.models.lock import LOCK_NAME, read_lock
 from norm_core.models.manifest import Manifest
 from norm_core.models.pull import Origin, pull
 from norm_core.models.store import Store, damages
+from norm_core.runtime.config import ConfigError, check
+from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
 
 WEIGHTS = bytes(range(256)) * 8000
 FILES = {"config.json": b'{"model_type": "tiny"}', "model.safetensors": WEIGHTS, "README.md": b"not wanted"}

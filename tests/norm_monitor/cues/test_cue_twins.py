@@ -2,8 +2,8 @@
 
 import pytest
 
-from norm_core.flag import Polarity
-from norm_monitor.cues.table import Table
+from norm_core.records.flag import Polarity
+from norm_monitor.cues.threshold_table import Table
 
 # By row: what goes wrong, and what is worth noting where it goes right.
 ROWS = {

@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from encounter_talk import Watched, last_of, robot, seconds, seen, user
 
-from norm_core.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute, Polarity
+from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.exchange import CUES
-from norm_monitor.cues.table import Table
-from norm_monitor.doubt import DOUBTED
-from norm_monitor.exchange import Exchange, Reading, Stage
-from norm_monitor.fusion import FusionConfig
-from norm_monitor.meaning import Meanings
-from norm_monitor.senses.windows import Entry
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.exchange.discount import DOUBTED
+from norm_monitor.exchange.exchange import Exchange, Reading, Stage
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.windows.cutter import Entry
+from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seconds, seen, user
 
 ALONE = FusionConfig(muted=tuple(name for name in Table.shipped().cues if name not in CUES.values()))
 LEAST = Table.shipped().cues["reads_amiss"].value("answered")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from norm_monitor.senses.picture import Picture
+from norm_monitor.senses.camera.picture import Picture
 
 START_NS = 1_767_225_600_000_000_000
 PERIOD_NS = 33_333_333

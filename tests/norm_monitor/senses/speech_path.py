@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from norm_core.speech import RobotSpeech, SpeechEdge, Utterance
-from norm_core.time import NS_PER_S, s_to_ns
-from norm_monitor.senses.audio_message import SoundChunk
-from norm_monitor.senses.hearing import HearingConfig, Listener, Passage, Scribe
-from norm_monitor.senses.recognised import Recogniser
-from norm_monitor.senses.segments import SegmentConfig
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.segmenter import SegmentConfig
 
 START_NS = 1_000 * NS_PER_S
 CONFIG = HearingConfig(segments=SegmentConfig(partial_every_s=0))

@@ -4,10 +4,14 @@ from types import SimpleNamespace as Fields
 
 import pytest
 
-from norm_core.speech import SpeechEdge, Timing
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.live_speech import LiveSpeechAdapter
-from norm_monitor.senses.robot_speech import NotRobotSpeechError, RobotSpeechAdapter, estimated_length_ns
+from norm_core.records.speech import SpeechEdge, Timing
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.robot_voice.robot_speech_adapter import (
+    NotRobotSpeechError,
+    RobotSpeechAdapter,
+    estimated_length_ns,
+)
+from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
 
 AT_NS = 1_000 * NS_PER_S
 HEADER = Fields(stamp=Fields(sec=1_000, nanosec=0), frame_id="")

@@ -6,14 +6,14 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from camera_messages import PERIOD_NS, START_NS, compressed, face_image, raw, scene
 
-from norm_core.ledger import Ledger
-from norm_core.time import NS_PER_S, ReplayClock
-from norm_monitor.senses.camera import Camera, CameraConfig
-from norm_monitor.senses.picture import Picture, PictureError, decode
-from norm_monitor.senses.ring import StaleInputError
-from norm_monitor.senses.sight_faults import ADVICE, SightFault
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera.faults import ADVICE, SightFault
+from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.picture import Picture, PictureError, decode
+from norm_monitor.senses.camera.ring import StaleInputError
+from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, face_image, raw, scene
 
 HOUR_NS = 3600 * NS_PER_S
 

@@ -6,12 +6,12 @@ from statistics import median
 from typing import Any
 
 import pytest
-from speech_path import START_NS, edges_of, utterances
 
-from norm_core.speech import Speaker, Utterance
-from norm_core.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.sound_file import chunks_of
-from norm_monitor.senses.whisper import Whisper, WhisperConfig
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from tests.norm_monitor.senses.speech_path import START_NS, edges_of, utterances
 
 HERE = Path(__file__).parent
 

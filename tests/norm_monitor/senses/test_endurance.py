@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from speech_path import CONFIG, START_NS, edge, passages, utterances
-from test_parity import Parrot
 
-from norm_core.speech import SpeechEdge
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.audio_message import SoundChunk
-from norm_monitor.senses.hearing import Listener, Scribe
-from norm_monitor.senses.microphone import Microphone
-from norm_monitor.senses.resample import Resampler
-from norm_monitor.senses.sound_file import chunks_of
+from norm_core.records.speech import SpeechEdge
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.microphone.block_stream import Microphone
+from norm_monitor.senses.microphone.resampler import Resampler
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.speech.hearing import Listener, Scribe
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, passages, utterances
+from tests.norm_monitor.senses.test_parity import Parrot
 
 HERE = Path(__file__).parent
 RATE_HZ = 16_000
@@ -43,7 +43,7 @@ def test_long_silence_through_the_real_silero_gives_nothing_and_takes_no_memory(
 
 
 def test_an_hour_of_talk_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("norm_monitor.senses.hearing.Silero", LoudIsSpeech)
+    monkeypatch.setattr("norm_monitor.senses.speech.hearing.Silero", LoudIsSpeech)
     listener, scribe = Listener(CONFIG), Scribe(CONFIG, Parrot(), "mic")
     loud, quiet = np.full((RATE_HZ, 1), 0.3, np.float32), np.zeros((RATE_HZ, 1), np.float32)
     written, before_mb = 0, 0.0

@@ -3,17 +3,17 @@
 import cv2
 import numpy as np
 import pytest
-from camera_messages import START_NS, close, compressed, face_image, rotated, scene
 
-from norm_core.frame import Frame
-from norm_core.ledger import Ledger
-from norm_core.presence import Face, PresenceState
-from norm_core.time import NS_PER_S, ReplayClock
-from norm_monitor.senses.camera import Camera
-from norm_monitor.senses.face_weights import FaceWeightsMissingError, onnx_file
-from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.senses.head_pose import head_pose
-from norm_monitor.senses.presence_tracker import PresenceTracker
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Face, PresenceState
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.faces.finder import FaceFinder
+from norm_monitor.senses.faces.head_pose import head_pose
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.faces.weights import FaceWeightsMissingError, onnx_file
+from tests.norm_monitor.senses.camera_messages import START_NS, close, compressed, face_image, rotated, scene
 
 # Eyes, mouth corners, forehead and chin of a head that looks straight at the camera: right, down, forward.
 HEAD = np.array([(-4, -3, 0), (4, -3, 0), (-2, 4, 0), (2, 4, 0), (0, -8, 0), (0, 9, 0)], float)

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from speech_path import CONFIG, START_NS, edge, edges_of, utterances
-from test_conversation import told
 
-from norm_core.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
-from norm_core.time import NS_PER_MS, NS_PER_S
-from norm_monitor.senses.audio_message import SoundChunk
-from norm_monitor.senses.recognised import Recognised
-from norm_monitor.senses.robot_voice import RobotVoice, RobotVoiceConfig
-from norm_monitor.senses.segments import Segment
-from norm_monitor.senses.sound_file import chunks_of
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.robot_voice.robot_voice import RobotVoice, RobotVoiceConfig
+from norm_monitor.senses.speech.recognition import Recognised
+from norm_monitor.senses.speech.segmenter import Segment
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, edges_of, utterances
+from tests.norm_monitor.senses.test_conversation import told
 
 HERE = Path(__file__).parent
 TENTH_NS = NS_PER_S // 10

@@ -8,11 +8,11 @@ from types import SimpleNamespace as Fields
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rep155 import gaze, ids, level, tf, transform
 
-from norm_core.presence import Engagement, Gaze, Presence, PresenceState
-from norm_core.time import NS_PER_MS, NS_PER_S, s_to_ns
-from norm_monitor.senses.people import STRAYS_IN_A_ROW, NotPeopleError, PeopleAdapter, PeopleConfig
+from norm_core.records.presence import Engagement, Gaze, Presence, PresenceState
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns
+from norm_monitor.senses.people.adapter import STRAYS_IN_A_ROW, NotPeopleError, PeopleAdapter, PeopleConfig
+from tests.norm_monitor.senses.rep155 import gaze, ids, level, tf, transform
 
 START_NS = 1_000 * NS_PER_S
 TOPIC = "/humans/persons/tracked"

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from speech_path import CONFIG, START_NS, edge, passages
-from speech_path import utterances as heard
 
-from norm_core.speech import Speaker, SpeechEdge, Utterance
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.audio_message import SoundChunk
-from norm_monitor.senses.guards import Doubt, GuardConfig, doubt
-from norm_monitor.senses.hearing import HearingConfig, Listener
-from norm_monitor.senses.recognised import Recognised
-from norm_monitor.senses.segments import Segment, SegmentConfig, Stage
-from norm_monitor.senses.sound_file import chunks_of
-from norm_monitor.senses.whisper import Whisper
+from norm_core.records.speech import Speaker, SpeechEdge, Utterance
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.speech.hearing import HearingConfig, Listener
+from norm_monitor.senses.speech.recognition import Recognised
+from norm_monitor.senses.speech.segmenter import Segment, SegmentConfig, Stage
+from norm_monitor.senses.speech.text_guards import Doubt, GuardConfig, doubt
+from norm_monitor.senses.speech.whisper import Whisper
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, passages
+from tests.norm_monitor.senses.speech_path import utterances as heard
 
 RATE_HZ = 44_100  # of the recording
 KENNEDY = "and so my fellow americans ask not what your country can do for you ask what you can do for your country"

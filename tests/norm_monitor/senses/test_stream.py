@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.speech import Timing
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.audio_message import SoundChunk, decode
-from norm_monitor.senses.microphone import BLOCK_NS, Block, Microphone
-from norm_monitor.senses.pcm import PcmFormat, SoundError
-from norm_monitor.senses.resample import Resampler
-from norm_monitor.senses.voice_activity import VoiceActivity, VoiceActivityConfig, VoiceEdge
+from norm_core.records.speech import Timing
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
+from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
+from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
+from norm_monitor.senses.microphone.resampler import Resampler
+from norm_monitor.senses.speech.voice_activity import VoiceActivity, VoiceActivityConfig, VoiceEdge
 
 START_NS = 1_000 * NS_PER_S
 STATED = PcmFormat()

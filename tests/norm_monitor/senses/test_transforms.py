@@ -5,10 +5,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rep155 import transform
 
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.transforms import MOST_FRAMES, TransformError, TransformTree
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.people.transforms import MOST_FRAMES, TransformError, TransformTree
+from tests.norm_monitor.senses.rep155 import transform
 
 AT_NS = 1_000 * NS_PER_S
 BELIEVED_NS = 2 * NS_PER_S

@@ -1,13 +1,13 @@
 """Records to windows, and what the settings refuse."""
 
 import pytest
-from camera_messages import START_NS
 
-from norm_core.config import ConfigError, check
-from norm_core.frame import Frame
-from norm_core.speech import Speaker, Utterance
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.window_feed import WindowConfig, WindowFeed
+from norm_core.records.frame import Frame
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.config import ConfigError, check
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.windows.feed import WindowConfig, WindowFeed
+from tests.norm_monitor.senses.camera_messages import START_NS
 
 S = NS_PER_S
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from action_selector.abstain import calibrated_set
-from sim_replays.runs.asked import Asking
-from sim_replays.runs.calibrate import Case, as_set, cases_of, cross_validated
-from sim_replays.runs.folder import RunError, open_run
-from sim_replays.runs.go import run, selector_files
+from action_selector.choose.abstain import calibrated_set
+from sim_replays.runs.execute import run, selector_files
+from sim_replays.runs.items.suite_items import Asking
+from sim_replays.runs.results.conformal_coverage import Case, as_set, cases_of, cross_validated
+from sim_replays.runs.results.run_folder import RunError, open_run
 from sim_replays.runs.transport import Direct
 from sim_replays.suites.fitting import FOLDS, fold_of
-from tactful_cli.bench_calibrate import show_calibration
+from tactful_cli.bench.calibration import show_calibration
 
 
 def cases(count: int, seed: int = 0) -> list[Case]:

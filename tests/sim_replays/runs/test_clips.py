@@ -10,31 +10,31 @@ import av
 import cv2
 import numpy as np
 import pytest
-from requested_data import hsri_folder, norm, pictures, segment, videonorms_folder
-from scripted import ScriptedBackend
 
 from norm_core.bags.reader import BagReader
-from norm_core.engines.call import Call
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
-from norm_core.episode import Query
-from norm_core.frame import Frame
-from norm_core.outcome import Outcome
-from norm_core.speech import Speaker, Utterance
-from norm_core.time import WallClock
-from norm_monitor.questions import QuestionConfig, Questioner
-from sim_replays.runs import answering
-from sim_replays.runs.answering import JudgeAnswering, JudgeFiles
-from sim_replays.runs.asked import material
-from sim_replays.runs.asking import Asking
-from sim_replays.runs.bag import Record, build, episodes
-from sim_replays.runs.clip import jpegs, shots
-from sim_replays.runs.folder import Run, predictions
-from sim_replays.runs.go import judge_files, run
+from norm_core.engines.request_context import Call
+from norm_core.records.episode import Query
+from norm_core.records.frame import Frame
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.time import WallClock
+from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
+from sim_replays.runs import answerers
+from sim_replays.runs.answerers import JudgeAnswering, JudgeFiles
+from sim_replays.runs.execute import judge_files, run
+from sim_replays.runs.items.clip import jpegs, shots
+from sim_replays.runs.items.item_bag import Record, build, episodes
+from sim_replays.runs.items.suite_items import material
+from sim_replays.runs.results.run_folder import Run, predictions
+from sim_replays.runs.run_config import Asking
 from sim_replays.runs.transport import Direct, Told
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.report import Report
 from sim_replays.suites.target import SuiteError
+from tests.norm_core.engines.scripted import ScriptedBackend
+from tests.sim_replays.requested_data import hsri_folder, norm, pictures, segment, videonorms_folder
 
 
 def asking(suite: str, data: Path, setting: str, **given: Any) -> Asking:
@@ -71,7 +71,7 @@ class Scripted(Direct):
     def __init__(self, backend: ScriptedBackend | None = None) -> None:
         made = JudgeAnswering.__new__(JudgeAnswering)
         made._questioner = Questioner(Engine(backend or Writes(), WallClock()), QuestionConfig())
-        made._recent, made._clock = answering.Recent(15), WallClock()
+        made._recent, made._clock = answerers.Recent(15), WallClock()
         self._answering = made
 
 

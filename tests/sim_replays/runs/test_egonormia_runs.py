@@ -7,20 +7,20 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from requested_data import pictures
 
-from action_selector.precedents import PrecedentIndex
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.frame import Frame
-from norm_core.outcome import Outcome
-from sim_replays.runs.asked import material
-from sim_replays.runs.asking import Asking
-from sim_replays.runs.bag import build, episodes
-from sim_replays.runs.go import files_for, run
+from action_selector.retrieve.precedents import PrecedentIndex
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.frame import Frame
+from norm_core.records.outcome import Outcome
+from sim_replays.runs.execute import files_for, run
+from sim_replays.runs.items.item_bag import build, episodes
+from sim_replays.runs.items.suite_items import material
 from sim_replays.runs.retrieval import index_of
+from sim_replays.runs.run_config import Asking
 from sim_replays.runs.transport import Direct
 from sim_replays.suites import egonormia
 from sim_replays.suites.target import SuiteError
+from tests.sim_replays.requested_data import pictures
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from requested_data import norm, videonorms_folder
-from scripted import ScriptedBackend
-from test_clips import Scripted, asking, ran
 
-from norm_core.engines.call import Call
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.time import WallClock
-from sim_replays.runs.folder import Run, finish, open_run, predictions
-from sim_replays.runs.grading import GRADES, Grade, graded, pairs, read_grades
+from norm_core.engines.request_context import Call
+from norm_core.runtime.time import WallClock
+from sim_replays.runs.results.grading import GRADES, Grade, graded, pairs, read_grades
+from sim_replays.runs.results.run_folder import Run, finish, open_run, predictions
 from sim_replays.suites import videonorms
 from sim_replays.suites.target import SuiteError
+from tests.norm_core.engines.scripted import ScriptedBackend
+from tests.sim_replays.requested_data import norm, videonorms_folder
+from tests.sim_replays.runs.test_clips import Scripted, asking, ran
 
 
 class Grader(ScriptedBackend):

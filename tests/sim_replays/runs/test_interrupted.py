@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from patience import PATIENCE_S
-from requested_data import hsri_folder
-from test_runs import FirstOption, asking, ran
 
-from norm_core.error import TactfulError
-from sim_replays.processes import NodeProcess
-from sim_replays.runs import folder as run_folder
-from sim_replays.runs import go, transport
-from sim_replays.runs.answering import JudgeFiles
-from sim_replays.runs.asking import Asking
-from sim_replays.runs.folder import Run, RunError
-from sim_replays.runs.go import judge_files
+from norm_core.runtime.errors import TactfulError
+from sim_replays.drivers.node_process import NodeProcess
+from sim_replays.runs import execute, transport
+from sim_replays.runs.answerers import JudgeFiles
+from sim_replays.runs.execute import judge_files
+from sim_replays.runs.results import run_folder
+from sim_replays.runs.results.run_folder import Run, RunError
+from sim_replays.runs.run_config import Asking
 from sim_replays.runs.transport import Dds, Direct, TransportError
 from sim_replays.suites.egonormia import EGONORMIA
 from sim_replays.suites.target import SuiteError
+from tests.patience import PATIENCE_S
+from tests.sim_replays.requested_data import hsri_folder
+from tests.sim_replays.runs.test_runs import FirstOption, asking, ran
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def test_ctrl_c_keeps_what_was_answered(tmp_path: Path) -> None:
     before = len(times_answered(out))
     assert json.loads((out / run_folder.SCORE).read_text())["outcomes"]["answered"] == before
     what = Asking(suite="hsri", data=str(data), setting="text", limit=80)
-    _, scored = go.run(
+    _, scored = execute.run(
         out, what, judge_files("encoder", what), Direct(JudgeFiles()), how="direct", progress=lambda done, total: None
     )
     assert scored.outcomes["answered"] == scored.questions > before
@@ -132,7 +132,7 @@ def test_a_node_killed_in_mid_run_is_gone_on_with(
             os.kill(started[0].pid, signal.SIGKILL)
 
     def begun(out: Path, by: Any, how: str = "dds") -> Run:
-        return go.run(out, what, files, by, how=how, progress=told)[0]
+        return execute.run(out, what, files, by, how=how, progress=told)[0]
 
     with pytest.raises(TransportError, match=r"the process of monitor ended with -9 and said"):
         begun(tmp_path / "run", Dds(files, domain_id=domain_id))

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from norm_core.bags.reader import BagReader
-from norm_core.episode import Answer, Query
-from norm_core.outcome import Outcome
-from sim_replays.runs import folder as run_folder
-from sim_replays.runs.asked import material
-from sim_replays.runs.asking import Asking
-from sim_replays.runs.bag import build, episodes, read_key
-from sim_replays.runs.compare import compare, first_difference, mcnemar
-from sim_replays.runs.folder import Run, RunError, open_run
-from sim_replays.runs.go import run, selector_files
-from sim_replays.runs.tables import comma_separated, latex, markdown
+from norm_core.records.episode import Answer, Query
+from norm_core.records.outcome import Outcome
+from sim_replays.runs.execute import run, selector_files
+from sim_replays.runs.items.item_bag import build, episodes, read_key
+from sim_replays.runs.items.suite_items import material
+from sim_replays.runs.results import run_folder
+from sim_replays.runs.results.compare import compare, first_difference, mcnemar
+from sim_replays.runs.results.run_folder import Run, RunError, open_run
+from sim_replays.runs.results.tables import comma_separated, latex, markdown
+from sim_replays.runs.run_config import Asking
 from sim_replays.runs.transport import Direct, Told, Transport, TransportError
 from sim_replays.suites.catalogue import SUITES
 from sim_replays.suites.egogapbench import Kind

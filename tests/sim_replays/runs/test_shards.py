@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from sim_replays.runs.asked import Asking
-from sim_replays.runs.bag import read_key
-from sim_replays.runs.compare import first_difference
-from sim_replays.runs.folder import ANSWERS, RAW, SCORE, Run, open_run
-from sim_replays.runs.go import run, selector_files
+from sim_replays.runs.execute import run, selector_files
+from sim_replays.runs.items.item_bag import read_key
+from sim_replays.runs.items.suite_items import Asking
 from sim_replays.runs.ray_shards import LOCAL, RayShards
+from sim_replays.runs.results.compare import first_difference
+from sim_replays.runs.results.run_folder import ANSWERS, RAW, SCORE, Run, open_run
 from sim_replays.runs.shards import Shards, shares
 from sim_replays.runs.transport import Direct, Told, Transport, TransportError
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from requested_data import hsri_folder, videonorms_folder
-from test_clips import Scripted, asking, ran
 
-from sim_replays.runs.calibration import calibrated, confusions, of_pairs
-from sim_replays.runs.plot import picture
-from sim_replays.runs.tables import comma_separated, latex, markdown
-from tactful_cli import bench_compare
+from sim_replays.runs.results.calibration import calibrated, confusions, of_pairs
+from sim_replays.runs.results.plot import picture
+from sim_replays.runs.results.tables import comma_separated, latex, markdown
+from tactful_cli.bench import comparison
+from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
+from tests.sim_replays.runs.test_clips import Scripted, asking, ran
 
 SVG = "{http://www.w3.org/2000/svg}"
 HEAD, ROWS = ["run", "a_b", "c"], [["x|y & z", "1,5", '50 % [{"q"}]'], ["~^\\", "", "#"]]
@@ -52,7 +52,7 @@ def test_confusion_counts_by_what_is_right_and_picked(tmp_path: Path) -> None:
 
 def test_the_picture_is_whole_and_has_a_panel_a_task(tmp_path: Path) -> None:
     run, _ = ran(tmp_path / "run", asking("hsri", hsri_folder(tmp_path / "data"), "text"), Scripted())
-    bench_compare.draw(run.folder, tmp_path / "out.svg")
+    comparison.draw(run.folder, tmp_path / "out.svg")
     tree = ET.fromstring((tmp_path / "out.svg").read_text())
     said = [text.text or "" for text in tree.iter(f"{SVG}text")]
     assert sum("ECE" in text for text in said) == 8
@@ -86,7 +86,7 @@ def test_latex_escapes_all_that_it_would_obey() -> None:
 
 def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
-    bench_compare.show_runs([tmp_path / "run"], "markdown", False, by="culture", table="")
+    comparison.show_runs([tmp_path / "run"], "markdown", False, by="culture", table="")
     lines = capsys.readouterr().out.splitlines()
     names = [line.split(" | ")[0].strip("| ") for line in lines[2:]]
     groups = [f"videonorms text encoder, culture {culture}" for culture in ("cn", "us")]

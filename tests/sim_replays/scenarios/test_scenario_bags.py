@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from norm_core.bags.reader import BagReader
-from norm_core.flag import Attribute, Polarity
-from norm_core.speech import RobotSpeech, Speaker, Utterance
-from norm_monitor.senses.audio_message import decode
-from norm_monitor.senses.pcm import PcmFormat
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance
+from norm_monitor.senses.microphone.audio_message import decode
+from norm_monitor.senses.microphone.pcm import PcmFormat
 from sim_replays.scenarios import voice
 from sim_replays.scenarios.generate import GenerationConfig, generate
 from sim_replays.scenarios.library import find, read, shipped

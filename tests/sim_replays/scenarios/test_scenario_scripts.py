@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.config import ConfigError
-from norm_core.error import TactfulError
-from norm_core.flag import Polarity
+from norm_core.records.flag import Polarity
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.library import SPLITS, basis_counts, encounters, event_counts, find, paths, read
 from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
@@ -152,6 +152,6 @@ def test_every_voice_named_is_there() -> None:
 
 def test_an_unknown_key_in_a_mapping_of_people_is_named() -> None:
     with pytest.raises(ConfigError, match=r"people\.u\.sen: unknown key; did you mean seen"):
-        from norm_core.config import check
+        from norm_core.runtime.config import check
 
         check(Encounter, script(people={"u": {"sen": ["0..end"]}}), "here")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.presence import PresenceState
-from norm_core.speech import Speaker, SpeechEdge
-from norm_core.time import NS_PER_S, s_to_ns
-from norm_core.window import gather
+from norm_core.records.presence import PresenceState
+from norm_core.records.speech import Speaker, SpeechEdge
+from norm_core.records.window import gather
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.scenarios.clean_talk import clean_talk, fragments
 from sim_replays.scenarios.encounter import Encounter, Person, Turn
 from sim_replays.scenarios.generate import START_NS, records

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from answer_files import right, scored
-from requested_data import hsri_folder, norm, segment
 
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.controls import CONTROLS, best_constant, figures_beside, most_frequent, prior, uniform
@@ -16,6 +14,8 @@ from sim_replays.suites.predictions import Read
 from sim_replays.suites.report import report, to_plain
 from sim_replays.suites.target import Target
 from sim_replays.suites.videonorms import VIDEONORMS
+from tests.sim_replays.requested_data import hsri_folder, norm, segment
+from tests.sim_replays.suites.answer_files import right, scored
 
 
 def norms(folder: Path, count: int) -> list[Target]:

@@ -3,15 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from action_selector.abstain import WhenUnsure
+from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
 from action_selector.queries import answer_of, request_of
 from action_selector.selector import Selector
-from norm_core.engines.call import Limit
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.episode import Answer
-from norm_core.outcome import Outcome
-from norm_core.time import ReplayClock
+from norm_core.engines.request_context import Limit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.episode import Answer
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites.egogapbench import Item, Kind, Label, Setting
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.episode import Answer
-from norm_core.outcome import Outcome
+from norm_core.evaluation.figures import share
+from norm_core.records.episode import Answer
+from norm_core.records.outcome import Outcome
 from sim_replays.suites import egonormia as suite
 from sim_replays.suites.egonormia import Fifth, Item, Label, Setting
-from sim_replays.suites.table import share
 from sim_replays.suites.target import SuiteError
 
 

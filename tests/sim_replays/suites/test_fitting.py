@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from action_selector.choose import Evidence
-from action_selector.fitted import Fitted, FittedError
-from norm_core.engines.sentences import SentenceEncoder
-from sim_replays.runs.asked import Asking
-from sim_replays.runs.folder import Run, finish, open_run
-from sim_replays.runs.go import fit, run, selector_files
+from action_selector.choose.choose import Evidence
+from action_selector.choose.linear_scorer import Fitted, FittedError
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from sim_replays.runs.execute import fit, run, selector_files
+from sim_replays.runs.items.suite_items import Asking
+from sim_replays.runs.results.run_folder import Run, finish, open_run
 from sim_replays.runs.transport import Direct
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites import fitting
 from sim_replays.suites.egogapbench import Setting
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bench_compare import show_runs
+from tactful_cli.bench.comparison import show_runs
 
 SCENES = [
     (str(number), ["Carry the ball away.", "Wave to the crowd."][:: 1 if number % 2 else -1], number % 2)

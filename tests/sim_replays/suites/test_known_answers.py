@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_core.outcome import Outcome
+from norm_core.evaluation.f1 import confusion, f1, macro_f1
+from norm_core.records.outcome import Outcome
 from sim_replays.published import published
-from sim_replays.runs.compare import mcnemar
+from sim_replays.runs.results.compare import mcnemar
 from sim_replays.suites import egogapbench
 from sim_replays.suites.egogapbench import EGOGAPBENCH, Kind
 from sim_replays.suites.egonormia import EGONORMIA, intersection_over_union
-from sim_replays.suites.f1 import confusion, f1, macro_f1
 from sim_replays.suites.hsri import _f1_of_sets
 from sim_replays.suites.target import Prediction, Target
 

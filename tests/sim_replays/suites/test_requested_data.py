@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answer_files import right, scored, written
-from requested_data import norm, segment
 
-from norm_core.flag import Attribute
+from norm_core.records.flag import Attribute
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.hsri import HSRI
 from sim_replays.suites.target import SuiteError
 from sim_replays.suites.videonorms import VIDEONORMS
+from tests.sim_replays.requested_data import norm, segment
+from tests.sim_replays.suites.answer_files import right, scored, written
 
 
 def test_videonorms_by_hand(tmp_path: Path) -> None:

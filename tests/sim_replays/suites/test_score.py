@@ -4,17 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
-from answer_files import right, scored, written
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.outcome import Outcome
+from norm_core.records.outcome import Outcome
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.egogapbench import EGOGAPBENCH
 from sim_replays.suites.egonormia import EGONORMIA
 from sim_replays.suites.predictions import chosen, read_predictions
 from sim_replays.suites.report import to_plain
 from sim_replays.suites.target import SuiteError, Target
+from tests.sim_replays.suites.answer_files import right, scored, written
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from rclpy.publisher import Publisher
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.config import Config, ConfigError
-from norm_core.status import Health
-from norm_core.time import NS_PER_S
+from norm_core.records.status import Health
+from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
 

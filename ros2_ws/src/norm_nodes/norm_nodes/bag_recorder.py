@@ -10,9 +10,9 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 
 from norm_core.bags.types import typestore
 from norm_core.bags.writer import BagWriteError, BagWriter
-from norm_core.config import Config, ConfigError
-from norm_core.queue import BoundedQueue
-from norm_core.status import Health
+from norm_core.records.status import Health
+from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.runtime.config import Config, ConfigError
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
 

@@ -10,16 +10,16 @@ from rclpy.qos import ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CompressedImage, Image
 
-from norm_core.frame import Frame
-from norm_core.presence import Presence
-from norm_core.status import Health
-from norm_monitor.senses.camera import Camera, CameraConfig
-from norm_monitor.senses.face_weights import FaceWeightsMissingError
-from norm_monitor.senses.faces import FaceFinder
-from norm_monitor.senses.picture import picture_of
-from norm_monitor.senses.picture_bytes import picture_in
-from norm_monitor.senses.presence_tracker import PresenceTracker
-from norm_monitor.senses.sight_faults import SightFault, advise
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.status import Health
+from norm_monitor.senses.camera.faults import SightFault, advise
+from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.picture import picture_of
+from norm_monitor.senses.camera.picture_bytes import picture_in
+from norm_monitor.senses.faces.finder import FaceFinder
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode

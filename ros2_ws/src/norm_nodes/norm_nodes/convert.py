@@ -4,7 +4,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from norm_core.messages import from_message, message_type, to_message
+from norm_core.records.messages import from_message, message_type, to_message
 
 T = TypeVar("T")
 

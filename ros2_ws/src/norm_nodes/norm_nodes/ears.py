@@ -10,17 +10,17 @@ from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Empty
 
-from norm_core.config import ConfigError
-from norm_core.messages import message_type
-from norm_core.queue import BoundedQueue
-from norm_core.speech import RobotSpeech, Timing, Utterance, silence
-from norm_core.status import Health
-from norm_core.time import NS_PER_S
-from norm_monitor.senses.hearing import Listener, Passage, Scribe
-from norm_monitor.senses.live_speech import LiveSpeechAdapter
-from norm_monitor.senses.robot_speech import RobotSpeechAdapter
-from norm_monitor.senses.speaker import attribute_text
-from norm_monitor.senses.whisper import Whisper
+from norm_core.records.messages import message_type
+from norm_core.records.speech import RobotSpeech, Timing, Utterance, silence
+from norm_core.records.status import Health
+from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
+from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
+from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
+from norm_monitor.senses.speech.hearing import Listener, Passage, Scribe
+from norm_monitor.senses.speech.whisper import Whisper
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR

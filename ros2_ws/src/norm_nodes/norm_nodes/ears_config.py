@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from norm_core.config import Config
-from norm_monitor.senses.hearing import HearingConfig
-from norm_monitor.senses.pcm import PcmFormat
-from norm_monitor.senses.robot_voice import RobotVoiceConfig
-from norm_monitor.senses.segments import SegmentConfig
-from norm_monitor.senses.whisper import WhisperConfig
+from norm_core.runtime.config import Config
+from norm_monitor.senses.microphone.pcm import PcmFormat
+from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
+from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.whisper import WhisperConfig
 
 
 class EarsConfig(Config):

@@ -4,7 +4,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
 
-from norm_core.status import Health, MonitorStatus
+from norm_core.records.status import Health, MonitorStatus
 
 HEARTBEAT_S = 1.0
 STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"

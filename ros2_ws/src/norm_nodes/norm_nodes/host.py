@@ -15,8 +15,8 @@ from rclpy.experimental import EventsExecutor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from norm_core.error import TactfulError
-from norm_core.status import Health
+from norm_core.records.status import Health
+from norm_core.runtime.errors import TactfulError
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.norm_node import NormNode
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from norm_core.decision import Decision
+from norm_core.records.decision import Decision
 from norm_nodes.convert import TypeMissingError, message_class
 
 # The message has moved between packages.

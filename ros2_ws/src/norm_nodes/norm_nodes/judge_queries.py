@@ -4,15 +4,15 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-from norm_core.episode import Answer, Episode, Query
-from norm_core.frame import Frame
-from norm_core.messages import MessageError
-from norm_core.outcome import Outcome
-from norm_core.queue import BoundedQueue, Policy
-from norm_core.recent import Recent
-from norm_core.speech import Utterance
-from norm_core.status import Health
-from norm_monitor.questions import TASKS, Questioner
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.frame import Frame
+from norm_core.records.messages import MessageError
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import Utterance
+from norm_core.records.status import Health
+from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from norm_core.runtime.recent_records import Recent
+from norm_monitor.judge.suite_questions import TASKS, Questioner
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import NormNode

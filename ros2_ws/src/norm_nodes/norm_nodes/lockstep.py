@@ -19,15 +19,15 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 
-from norm_core.episode import Answer, Query
-from norm_core.error import TactfulError
-from norm_core.jsonl import to_plain
-from norm_core.time import NS_PER_S
+from norm_core.records.episode import Answer, Query
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.settling import Asker, Settled
-from sim_replays.runs.bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
+from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
 ANSWERS = "/tactful/answers"

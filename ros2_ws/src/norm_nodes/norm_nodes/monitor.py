@@ -15,40 +15,40 @@ from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 
-from norm_core.config import ConfigError
-from norm_core.decision import Decision
-from norm_core.engines.call import Limit
-from norm_core.engines.opening import open_engine
+from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.request_context import Limit
 from norm_core.engines.shared_engine import SharedEngine
-from norm_core.error import TactfulError
-from norm_core.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
-from norm_core.jsonl import to_json
-from norm_core.messages import MessageError
 from norm_core.models.catalogue import Catalogue
-from norm_core.outcome import Outcome
-from norm_core.presence import Presence
-from norm_core.queue import BoundedQueue
-from norm_core.speech import RobotSpeech, Utterance
-from norm_core.status import Health
-from norm_core.time import s_to_ns
-from norm_core.watermarks import PRESENCE, UTTERANCES
-from norm_core.window import Window
-from norm_monitor.cues.table import Table
-from norm_monitor.explanation import explain
-from norm_monitor.fusion import FusionConfig
-from norm_monitor.judge import Judge, JudgeConfig, Judgement
-from norm_monitor.meaning import Meanings
-from norm_monitor.memory import MemoryConfig
+from norm_core.records.decision import Decision
+from norm_core.records.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
+from norm_core.records.json_codec import to_json
+from norm_core.records.messages import MessageError
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import Health
+from norm_core.records.window import Window
+from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import s_to_ns
+from norm_core.runtime.watermarks import PRESENCE, UTTERANCES
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.memory import MemoryConfig
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.fusion.explanation import explain
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.judge.judge import Judge, JudgeConfig, Judgement
+from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from norm_monitor.monitor import Monitor
-from norm_monitor.questions import QuestionConfig, Questioner
-from norm_monitor.senses.window_feed import WindowConfig
-from norm_monitor.study.session import StudyConfig
+from norm_monitor.windows.feed import WindowConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 from norm_nodes.settling import INPUT_ENDED_TOPIC
 from norm_nodes.study_desk import StudyDesk
+from study_desk.log.session_config import StudyConfig
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2

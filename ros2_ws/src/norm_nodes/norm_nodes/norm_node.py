@@ -23,11 +23,11 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
 from norm_core import __version__
-from norm_core.config import Config, ConfigError
-from norm_core.jsonl import to_json
-from norm_core.ledger import Ledger
-from norm_core.queue import BoundedQueue, Policy
-from norm_core.status import Health, MonitorStatus, NodeState
+from norm_core.records.json_codec import to_json
+from norm_core.records.status import Health, MonitorStatus, NodeState
+from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.health_log import Ledger
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
 from norm_nodes.convert import record_class, to_ros

@@ -9,7 +9,7 @@ from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from norm_core.config import Config, ConfigError, check
+from norm_core.runtime.config import Config, ConfigError, check
 
 # What rclpy itself declares; every other parameter must be in the model.
 _OF_RCLPY = ("use_sim_time", "start_type_description_service", "qos_overrides.")

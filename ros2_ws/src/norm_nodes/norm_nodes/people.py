@@ -10,10 +10,10 @@ from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
-from norm_core.config import ConfigError
-from norm_core.presence import Presence
-from norm_core.status import Health
-from norm_monitor.senses.people import NotPeopleError, PeopleAdapter, PeopleConfig
+from norm_core.records.presence import Presence
+from norm_core.records.status import Health
+from norm_core.runtime.config import ConfigError
+from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, PeopleConfig
 from norm_nodes.convert import TypeMissingError, message_class, to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode

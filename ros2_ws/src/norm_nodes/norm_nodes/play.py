@@ -21,16 +21,16 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Empty
 
 from norm_core.bags.reader import BagMessage, BagReader
-from norm_core.decision import Decision
-from norm_core.episode import Answer, Episode, Query
-from norm_core.error import TactfulError
-from norm_core.flag import SocialFlag
-from norm_core.jsonl import to_plain
-from norm_core.messages import message_type
-from norm_core.speech import RobotSpeech, Utterance
-from norm_core.status import MonitorStatus
-from norm_core.time import NS_PER_S
-from norm_core.window import ClosedWindow
+from norm_core.records.decision import Decision
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.flag import SocialFlag
+from norm_core.records.json_codec import to_plain
+from norm_core.records.messages import message_type
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import MonitorStatus
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.endpoint import EVENTS

@@ -11,29 +11,29 @@ from rclpy.action import CancelResponse, GoalResponse
 from rclpy.task import Future
 from std_msgs.msg import String
 
-from action_selector.open_selector import SelectorFiles, open_engine_called, open_selector
 from action_selector.queries import TASKS, answer_of
 from action_selector.recall import Recall
 from action_selector.request import Request
-from norm_core.config import ConfigError
-from norm_core.decision import Decision, OtherAgent, Viewpoint
-from norm_core.engines.call import Limit
-from norm_core.engines.fault import EngineError
-from norm_core.engines.sentences import SentenceEncoder
-from norm_core.episode import Answer, Episode, Query
-from norm_core.error import TactfulError
-from norm_core.frame import Frame
-from norm_core.held_queries import HeldQueries
-from norm_core.jsonl import to_json
-from norm_core.messages import MessageError
-from norm_core.outcome import Outcome
-from norm_core.presence import Presence
-from norm_core.queue import BoundedQueue, Policy
-from norm_core.speech import Utterance
-from norm_core.status import Health
-from norm_core.time import s_to_ns
-from norm_core.watermarks import SOURCES, known_sources
-from norm_core.window import Window
+from action_selector.selector_factory import SelectorFiles, open_engine_called, open_selector
+from norm_core.engines.errors import EngineError
+from norm_core.engines.request_context import Limit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import Decision, OtherAgent, Viewpoint
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import to_json
+from norm_core.records.messages import MessageError
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Presence
+from norm_core.records.speech import Utterance
+from norm_core.records.status import Health
+from norm_core.records.window import Window
+from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.held_queries import HeldQueries
+from norm_core.runtime.time import s_to_ns
+from norm_core.runtime.watermarks import SOURCES, known_sources
 from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.intent import intent_class, intent_of

@@ -12,8 +12,8 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from std_msgs.msg import String
 
-from norm_core.jsonl import from_json
-from norm_core.record import record
+from norm_core.records.json_codec import from_json
+from norm_core.records.record import record
 from norm_nodes.endpoint import EVENTS
 
 ASK_TOPIC, TOLD_TOPIC = "settle", "settled"

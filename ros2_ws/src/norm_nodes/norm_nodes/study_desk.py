@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from norm_core import __version__
-from norm_core.flag import Attribute, Polarity, SocialFlag, Verdict
-from norm_core.ledger import Ledger
-from norm_core.time import Clock, WallClock
-from norm_monitor.cues.table import Table
-from norm_monitor.study.live import LiveLog
-from norm_monitor.study.log import StudyLog
-from norm_monitor.study.schema import Review, SessionInfo
-from norm_monitor.study.session import StudyConfig, participants_of, redactor_of
+from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import Clock, WallClock
+from norm_monitor.cues.threshold_table import Table
+from study_desk.log.live_log import LiveLog
+from study_desk.log.schema import Review, SessionInfo
+from study_desk.log.session_config import StudyConfig, participants_of, redactor_of
+from study_desk.log.writer import StudyLog
 
 # How long a flag, and a verdict, waits for the disk.
 FLAG_S, VERDICT_S = 0.2, 2.0

@@ -5,14 +5,14 @@ from typing import Any
 
 from pydantic import Field
 
-from norm_core.episode import Episode, Query
-from norm_core.frame import Frame
-from norm_core.messages import MessageError
-from norm_core.presence import Presence
-from norm_core.speech import RobotSpeech, Utterance
-from norm_core.status import Health
-from norm_core.window import ClosedWindow, Window, closed
-from norm_monitor.senses.window_feed import WindowConfig, WindowFeed
+from norm_core.records.episode import Episode, Query
+from norm_core.records.frame import Frame
+from norm_core.records.messages import MessageError
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import Health
+from norm_core.records.window import ClosedWindow, Window, closed
+from norm_monitor.windows.feed import WindowConfig, WindowFeed
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import NormNode

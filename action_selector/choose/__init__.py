@@ -1,0 +1,1 @@
+"""Choose among the candidates that stand, or abstain."""

@@ -1,0 +1,160 @@
+"""How probable each standing candidate is as the right one: by likeness alone, or as a model says."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from action_selector import prompts
+from action_selector.retrieve.likeness import Sentences, likeness
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.reply import Card, Scores
+from norm_core.engines.request_context import Limit
+from norm_core.records.decision import Norm
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+
+# A cosine of 0.1 more makes a candidate about e times as likely.
+_SCALE = 0.1
+
+
+class Asks(Protocol):
+    """The part of an engine that scores options."""
+
+    @property
+    def card(self) -> Card: ...
+
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], limit: Limit | None = None) -> list[Scores]: ...
+
+
+@record
+class Evidence:
+    """What candidates are compared with by likeness alone; nothing here was fitted."""
+
+    scene: str = ""
+    others_do: tuple[str, ...] = ()
+    advised: tuple[str, ...] = ()
+    advised_against: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.scene or self.others_do or self.advised or self.advised_against)
+
+
+@record
+class Judged:
+    """Probabilities in the order of the options; none unless answered."""
+
+    probabilities: tuple[float, ...] = ()
+    outcome: Outcome = Outcome.ANSWERED
+    reason: str = ""
+    scores: Scores | None = None
+
+
+def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> tuple[float, ...]:
+    """Near the scene and to what is advised, far from what others do; every term weighs the same."""
+    return shares(actions, sum(_terms(sentences, actions, evidence).values(), np.zeros(len(actions))))
+
+
+def grounds(sentences: Sentences, actions: Sequence[str], evidence: Evidence, place: int) -> str:
+    """By what likeness preferred one of several actions: the term in which it is ahead of all, by the most."""
+    ahead = {
+        ground: worth[place] - max(np.delete(worth, place), default=worth[place])
+        for ground, worth in _terms(sentences, actions, evidence).items()
+    }
+    ground = max(ahead, key=lambda ground: ahead[ground], default="")
+    return ground if ground and ahead[ground] > 0 else ""
+
+
+def _terms(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> dict[str, NDArray[np.float64]]:
+    """What each action is worth by each thing that is known, under the words that say so."""
+    compared = {
+        "it is nearest to what is said of the scene": (1, (evidence.scene,) if evidence.scene else ()),
+        "it is most like what was right in scenes like this": (1, evidence.advised),
+        "it is least like what the others do": (-1, evidence.others_do),
+        "it is least like what is not to be done here": (-1, evidence.advised_against),
+    }
+    return {
+        ground: sign * likeness(sentences, actions, texts).max(axis=1)
+        for ground, (sign, texts) in compared.items()
+        if texts
+    }
+
+
+def shares(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:
+    """What each is worth as probabilities; none of the above gets all where it stands alone, and nothing beside others.
+
+    It has no meaning that could be worth something.
+    """
+    real = [action.strip() != "" for action in actions]
+    if not any(real):
+        return tuple(1.0 / len(actions) for _ in actions)
+    powers = np.where(real, np.exp((worth - worth[real].max()) / _SCALE), 0.0)
+    return tuple(float(power) for power in powers / powers.sum())
+
+
+def by_engine(engine: Asks, prefix: Prompt, question: Question, limit: Limit, orders: int) -> Judged:
+    """A model's probabilities, with the options asked in several orders and averaged against its liking of places.
+
+    The orders are rotations, evenly spaced: with as many of them as options, each stands once in every place.
+    """
+    options = question.options
+    different = tuple(dict.fromkeys(options))
+    count = len(different)
+    turns = [round(turn * count / min(orders, count)) for turn in range(min(orders, count))]
+    asked = [Question(parts=question.parts, options=different[turn:] + different[:turn]) for turn in turns]
+    replies = engine.ask_many(prefix, asked, limit)
+    failed = next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
+    answered = [(turn, reply) for turn, reply in zip(turns, replies, strict=True) if reply.probabilities]
+    if failed and not (failed.outcome is Outcome.TIMED_OUT and answered):
+        return Judged(outcome=failed.outcome, reason=failed.reason, scores=failed)
+    # Out of time with some orders answered: their mean is what is known.
+    mean = np.zeros(count)
+    for turn, reply in answered:
+        mean += np.roll(np.array(reply.probabilities), turn) / len(answered)
+    share = {option: float(value) / options.count(option) for option, value in zip(different, mean, strict=True)}
+    return Judged(probabilities=tuple(share[option] for option in options), scores=replies[0])
+
+
+def yes_by_engine(
+    engine: Asks, prefix: Prompt, actions: Mapping[int, str], ask: str, limit: Limit
+) -> tuple[dict[int, float], Scores | None]:
+    """The probability of yes for each action, both orders averaged; those that got no answer are left out."""
+    places = list(actions)
+    questions = [question for place in places for question in prompts.yes_or_no(actions[place], ask)]
+    replies = engine.ask_many(prefix, questions, limit) if questions else []
+    yes: dict[int, float] = {}
+    for number, place in enumerate(places):
+        first, second = replies[2 * number], replies[2 * number + 1]
+        if first.probabilities and second.probabilities:
+            yes[place] = (first.probabilities[0] + second.probabilities[1]) / 2
+    return yes, next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
+
+
+def norms_by_engine(
+    engine: Asks, prefix: Prompt, actions: Mapping[int, str], limit: Limit
+) -> dict[int, tuple[Norm, ...]]:
+    """The kinds of norms each action serves: the likeliest, and those at least half as likely, both orders averaged.
+
+    Those that got no answer are left out.
+    """
+    places = list(actions)
+    questions = [question for place in places for question in prompts.norm_served(actions[place])]
+    replies = engine.ask_many(prefix, questions, limit) if questions else []
+    found: dict[int, tuple[Norm, ...]] = {}
+    for number, place in enumerate(places):
+        first, second = replies[2 * number].probabilities, replies[2 * number + 1].probabilities
+        if first and second:
+            mean = [(one + other) / 2 for one, other in zip(first, second[::-1], strict=True)]
+            found[place] = tuple(norm for norm, p in zip(prompts.NORMS, mean, strict=True) if p >= max(mean) / 2)
+    return found
+
+
+def likeliest(probabilities: Mapping[int, float], texts: Mapping[int, str]) -> int:
+    """The index of the most probable; among equals a digest of the words decides, so that no place is favoured."""
+    highest = max(probabilities.values())
+    equals = [index for index, value in probabilities.items() if math.isclose(value, highest, abs_tol=1e-9)]
+    return min(equals, key=lambda index: (hashlib.sha256(texts[index].encode("utf-8", "replace")).digest(), index))

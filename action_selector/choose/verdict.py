@@ -1,0 +1,130 @@
+"""A decision in the making: what is known of each candidate, and how it becomes a Decision."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import field, replace
+
+from action_selector import explain
+from action_selector.candidates import Candidate
+from action_selector.observe.observe import Observation
+from action_selector.request import Request
+from action_selector.veto.veto import Fallen
+from norm_core.engines.reply import Card, Scores
+from norm_core.records.decision import CandidateJudgement, Decision, Norm, Veto
+from norm_core.records.outcome import Outcome
+from norm_core.records.provenance import LatencySegment, Provenance
+from norm_core.records.record import record
+from norm_core.records.window import digest
+
+
+@record
+class Verdict:
+    """chosen is the index of a candidate; explanation is empty until it is known what to say."""
+
+    outcome: Outcome = Outcome.ABSTAINED
+    candidates: tuple[Candidate, ...] = ()
+    fallen: Mapping[int, Fallen] = field(default_factory=dict)
+    norms: Mapping[int, tuple[Norm, ...]] = field(default_factory=dict)
+    probabilities: Mapping[int, float] = field(default_factory=dict)
+    sensible: tuple[int, ...] = ()
+    chosen: int | None = None
+    justification: int = -1
+    reason: str = ""
+    trade_off: str = ""
+    explanation: str = ""
+    note: str = ""
+    scores: Scores | None = None
+
+    @property
+    def texts(self) -> dict[int, str]:
+        """Each candidate's words by its index."""
+        return {candidate.index: candidate.action for candidate in self.candidates}
+
+    def without_choice(self) -> "Verdict":
+        """The same, where nothing may be recommended any more."""
+        return replace(self, chosen=None, justification=-1, reason="", trade_off="", sensible=())
+
+    def with_repeats(self, offered: tuple[Candidate, ...]) -> "Verdict":
+        """With all that was offered: what repeats another shares its probability, and all else of it."""
+        first = {one.index: one.same_as for one in offered}
+        times = Counter(first.values())
+        return replace(
+            self,
+            candidates=offered,
+            fallen={index: self.fallen[same] for index, same in first.items() if same in self.fallen},
+            norms={index: self.norms.get(same, ()) for index, same in first.items()},
+            probabilities={index: self.probabilities.get(same, 0.0) / times[same] for index, same in first.items()},
+            sensible=tuple(index for index, same in first.items() if same in self.sensible),
+        )
+
+    def explained(self, observation: Observation, why: str) -> "Verdict":
+        """With its one line; why is what speaks for what was chosen, where no reason was chosen with it."""
+        if self.explanation:
+            line = self.explanation
+        elif self.chosen is None:
+            line = explain.nothing_stands(self.fallen, self.texts)
+        else:
+            because = "; ".join(filter(None, (self.reason or why, self.trade_off)))
+            line = self.note + explain.chosen(self.texts[self.chosen], because, self.fallen, self.texts)
+        unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
+        if observation.outcome is not Outcome.ANSWERED:
+            reason = explain.one_line(observation.reason, 80)
+            line = f"Without knowing {unknown[observation.told_by]} ({reason}): {line}"
+        elif observation.told_by in {"nobody", "people"}:
+            line = f"Without knowing {unknown[observation.told_by]}: {line}"
+        return replace(self, explanation=line)
+
+    def decision(
+        self,
+        request: Request,
+        *,
+        decided_ns: int,
+        deadline_ns: int,
+        card: Card | None,
+        latency: tuple[LatencySegment, ...],
+        config_sha256: str,
+        software_version: str,
+    ) -> Decision:
+        """The record that is published."""
+        scores = self.scores if card else None
+        provenance = Provenance(
+            window_digest=digest(request.window) if request.window else "",
+            prompt_digest=scores.prompt_digest if scores else "",
+            prompt_version=scores.prompt_version if scores else "",
+            model=card.model if card else "",
+            weights_sha256=card.weights_sha256 if card else "",
+            quantization=card.quantization if card else "",
+            config_sha256=config_sha256,
+            software_version=software_version,
+            window_late=request.window.late if request.window else False,
+            latency=latency,
+        )
+        return Decision(
+            stamp_ns=decided_ns,
+            decision_id=f"{request.query_id}@{decided_ns}",
+            query_id=request.query_id,
+            outcome=self.outcome,
+            chosen_index=-1 if self.chosen is None else self.chosen,
+            chosen="" if self.chosen is None else self.texts[self.chosen],
+            justification_index=self.justification,
+            justification=self.reason,
+            sensible=self.sensible,
+            candidates=tuple(self._judgement(candidate) for candidate in self.candidates),
+            explanation=self.explanation,
+            trade_off=self.trade_off,
+            deadline_ns=deadline_ns,
+            decided_ns=decided_ns,
+            provenance=provenance,
+        )
+
+    def _judgement(self, candidate: Candidate) -> CandidateJudgement:
+        fallen = self.fallen.get(candidate.index)
+        return CandidateJudgement(
+            index=candidate.index,
+            action=candidate.action,
+            probability=self.probabilities.get(candidate.index, 0.0),
+            veto=fallen.veto if fallen else Veto.NONE,
+            veto_reason=fallen.reason if fallen else "",
+            sensible=candidate.index in self.sensible,
+            norms=tuple(sorted(self.norms.get(candidate.index, ()), key=list(Norm).index)),
+        )

@@ -1,0 +1,1 @@
+"""List the visible others and what each is doing."""

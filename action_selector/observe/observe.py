@@ -1,0 +1,121 @@
+"""Who else is there, what each is doing, and where the robot stands: given, from people's messages, or from a model."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from norm_core.engines.prompt import Prompt
+from norm_core.engines.reply import Generation
+from norm_core.engines.request_context import Limit
+from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Engagement, Gaze, Person
+from norm_core.records.record import record
+from norm_core.records.window import Window
+
+_WITH_THE_ROBOT = {
+    Engagement.ENGAGING: "turning to the robot",
+    Engagement.ENGAGED: "busy with the robot",
+    Engagement.DISENGAGING: "turning away from the robot",
+}
+_LOOKING = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking elsewhere"}
+
+
+class Writes(Protocol):
+    """The part of an engine that writes."""
+
+    def generate(
+        self, prompt: Prompt, schema: type["Seen"] | None = None, *, max_tokens: int = 256, limit: Limit | None = None
+    ) -> Generation["Seen"]: ...
+
+
+class SeenOther(BaseModel):
+    """One person, animal or machine as a model describes it."""
+
+    model_config = ConfigDict(extra="ignore")
+    role: str = Field(default="", max_length=200)
+    appearance: str = Field(default="", max_length=400)
+    doing: str = Field(max_length=400)
+    duplicable: Duplicable = Duplicable.UNKNOWN
+
+
+class Seen(BaseModel):
+    """What a model is asked to write of a scene."""
+
+    model_config = ConfigDict(extra="ignore")
+    viewpoint: str = Field(default="", max_length=600)
+    place: str = Field(default="", max_length=200)
+    role: str = Field(default="", max_length=200)
+    others: list[SeenOther] = Field(default_factory=list, max_length=20)
+
+
+@record
+class Observation:
+    """What is believed of the scene, and by whose word; outcome is not ANSWERED where a model could not tell."""
+
+    others: tuple[OtherAgent, ...] = ()
+    viewpoint: Viewpoint = Viewpoint()
+    told_by: str = "given"
+    outcome: Outcome = Outcome.ANSWERED
+    reason: str = ""
+
+
+def given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
+    """What the asker says; what they leave out is unknown, not absent."""
+    told_by = "given" if others is not None else "nobody"
+    return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), told_by=told_by)
+
+
+def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Person, ...]:
+    """Whom the robot's own recognisers track, by the newest word of them; nobody where that is too old.
+
+    A camera that sees no face does not say that nobody is there, so only persons count.
+    """
+    told = [one for one in window.presences if one.persons] if window else []
+    newest = max(told, key=lambda one: one.stamp_ns, default=None)
+    return newest.persons if newest and now_ns - newest.stamp_ns <= max_age_ns else ()
+
+
+def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
+    """Others as REP-155 tells of them: how they stand to the robot, and seldom what they do.
+
+    What they do with the robot itself the robot cannot do in their place, so it vetoes nothing.
+    """
+    return tuple(
+        OtherAgent(
+            agent_id=person.person_id,
+            appearance=_standing(person),
+            doing=_WITH_THE_ROBOT.get(person.engagement, ""),
+            duplicable=Duplicable.YES if person.engagement in _WITH_THE_ROBOT else Duplicable.UNKNOWN,
+        )
+        for person in people
+        if person.person_id
+    )
+
+
+def from_engine(engine: Writes, prompt: Prompt, limit: Limit, max_tokens: int = 400) -> Observation:
+    """What a model writes of the pictures in prompt; where it cannot, nobody is believed to be there, and why."""
+    written = engine.generate(prompt, Seen, max_tokens=max_tokens, limit=limit)
+    if written.outcome is not Outcome.ANSWERED or written.value is None:
+        return Observation(told_by="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
+    seen = written.value
+    others = tuple(
+        OtherAgent(agent_id=f"seen-{number}", **other.model_dump()) for number, other in enumerate(seen.others)
+    )
+    return Observation(
+        others=others,
+        viewpoint=Viewpoint(description=seen.viewpoint, place=seen.place, role=seen.role),
+        told_by="engine",
+    )
+
+
+def said_of(other: OtherAgent) -> str:
+    """What an other does, as one phrase: the role, then the doing."""
+    return ", ".join(filter(None, (other.role.strip(), other.doing.strip()))) if other.doing.strip() else ""
+
+
+def _standing(person: Person) -> str:
+    """Where somebody is and looks, as far as that is known."""
+    where = f"the person {person.distance_m:.1f} m away" if person.distance_m is not None else "a person"
+    return ", ".join(filter(None, (where, _LOOKING.get(person.gaze, ""))))

@@ -1,0 +1,116 @@
+"""The prompts of the selector: our words plain, everything from the world quoted."""
+
+from collections.abc import Sequence
+
+from action_selector.observe.observe import Observation
+from action_selector.request import Request
+from action_selector.retrieve.precedents import Precedent
+from action_selector.text_safety.injection_filter import meaning
+from action_selector.veto.house_rules import HouseRule
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
+from norm_core.prompts.texts import prompt_file
+from norm_core.records.decision import Norm, OtherAgent
+
+STYLES = ("default", "egoplan", "exclusion")
+_SPOKEN_LAST = 8
+_YES_NO = ("Yes", "No")
+NORMS = tuple(Norm)
+
+
+def pictures(request: Request, most: int | None) -> tuple[Image, ...]:
+    """The newest pictures that a model may take, in the order of time."""
+    frames = request.window.frames if request.window else ()
+    images = (*request.images, *(Image(jpeg=frame.tile_jpeg) for frame in frames))
+    return images if most is None else images[len(images) - min(most, len(images)) :]
+
+
+def scene(
+    request: Request,
+    observation: Observation,
+    rules: Sequence[HouseRule],
+    precedents: Sequence[Precedent],
+    most_images: int | None,
+) -> Prompt:
+    """What every question about one request begins with."""
+    words = prompt_file("select_action")
+    said = words.texts
+    parts: list[Part] = [*pictures(request, most_images)]
+    parts.append(Text(text=request.question or said[request.style]))
+    viewpoint = observation.viewpoint
+    spoken = request.window.utterances[-_SPOKEN_LAST:] if request.window else ()
+    told = {
+        "situation": request.situation,
+        "viewpoint": "\n".join(filter(None, (viewpoint.description, viewpoint.place, viewpoint.role))),
+        "others": "\n".join(_described(other) for other in observation.others),
+        "speech": "\n".join(f"{utterance.speaker}: {utterance.text}" for utterance in spoken),
+    }
+    for name, text in told.items():
+        if text.strip():
+            parts += [Text(text=said[name]), Quoted(text=text, label=name)]
+    if rules:
+        lines = [
+            " ".join(filter(None, (rule.do, f"Not: {rule.dont}" if rule.dont else "", rule.why))) for rule in rules
+        ]
+        parts.append(Text(text="\n".join([said["house_rules"], *lines])))
+    if precedents:
+        lines = [f"{one.scene}\nRight: {one.action or said['none']} {one.justification}".strip() for one in precedents]
+        parts += [Text(text=said["precedents"]), Quoted(text="\n".join(lines), label="precedents")]
+    return Prompt(version=words.version, parts=tuple(parts))
+
+
+def observing(
+    request: Request, most_images: int | None, task: str = "observe_scene", people: Sequence[OtherAgent] = ()
+) -> Prompt:
+    """Asks a model to write what is seen, or what could be done; task names the file of words.
+
+    people are those whom the robot's sensors track, of whom a model sees what they do.
+    """
+    words = prompt_file(task)
+    parts: list[Part] = [*pictures(request, most_images)]
+    if request.situation.strip():
+        parts += [
+            Text(text=prompt_file("select_action").texts["situation"]),
+            Quoted(text=request.situation, label="situation"),
+        ]
+    if people:
+        lines = "\n".join(map(_described, people))
+        parts += [Text(text=words.texts["people"]), Quoted(text=lines, label="people")]
+    return Prompt(version=words.version, parts=(*parts, Text(text=words.texts["ask"])))
+
+
+def choice(actions: Sequence[str]) -> Question:
+    """Which of the actions; an empty one reads as none of the above."""
+    return Question(parts=(Text(text=_words("choose")),), options=tuple(map(_readable, actions)))
+
+
+def justification(action: str, justifications: Sequence[str]) -> Question:
+    """Which reason, given the action."""
+    parts = (Text(text=_words("chosen")), Quoted(text=_readable(action), label="action"), Text(text=_words("justify")))
+    return Question(parts=parts, options=tuple(map(_readable, justifications)))
+
+
+def yes_or_no(action: str, ask: str) -> list[Question]:
+    """One question in both orders of its answers; ask is `possible` or `sensible`."""
+    parts = (Text(text=_words("candidate")), Quoted(text=_readable(action), label="action"), Text(text=_words(ask)))
+    return [Question(parts=parts, options=_YES_NO), Question(parts=parts, options=_YES_NO[::-1])]
+
+
+def norm_served(action: str) -> list[Question]:
+    """Which kind of norm an action serves most, in both orders of NORMS."""
+    words = prompt_file("select_action").texts
+    parts = (Text(text=words["candidate"]), Quoted(text=_readable(action), label="action"), Text(text=words["serves"]))
+    kinds = tuple(words[f"norm_{norm}"] for norm in NORMS)
+    return [Question(parts=parts, options=kinds), Question(parts=parts, options=kinds[::-1])]
+
+
+def _readable(action: str) -> str:
+    """Without orders to the chooser; what is nothing but an order has fallen before it is asked about."""
+    return (meaning(action) or action) if action.strip() else _words("none")
+
+
+def _words(name: str) -> str:
+    return prompt_file("select_action").texts[name]
+
+
+def _described(other: OtherAgent) -> str:
+    return ", ".join(filter(None, (other.role, other.appearance, other.doing)))

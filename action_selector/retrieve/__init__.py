@@ -1,0 +1,1 @@
+"""Find precedents by likeness of meaning."""

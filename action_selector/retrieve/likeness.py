@@ -1,0 +1,71 @@
+"""How like one another texts are in meaning, and who is matched to whom, one to one."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from action_selector.text_safety.injection_filter import meaning
+
+Matrix = NDArray[np.float64]
+
+
+class Sentences(Protocol):
+    """What gives unit vectors of sentences, as SentenceEncoder."""
+
+    def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+def likeness(sentences: Sentences, rows: Sequence[str], columns: Sequence[str]) -> Matrix:
+    """The cosine of each row with each column; a text with no meaning left is like nothing."""
+    if not rows or not columns:
+        return np.zeros((len(rows), len(columns)))
+    row_texts, column_texts = [meaning(text) for text in rows], [meaning(text) for text in columns]
+    alike = sentences.encode(row_texts).astype(float) @ sentences.encode(column_texts).astype(float).T
+    alike[[not text for text in row_texts], :] = 0.0
+    alike[:, [not text for text in column_texts]] = 0.0
+    return np.asarray(np.clip(alike, -1.0, 1.0), np.float64)
+
+
+def learn(sentences: Sentences, texts: Iterable[str]) -> None:
+    """Encodes at once what will be compared: together takes half as long as one after the other."""
+    sentences.encode(list(dict.fromkeys(map(meaning, texts))))
+
+
+def match(gains: Matrix, least: float) -> dict[int, int]:
+    """The pairs, row to column, that together gain most, one to one; none that gains less than least.
+
+    Kuhn's method with potentials, as exhaustive trying would take hours at forty candidates.
+    """
+    if not gains.size:
+        return {}
+    worth = np.where(gains >= least, gains - least + 1e-9, 0.0)
+    if worth.shape[0] > worth.shape[1]:
+        return {row: column for column, row in _assign(-worth.T).items() if worth[row, column] > 0}
+    return {row: column for row, column in _assign(-worth).items() if worth[row, column] > 0}
+
+
+def _assign(costs: Matrix) -> dict[int, int]:
+    """The cheapest column for each row; there are at least as many columns as rows. Index 0 is a sentinel."""
+    rows, columns = costs.shape
+    row_price, column_price = np.zeros(rows + 1), np.zeros(columns + 1)
+    taker = np.zeros(columns + 1, int)
+    for row in range(1, rows + 1):
+        taker[0], at = row, 0
+        least, came_from, done = np.full(columns + 1, np.inf), np.zeros(columns + 1, int), np.zeros(columns + 1, bool)
+        while taker[at]:
+            done[at] = True
+            slack = costs[taker[at] - 1] - row_price[taker[at]] - column_price[1:]
+            nearer = ~done[1:] & (slack < least[1:])
+            least[1:][nearer], came_from[1:][nearer] = slack[nearer], at
+            following = int(np.argmin(np.where(done[1:], np.inf, least[1:]))) + 1
+            delta = least[following]
+            row_price[taker[done]] += delta
+            column_price[done] -= delta
+            least[~done] -= delta
+            at = following
+        while at:
+            before = int(came_from[at])
+            taker[at], at = taker[before], before
+    return {int(taker[column]) - 1: column - 1 for column in range(1, columns + 1) if taker[column]}

@@ -1,0 +1,153 @@
+"""Scenes in which the right action is known, found again by likeness and never from the scene's own source."""
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from action_selector.retrieve.likeness import Sentences
+from action_selector.retrieve.nearest import EXACT_UP_TO, MOST_ENTRIES, Cells, Nearest
+from action_selector.text_safety.injection_filter import meaning
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+
+NEAREST = 5
+_AT_ONCE = 2_048  # scenes encoded together, so that an encoder need not hold all of them
+
+
+class PrecedentError(TactfulError):
+    """A file of precedents, or an index, that cannot be used."""
+
+
+@record
+class Precedent:
+    """One scene; source is the video or place it comes from, and an empty action means none offered was right."""
+
+    source: str
+    scene: str
+    action: str
+    justification: str = ""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    source: str
+    scene: str
+    action: str
+    justification: str = ""
+
+
+class PrecedentIndex:
+    """Precedents with the vectors of their scenes."""
+
+    def __init__(
+        self,
+        precedents: Sequence[Precedent],
+        vectors: NDArray[np.float32],
+        weights_sha256: str = "",
+        *,
+        exact_up_to: int = EXACT_UP_TO,
+        cells: Cells | None = None,
+    ) -> None:
+        if len(precedents) != len(vectors):
+            raise PrecedentError(
+                f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"
+            )
+        self.precedents, self.weights_sha256 = tuple(precedents), weights_sha256
+        self._nearest = Nearest(vectors, exact_up_to, cells=cells)
+        self._sources = np.array([precedent.source for precedent in precedents])
+
+    @classmethod
+    def of(
+        cls,
+        precedents: Iterable[Precedent],
+        sentences: Sentences,
+        weights_sha256: str = "",
+        exact_up_to: int = EXACT_UP_TO,
+    ) -> "PrecedentIndex":
+        """Encodes each scene; of more than exact_up_to, only those in the likeliest cells are compared."""
+        kept = tuple(islice(precedents, MOST_ENTRIES + 1))
+        if not kept:
+            raise PrecedentError("there are no precedents to index")
+        if len(kept) > MOST_ENTRIES:
+            raise PrecedentError(f"an index holds {MOST_ENTRIES} precedents: split them, as by place")
+        scenes = [meaning(one.scene) for one in kept]
+        parts = [sentences.encode(scenes[start : start + _AT_ONCE]) for start in range(0, len(scenes), _AT_ONCE)]
+        return cls(kept, np.concatenate(parts), weights_sha256, exact_up_to=exact_up_to)
+
+    @classmethod
+    def load(cls, folder: Path, exact_up_to: int = EXACT_UP_TO) -> "PrecedentIndex":
+        """The index that save wrote, with the cells that it wrote."""
+        try:
+            about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+            vectors = np.load(folder / "vectors.npy", allow_pickle=False)
+            precedents = read_precedents(folder / "precedents.jsonl")
+            cells = _read_cells(folder / "cells.npz", vectors) if len(vectors) > exact_up_to else None
+            return cls(precedents, vectors, str(about["weights_sha256"]), exact_up_to=exact_up_to, cells=cells)
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            raise PrecedentError(f"{folder}: is no index that `tactful norms index` wrote: {error}") from error
+
+    def save(self, folder: Path) -> None:
+        """Writes the precedents and their vectors; a folder that is there is written over."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_precedents(folder / "precedents.jsonl", self.precedents)
+        np.save(folder / "vectors.npy", self._nearest.vectors, allow_pickle=False)
+        (folder / "cells.npz").unlink(missing_ok=True)
+        if cells := self._nearest.cells:
+            np.savez(folder / "cells.npz", centres=cells.centres, order=cells.order, starts=cells.starts)
+        about = {"entries": len(self.precedents), "weights_sha256": self.weights_sha256}
+        (folder / "index.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
+
+    def query(
+        self, scene: str, sentences: Sentences, *, not_of: str = "", count: int = NEAREST
+    ) -> list[tuple[Precedent, float]]:
+        """The precedents most like the scene with their cosines, the most alike first; none of the source not_of."""
+        words = meaning(scene)
+        if not words:
+            return []
+        allowed = self._sources != not_of if not_of else None
+        found = self._nearest.to(sentences.encode([words])[0], count, allowed)
+        return [(self.precedents[place], cosine) for place, cosine in found]
+
+
+def _read_cells(path: Path, vectors: NDArray[np.float32]) -> Cells | None:
+    """The cells that were written beside so many vectors; none where none were, and then they are made anew."""
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as held:
+        cells = Cells(centres=held["centres"], order=held["order"], starts=held["starts"])
+    if not cells.hold(vectors):
+        raise PrecedentError(f"{path}: is of other precedents: make the index anew with `tactful norms index`")
+    return cells
+
+
+def read_precedents(path: Path) -> list[Precedent]:
+    """Precedents from JSONL: a line each with source, scene, action and, where known, justification."""
+    found = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PrecedentError(f"{path}: cannot be read: {error}") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(Precedent(**_Entry.model_validate_json(line).model_dump()))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(map(str, fault["loc"])) or "the line"
+            raise PrecedentError(f"{path}, line {number}: {where}: {fault['msg']}") from error
+    return found
+
+
+def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
+    """The inverse of read_precedents."""
+    with path.open("w", encoding="utf-8") as file:
+        for one in precedents:
+            entry = _Entry(source=one.source, scene=one.scene, action=one.action, justification=one.justification)
+            file.write(entry.model_dump_json() + "\n")

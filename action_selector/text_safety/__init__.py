@@ -1,0 +1,1 @@
+"""Remove instructions hidden in untrusted text."""

@@ -1,0 +1,1 @@
+"""Veto candidates that cannot or should not be done."""

@@ -1,0 +1,98 @@
+"""Which candidates fall before any choice, and why: rules, preconditions, others' actions, the viewpoint."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from action_selector.candidates import Candidate
+from action_selector.observe.observe import Observation, said_of
+from action_selector.retrieve.likeness import Sentences, likeness, match
+from action_selector.text_safety.injection_filter import meaning
+from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto
+from norm_core.records.record import record
+
+# Who speaks to another about what they do, helps with it or waits for it, does not do the same, however like the words.
+_ANSWERS = {
+    *("ask", "tell", "warn", "alert", "remind", "inform", "call", "greet", "thank", "praise", "applaud"),
+    *("offer", "help", "assist", "join", "rescue", "evacuate", "wait", "watch"),
+}
+# From here a cosine leaves little doubt that it is the same deed.
+_SURE = 0.6
+
+
+@record
+class Fallen:
+    """Why a candidate does not stand; matched is the place of the other whose action it is, or -1."""
+
+    veto: Veto
+    reason: str
+    matched: int = -1
+
+
+def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Fallen]:
+    """Those whose skill cannot be done now."""
+    return {
+        candidate.index: Fallen(veto=Veto.PRECONDITION, reason=candidate.unmet)
+        for candidate in candidates
+        if candidate.unmet
+    }
+
+
+def of_orders(candidates: Sequence[Candidate]) -> dict[int, Fallen]:
+    """Those that only tell how to choose: nothing that could be done is left of them."""
+    return {
+        candidate.index: Fallen(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
+        for candidate in candidates
+        if not candidate.is_none and not meaning(candidate.action)
+    }
+
+
+def of_house_rules(reasons: Mapping[int, str]) -> dict[int, Fallen]:
+    """Those that a rule of the house forbids, always or in this situation."""
+    return {index: Fallen(veto=Veto.HARD_RULE, reason=reason) for index, reason in reasons.items()}
+
+
+def of_others(
+    candidates: Sequence[Candidate], observation: Observation, sentences: Sentences, least: float
+) -> dict[int, Fallen]:
+    """Those that another is doing already. Each other takes at most one, so that two others never take three.
+
+    An action known to be open to several at once, as applauding, takes none. One of which that is not known
+    counts as taken, as doing what another does is the error that models make. An action that answers the other's, or
+    that is stated to serve safety, is nobody else's.
+    """
+    doers = [other for other in observation.others if said_of(other) and other.duplicable is not Duplicable.YES]
+    alike = likeness(sentences, [one.action for one in candidates], [said_of(other) for other in doers])
+    for place, candidate in enumerate(candidates):
+        for number, other in enumerate(doers):
+            if Norm.SAFETY in candidate.norms or _answers(candidate.action, other.doing):
+                alike[place, number] = -1.0
+    return {
+        candidates[place].index: Fallen(
+            veto=Veto.SINGLETON,
+            reason=f"{_named(doers[doer])} {'is' if alike[place, doer] >= _SURE else 'seems to be'} doing that already",
+            matched=observation.others.index(doers[doer]),
+        )
+        for place, doer in match(alike, max(least, -0.99)).items()
+    }
+
+
+def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> dict[int, Fallen]:
+    """Those that a model holds possible from here with less probability than most."""
+    place = f" as {where}" if where else ""
+    return {
+        index: Fallen(veto=Veto.OFF_VANTAGE, reason=f"it cannot be done from here{place}, now")
+        for index, possible in impossible.items()
+        if possible < most
+    }
+
+
+def _answers(action: str, doing: str) -> bool:
+    """Whether an action is of another kind than the doing it may be about: said to, or done for, whoever does it."""
+    verb = next(iter(re.findall(r"\w+", action.lower().removeprefix("please "))), "")
+    return verb in _ANSWERS and not re.search(rf"\b{verb.removesuffix('e')}", doing.lower())
+
+
+def _named(other: OtherAgent) -> str:
+    """How a person would tell this other from the rest; never longer than a phrase."""
+    name = other.appearance.strip() or (f"the {other.role.strip()}" if other.role.strip() else "someone else")
+    return name if len(name) <= 80 else f"{name[:79]}…"

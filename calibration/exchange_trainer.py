@@ -1,0 +1,180 @@
+"""Learns from the talks how exchanges read: `python -m calibration.exchange_trainer` writes the weights anew.
+
+For each stage by itself, by ridge and by softmax regression, which miss different turns. How the two are weighed, and
+how sure that makes one, comes of three folds of talks, none of which was learnt from when it was read. As there are
+more features than turns, what is solved for is how much each turn counts; the weights are the turns' features, so
+counted.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.labelled_talks import LabelledExchange, exchanges, read_talks, talks_sha256
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.errors import TactfulError
+from norm_monitor.exchange.classifier import (
+    ATTRIBUTES,
+    MARKS,
+    POLARITIES,
+    SHIPPED,
+    evidence,
+    probability,
+    softmax,
+)
+from norm_monitor.exchange.exchange import Stage
+from norm_monitor.exchange.features import ExchangeFeatures
+
+RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01
+FOLDS = 3
+_GRID = 51
+_BLOCK = 2_048
+_FEWEST = 20  # turns that a share is taken of
+_DESCENT_STEPS, _POWER_STEPS, _NEWTON_STEPS = 200, 30, 50
+_MOST_STEPS, _LEFT_OVER, _NOTHING = 500, 1e-4, 1e-30  # of conjugate gradients
+
+Matrix = NDArray[np.float64]
+Products = NDArray[np.float32]  # of turns' features with each other's, and what is solved from them
+
+
+def main() -> int:
+    try:
+        examples = list(exchanges(read_talks()))
+    except TactfulError as error:
+        print(f"tactful: {error}", file=sys.stderr)
+        return error.exit_code
+    write(examples, SentenceEncoder(remembered=100_000), talks_sha256(), SHIPPED)
+    return 0
+
+
+def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_digest: str, path: Path) -> None:
+    """Learns from the examples and writes the weights to path."""
+    marked = np.array([[example.polarity is polarity for polarity in POLARITIES] for example in examples], float)
+    about = np.array([[attribute in example.attributes for attribute in ATTRIBUTES] for example in examples], float)
+    folds = np.array([example.talk % FOLDS for example in examples])
+    made: dict[str, NDArray[np.generic]] = {}
+    known = ExchangeFeatures.learnt(encoder, (example.exchange for example in examples))
+    features = np.empty((len(examples), known.of(examples[0].exchange, max(Stage)).size), np.float32)
+    for row, example in zip(features, examples, strict=True):
+        row[:] = known.of(example.exchange, max(Stage))
+    alike, begin = np.zeros((len(examples), len(examples)), np.float32), 0
+    for stage in Stage:
+        end = known.of(examples[0].exchange, stage).size
+        _add_products(alike, features[:, begin:end])
+        begin = end
+        unseen = np.zeros((len(examples), MARKS))
+        for fold in range(FOLDS):
+            out, within = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            unseen[out] = alike[np.ix_(out, within)] @ _marks(alike[np.ix_(within, within)], marked[within])
+        found = evidence(unseen)
+        logistic = np.stack([_logistic(found[:, at], marked[:, at]) for at in range(len(POLARITIES))])
+        likely = probability(found, logistic)
+        counts = np.zeros((len(examples), MARKS + len(POLARITIES) * len(ATTRIBUTES)), np.float32)
+        counts[:, :MARKS] = _marks(alike, marked)
+        for at, right in enumerate(np.flatnonzero(column) for column in marked.T):
+            first = MARKS + at * len(ATTRIBUTES)
+            counts[right, first : first + len(ATTRIBUTES)] = _solved(alike[np.ix_(right, right)], about[right])
+        made[f"weights_{stage}"] = (features[:, :end].T @ counts).astype(np.float16)
+        made[f"logistic_{stage}"] = logistic
+        made[f"sureness_{stage}"] = np.array([_sureness(*pair) for pair in zip(likely.T, marked.T, strict=True)])
+        _tell(stage, likely, marked)
+    sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
+    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_keep(), **made)  # type: ignore[arg-type]
+
+
+def _add_products(alike: Products, features: Products) -> None:
+    """Of each two rows; by blocks, as the library crashes over one product of so many and would take its size again."""
+    for begin in range(0, len(features), _BLOCK):
+        end = begin + _BLOCK
+        alike[begin:end, begin:] += features[begin:end] @ features[begin:].T
+        alike[end:, begin:end] = alike[begin:end, end:].T
+
+
+def _marks(alike: Products, marked: Matrix) -> Products:
+    """What each turn counts for in all that `evidence` is made from."""
+    return np.column_stack([_solved(alike, marked), _softmax_counts(alike, marked)])
+
+
+def _solved(alike: Products, aims: Matrix) -> Products:
+    """What comes nearest to the aims without growing large, by conjugate gradients; a column an aim."""
+    counts = np.zeros(aims.shape, alike.dtype)
+    left = ahead = aims.astype(alike.dtype)
+    size = first = (left * left).sum(axis=0)
+    for _ in range(_MOST_STEPS):
+        turned = alike @ ahead + RIDGE * ahead
+        step = size / np.maximum((ahead * turned).sum(axis=0), _NOTHING)
+        counts, left = counts + step * ahead, left - step * turned
+        before, size = size, (left * left).sum(axis=0)
+        if (size <= _LEFT_OVER**2 * first).all():
+            break
+        ahead = left + size / np.maximum(before, _NOTHING) * ahead
+    return counts
+
+
+def _softmax_counts(alike: Products, marked: Matrix) -> Products:
+    """Of nothing marked and of each polarity, by Nesterov's descent, which begins anew where it overshoots."""
+    aims = np.column_stack([1 - marked.sum(axis=1), marked])
+    step = 1 / (_steepest(alike) / 2 + SOFTMAX_RIDGE)
+    counts = ahead = np.zeros(aims.shape, alike.dtype)
+    scores = scores_ahead = np.zeros(aims.shape, alike.dtype)  # always alike @ counts and alike @ ahead
+    pace = 1.0
+    for _ in range(_DESCENT_STEPS):
+        slope = softmax(scores_ahead) - aims + SOFTMAX_RIDGE * ahead
+        reached = (ahead - step * slope).astype(alike.dtype)
+        scores_reached = alike @ reached
+        overshot = ((ahead - reached) * (scores_reached - scores)).sum() > 0
+        next_pace = 1.0 if overshot else (1 + math.sqrt(1 + 4 * pace * pace)) / 2
+        onward = 0.0 if overshot else (pace - 1) / next_pace
+        ahead = reached + onward * (reached - counts)
+        scores_ahead = scores_reached + onward * (scores_reached - scores)
+        counts, scores, pace = reached, scores_reached, next_pace
+    return counts
+
+
+def _steepest(alike: Products) -> float:
+    """The greatest eigenvalue, by repeated multiplication."""
+    direction = np.ones(len(alike), alike.dtype)
+    for _ in range(_POWER_STEPS):
+        direction = alike @ direction
+        direction /= np.linalg.norm(direction)
+    return float(direction @ (alike @ direction))
+
+
+def _logistic(found: Matrix, right: Matrix) -> Matrix:
+    """What each kind of evidence counts for, so that the sum is the log odds; by Newton's method."""
+    counts = np.zeros(found.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        likely = probability(found, counts)
+        curvature = (found * (likely * (1 - likely))[:, None]).T @ found + LOGISTIC_RIDGE * np.eye(len(counts))
+        counts = counts + np.linalg.solve(curvature, found.T @ (right - likely) - LOGISTIC_RIDGE * counts)
+    return counts
+
+
+def _sureness(likely: Matrix, right: Matrix) -> Matrix:
+    """For each probability of a grid the share that is right among turns at least as probable."""
+    shares: list[float] = []
+    for least in np.linspace(0, 1, _GRID):
+        among = right[likely >= least]
+        shares.append(float(among.mean()) if len(among) >= _FEWEST or not shares else shares[-1])
+    return np.maximum.accumulate(shares)
+
+
+def _tell(stage: Stage, likely: Matrix, marked: Matrix) -> None:
+    for polarity, probabilities, right in zip(POLARITIES, likely.T, marked.T, strict=True):
+        order = np.argsort(-probabilities)
+        hits = np.cumsum(right[order])
+        f1 = 2 * hits / (np.arange(1, len(order) + 1) + right.sum())
+        best = int(f1.argmax())
+        print(
+            f"{stage.name.lower()}, {polarity}: of {len(order)} turns {right.mean():.0%} are marked; "
+            f"best F1 {f1[best]:.2f} from probability {probabilities[order[best]]:.2f} on"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

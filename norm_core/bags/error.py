@@ -1,7 +1,0 @@
-"""What a bag that cannot be used raises."""
-
-from norm_core.error import TactfulError
-
-
-class BagError(TactfulError, ValueError):
-    """A bag that cannot be read; its message says what is wrong and what to do."""

@@ -1,0 +1,1 @@
+"""Recover messages from damaged bag files."""

@@ -1,0 +1,70 @@
+"""Makes a valid bag of a damaged one, and says what was lost."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import zstandard
+
+from norm_core.bags.atomic_bag import part_of, whole_bag
+from norm_core.bags.definitions import Definitions
+from norm_core.bags.errors import BagError
+from norm_core.bags.listing import is_packed, list_files
+from norm_core.bags.recovery.fragments import Hole, Salvaged
+from norm_core.bags.recovery.mcap_salvage import McapSalvage
+from norm_core.bags.recovery.report import Recovery, Tally
+from norm_core.bags.recovery.sqlite_salvage import SqliteSalvage
+from norm_core.bags.writer import BagWriteError, BagWriter
+
+
+def recover(bag: Path, made: Path, progress: Callable[[int, int], None] = lambda done, size: None) -> Recovery:
+    """Writes all whole messages of bag into a new MCAP bag at made; progress is told bytes passed, of all bytes."""
+    listing = list_files(bag)
+    size = sum(file.stat().st_size for file in listing.files)
+    tally, passed = Tally(listing), 0
+    with whole_bag(made) as writer:
+        scratch = part_of(made) / "scratch"
+        scratch.mkdir()
+        for file in listing.files:
+
+            def tell(done: int, passed: int = passed) -> None:
+                progress(passed + done, size)
+
+            try:
+                _recover_file(_unpacked(file, scratch, tally), scratch, tally, writer, tell)
+            except OSError as error:
+                if isinstance(error, BagWriteError):
+                    raise
+                raise BagError(f"{bag}: cannot be recovered: {error}") from error
+            passed += file.stat().st_size
+            progress(passed, size)
+        if not tally.messages and tally.is_damaged:
+            raise BagError(f"{bag}: nothing in it can be recovered: {tally.why_nothing()}")
+    return tally.recovery(str(bag), str(made), size)
+
+
+def _recover_file(file: Path, scratch: Path, tally: Tally, writer: BagWriter, progress: Callable[[int], None]) -> None:
+    definitions = Definitions()
+    salvage: McapSalvage | SqliteSalvage
+    salvage = SqliteSalvage(file, scratch, progress) if file.suffix == ".db3" else McapSalvage(file, progress)
+    for finding in salvage.findings():
+        if isinstance(finding, Salvaged):
+            topic = definitions.completed(finding.topic, finding.data)
+            writer.write_copied(topic, finding.data, finding.stamp_ns)
+        tally.add(finding)
+    tally.add_stated(salvage.expected)
+
+
+def _unpacked(file: Path, scratch: Path, tally: Tally) -> Path:
+    """A file that was compressed as a whole, decompressed as far as it goes."""
+    if not is_packed(file):
+        return file
+    target = scratch / file.stem
+    with file.open("rb") as packed, target.open("wb") as plain:
+        stream = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+        try:
+            shutil.copyfileobj(stream, plain)
+        except zstandard.ZstdError as error:
+            why = f"can be decompressed only in part: {error}"
+            tally.add(Hole(file=file.name, offset=packed.tell(), length_bytes=0, why=why, lost={}))
+    return target

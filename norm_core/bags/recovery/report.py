@@ -1,0 +1,151 @@
+"""What a recovery found and lost, counted as it goes."""
+
+from norm_core.bags.listing import Listing
+from norm_core.bags.recovery.fragments import Finding, Hole, Repair, Salvaged
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S
+
+MOST_TOLD = 100  # holes and gaps told one by one; all are counted
+_JUMP_NS = NS_PER_S
+
+
+@record
+class LostTime:
+    """Two neighbouring messages between which something was lost; None stands for an edge of the recording."""
+
+    after_ns: int | None
+    before_ns: int | None
+
+
+@record
+class Recovery:
+    """lost_by_topic is the least known to be lost, by what lost_known_from names; is_cut: an unknown rest may be."""
+
+    bag: str
+    made: str
+    size_bytes: int
+    messages: int
+    messages_by_topic: dict[str, int]
+    lost_by_topic: dict[str, int]
+    lost_known_from: str
+    lost_bytes: int
+    chunks_damaged: int
+    is_cut: bool
+    first_ns: int | None
+    last_ns: int | None
+    hole_count: int
+    holes: tuple[Hole, ...]
+    lost_times: tuple[LostTime, ...]
+    jumps_back: int
+    largest_jump_back_ns: int
+    repairs: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is known to be lost."""
+        return not (self.hole_count or self.lost_by_topic or self.is_cut)
+
+
+class Tally:
+    """Counts findings in the order in which they come."""
+
+    def __init__(self, listing: Listing) -> None:
+        self.messages = 0
+        self._promised = listing.promised
+        self._by_topic: dict[str, int] = {}
+        self._lost: dict[str, int] = {}
+        self._stated: dict[str, int] | None = {}
+        self._holes: list[Hole] = []
+        self._hole_count = self._lost_bytes = self._chunks = 0
+        self._repairs = list(listing.notes)
+        self._is_cut = False
+        self._bounds: tuple[int, int] | None = None
+        self._previous_ns: int | None = None
+        self._times: list[LostTime] = []
+        self._is_torn = False
+        self._jumps = self._largest_jump_ns = 0
+
+    def add(self, finding: Finding) -> None:
+        match finding:
+            case Salvaged():
+                self._add_message(finding.topic.topic, finding.stamp_ns)
+            case Hole():
+                self._hole_count += 1
+                self._lost_bytes += finding.length_bytes
+                self._chunks += finding.is_chunk
+                self._is_torn = True
+                for topic, count in finding.lost.items():
+                    self._lost[topic] = self._lost.get(topic, 0) + count
+                if len(self._holes) < MOST_TOLD:
+                    self._holes.append(finding)
+            case Repair():
+                self._repairs.append(f"{finding.file} {finding.what}")
+                self._is_cut |= finding.is_cut
+
+    def add_stated(self, counts: dict[str, int] | None) -> None:
+        """What a file itself says that it holds, by topic; None where it does not say."""
+        if counts is None or self._stated is None:
+            self._stated = None
+            return
+        for topic, count in counts.items():
+            self._stated[topic] = self._stated.get(topic, 0) + count
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether anything so far was damaged or cut."""
+        return bool(self._hole_count) or self._is_cut
+
+    def why_nothing(self) -> str:
+        """What stands in the way, where no message was found."""
+        return "; ".join(f"{hole.file} {hole.why}" for hole in self._holes[:3]) or "its files hold no message"
+
+    def recovery(self, bag: str, made: str, size_bytes: int) -> Recovery:
+        lost, known_from = self._known_lost()
+        self._tear(None)
+        return Recovery(
+            bag=bag,
+            made=made,
+            size_bytes=size_bytes,
+            messages=self.messages,
+            messages_by_topic=dict(sorted(self._by_topic.items())),
+            lost_by_topic=dict(sorted(lost.items())),
+            lost_known_from=known_from,
+            lost_bytes=self._lost_bytes,
+            chunks_damaged=self._chunks,
+            is_cut=self._is_cut,
+            first_ns=self._bounds[0] if self._bounds else None,
+            last_ns=self._bounds[1] if self._bounds else None,
+            hole_count=self._hole_count,
+            holes=tuple(self._holes),
+            lost_times=tuple(self._times),
+            jumps_back=self._jumps,
+            largest_jump_back_ns=self._largest_jump_ns,
+            repairs=tuple(self._repairs),
+        )
+
+    def _add_message(self, topic: str, stamp_ns: int) -> None:
+        self.messages += 1
+        self._by_topic[topic] = self._by_topic.get(topic, 0) + 1
+        first_ns, last_ns = self._bounds or (stamp_ns, stamp_ns)
+        self._bounds = min(first_ns, stamp_ns), max(last_ns, stamp_ns)
+        self._tear(stamp_ns)
+        back_ns = (self._previous_ns or 0) - stamp_ns
+        if self._previous_ns is not None and back_ns >= _JUMP_NS:
+            self._jumps += 1
+            self._largest_jump_ns = max(self._largest_jump_ns, back_ns)
+        self._previous_ns = stamp_ns
+
+    def _tear(self, stamp_ns: int | None) -> None:
+        if self._is_torn and len(self._times) < MOST_TOLD:
+            self._times.append(LostTime(after_ns=self._previous_ns, before_ns=stamp_ns))
+        self._is_torn = False
+
+    def _known_lost(self) -> tuple[dict[str, int], str]:
+        expected, known_from = self._promised, "metadata.yaml"
+        if not expected and self._stated:
+            expected, known_from = self._stated, "the counts in the files"
+        if not expected:
+            known_from = "the indexes of damaged chunks, or gaps in row numbers" if self._lost else "nothing"
+            return self._lost, known_from
+        lost = {topic: count - self._by_topic.get(topic, 0) for topic, count in expected.items()}
+        return {topic: count for topic, count in lost.items() if count > 0}, known_from

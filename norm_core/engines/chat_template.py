@@ -1,0 +1,34 @@
+"""What a model's chat template puts before and after a user's words."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from norm_core.engines.errors import EngineFailedError
+
+_WORDS = "@words@"
+
+
+def chat_frame(render: Callable[[list[dict[str, Any]]], str]) -> tuple[str, str]:
+    """The control text before and after the one message of a chat, which render writes by the model's template.
+
+    Words of others are put between the two as plain text, so that none of them is read as control text.
+    """
+    for content in (_WORDS, [{"type": "text", "text": _WORDS}]):
+        before, found, after = render([{"role": "user", "content": content}]).partition(_WORDS)
+        if found:
+            return before, after
+    raise EngineFailedError("the model's chat template leaves the user's words out")
+
+
+def rendering(
+    template: str, *, bos: str, eos: str, options: Mapping[str, Any]
+) -> Callable[[list[dict[str, Any]]], str]:
+    """The template as a function of messages; without one, words alone and a line's end."""
+    from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415  only where GGUF models are run
+
+    if not template:
+        return lambda messages: f"{bos}{messages[0]['content']}\n"
+    formatter = Jinja2ChatFormatter(template, eos, bos)
+    # Some templates tell the date, and an answer must not depend on the day.
+    formatter.strftime_now = lambda _: "01 Jan 2025"
+    return lambda messages: formatter(messages=messages, **options).prompt

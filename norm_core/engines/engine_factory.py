@@ -1,0 +1,53 @@
+"""From a manifest to an engine: the weights checked, the backend imported only now, its temperature as fitted."""
+
+from pathlib import Path
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.engine_registry import OPENERS
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.fitted_temperature import DEFAULT_ROBOT, read_calibration
+from norm_core.models.manifest import EXTRAS, Manifest
+from norm_core.models.store import Store
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import Clock
+
+CALIBRATIONS = Path(__file__).resolve().parents[2] / "calibration"
+
+
+def open_engine(
+    manifest: Manifest,
+    clock: Clock,
+    *,
+    store: Store | None = None,
+    beside: Path | None = None,
+    robot: str = DEFAULT_ROBOT,
+    calibrations: Path = CALIBRATIONS,
+    verify: bool = True,
+) -> Engine:
+    """The engine that asks the model. beside is the manifest's folder; verify=False trusts weights checked before."""
+    if (opener := OPENERS.get(manifest.engine)) is None:
+        kinds = ", ".join(OPENERS)
+        raise InvalidRequestError(f"{manifest.name} runs on {manifest.engine} and answers no questions; {kinds} do")
+    weights = (store or Store()).open(manifest, beside, verify=verify)
+    calibration = read_calibration(calibrations, manifest.name, robot, weights.sha256)
+    try:
+        backend = opener(manifest, weights)
+    except TactfulError:
+        raise
+    except ImportError as error:
+        missing = error.name or str(error)
+        remedy = f"; install it with ./tactful setup {EXTRAS[manifest.engine]}" if manifest.engine in EXTRAS else ""
+        raise EngineFailedError(
+            f"the {manifest.engine} engine needs {missing}, which is not installed{remedy}"
+        ) from error
+    except MemoryError as error:
+        raise EngineFailedError(f"out of memory while {manifest.name} was loaded{_needs(manifest)}") from error
+    except Exception as error:
+        raise EngineFailedError(f"{manifest.name} cannot be loaded: {type(error).__name__}: {error}") from error
+    return Engine(backend, clock, temperature=calibration.temperature if calibration else 1.0)
+
+
+def _needs(manifest: Manifest) -> str:
+    if manifest.memory is None:
+        return ""
+    return f": it needs about {manifest.memory.peak_mb:.0f} MB{' (estimated)' if manifest.memory.estimated else ''}"

@@ -1,0 +1,164 @@
+"""From a manifest and its weights to a backend, one function a kind of engine; what it loads is imported then."""
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pydantic import Field
+
+from norm_core.engines.backend import Backend
+from norm_core.engines.errors import EngineFailedError
+from norm_core.models.manifest import EngineKind, Manifest
+from norm_core.models.store import Weights
+from norm_core.runtime.config import C, Config, check
+
+# What transformers loads as it is; everything else is a quantization.
+_DTYPES = {"bf16": "bf16", "f16": "float16", "f32": "float32"}
+
+
+class Opener(Protocol):
+    """Loads the model of a manifest; may raise anything, and then must hold no memory.
+
+    weights.folder is where the manifest's files lie, already verified, and weights.sha256 goes into the card; for a
+    server the folder is None and the address is manifest.source.url. What it reads of manifest.settings it checks.
+    """
+
+    def __call__(self, manifest: Manifest, weights: Weights) -> Backend[Any]: ...
+
+
+class TransformersSettings(Config):
+    device: str = "auto"
+    dtype: str = "auto"
+
+
+class LlamaCppSettings(Config):
+    threads: int = Field(2, ge=1)
+    gpu_layers: int = 0
+    batch_tokens: int = Field(64, ge=1)
+    template_options: dict[str, Any] = Field(default_factory=dict)
+
+
+class GenaiSettings(Config):
+    threads: int = Field(2, ge=1)
+
+
+class OpenAISettings(Config):
+    """model is the name that the server knows, where it is not the manifest's."""
+
+    model: str = ""
+    api_key_variable: str = ""
+    tries: int = Field(4, ge=1)
+    stall_s: float = Field(60.0, gt=0)
+    top_logprobs: int = Field(20, ge=1)
+    guide: Literal["none", "structured_outputs", "guided_choice", "grammar"] = "none"
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+
+def open_transformers(manifest: Manifest, weights: Weights) -> Backend[Any]:
+    """A checkpoint; bf16, f16 and f32 are number formats, other quantizations are handed on by their names."""
+    given = _settings(TransformersSettings, manifest)
+    as_it_is = manifest.quantization in _DTYPES
+    # On a CPU 16 bits are slow and differ: auto leaves that to the engine.
+    opened: Backend[Any] = import_module("norm_core.engines.transformers.backend").TransformersBackend(
+        _folder(manifest, weights),
+        model=manifest.name,
+        dtype=given.dtype,
+        quantization="" if as_it_is else manifest.quantization,
+        device=given.device,
+        context_tokens=manifest.context_tokens,
+        max_images=manifest.max_images,
+        weights_sha256=weights.sha256,
+    )
+    return opened
+
+
+def open_llama_cpp(manifest: Manifest, weights: Weights) -> Backend[Any]:
+    """The GGUF file of the manifest, and its projector, whose name holds mmproj."""
+    given = _settings(LlamaCppSettings, manifest)
+    folder = _folder(manifest, weights)
+    names = sorted(file.path for file in manifest.files) or sorted(path.name for path in folder.glob("*.gguf"))
+    projectors = [name for name in names if name.endswith(".gguf") and "mmproj" in name]
+    models = [name for name in names if name.endswith(".gguf") and name not in projectors]
+    if not models or len(projectors) > 1:
+        raise EngineFailedError(f"{manifest.name}: one GGUF model and at most one mmproj are needed, not {names}")
+    opened = import_module("norm_core.engines.llama_cpp.backend").LlamaCppBackend(
+        folder / models[0],  # of one that is split, the first part names the others
+        projector_path=folder / projectors[0] if projectors else None,
+        context_tokens=manifest.context_tokens or 4096,
+        threads=given.threads,
+        gpu_layers=given.gpu_layers,
+        batch_tokens=given.batch_tokens,
+        max_images=manifest.max_images,
+        weights_sha256=weights.sha256,
+        quantization=manifest.quantization,
+        template_options=given.template_options,
+    )
+    return _named(opened, manifest)
+
+
+def open_genai(manifest: Manifest, weights: Weights) -> Backend[Any]:
+    """A folder that onnxruntime-genai's builder wrote."""
+    given = _settings(GenaiSettings, manifest)
+    opened = import_module("norm_core.engines.onnx.genai_backend").GenaiBackend(
+        _folder(manifest, weights),
+        context_tokens=manifest.context_tokens or 4096,
+        threads=given.threads,
+        weights_sha256=weights.sha256,
+        quantization=manifest.quantization,
+    )
+    return _named(opened, manifest)
+
+
+def open_openai(manifest: Manifest, weights: Weights) -> Backend[Any]:
+    """A server; which weights it holds is its own affair, so the card names none."""
+    given = _settings(OpenAISettings, manifest)
+    server_module = import_module("norm_core.engines.openai.client")
+    backend_module = import_module("norm_core.engines.openai.backend")
+    if not manifest.source.url:
+        raise EngineFailedError(f"{manifest.name}: source: an openai engine needs the url of a server")
+    server = server_module.OpenAIServer(
+        manifest.source.url, api_key_variable=given.api_key_variable, tries=given.tries, stall_s=given.stall_s
+    )
+    opened: Backend[Any] = backend_module.OpenAIBackend(
+        server,
+        given.model or manifest.name,
+        top_logprobs=given.top_logprobs,
+        guide=backend_module.Guide[given.guide.upper()],
+        max_images=manifest.max_images,
+        context_tokens=manifest.context_tokens,
+        quantization=manifest.quantization,
+        extra=given.extra,
+    )
+    return opened
+
+
+def open_encoder(manifest: Manifest, weights: Weights) -> Backend[Any]:
+    opened: Backend[Any] = import_module("norm_core.engines.sentences.encoder_engine").opened(manifest, weights)
+    return opened
+
+
+OPENERS: dict[EngineKind, Opener] = {
+    EngineKind.TRANSFORMERS: open_transformers,
+    EngineKind.LLAMA_CPP: open_llama_cpp,
+    EngineKind.GENAI: open_genai,
+    EngineKind.OPENAI: open_openai,
+    EngineKind.ENCODER: open_encoder,
+}
+
+
+def _settings(kind: type[C], manifest: Manifest) -> C:
+    return check(kind, manifest.settings, f"{manifest.name}: settings")
+
+
+def _folder(manifest: Manifest, weights: Weights) -> Path:
+    if weights.folder is None:
+        raise EngineFailedError(f"{manifest.name}: a url is for the openai engine, not for {manifest.engine}")
+    return weights.folder
+
+
+def _named(backend: Any, manifest: Manifest) -> Backend[Any]:
+    """The backend under the manifest's name, which calibrations and reports go by."""
+    backend.card = replace(backend.card, model=manifest.name)
+    named: Backend[Any] = backend
+    return named

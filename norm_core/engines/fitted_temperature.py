@@ -1,0 +1,43 @@
+"""What was fitted for a model on a robot: one JSON file a (robot, model)."""
+
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from norm_core.runtime.config import Config, ConfigError
+
+DEFAULT_ROBOT = "any"
+
+
+class Calibration(Config):
+    """The temperature that makes a model's probabilities hold, and what it was fitted on; weights_sha256 names which
+    weights it is for, as another model's temperature would only seem to calibrate."""
+
+    robot: str = DEFAULT_ROBOT
+    model: str
+    weights_sha256: str = ""
+    temperature: float = Field(gt=0, le=1000, allow_inf_nan=False)
+    fitted_on: str = Field(min_length=1)
+
+
+def read_calibration(folder: Path, model: str, robot: str, weights_sha256: str) -> Calibration | None:
+    """The robot's own calibration of the model, else that for any robot; None where there is neither."""
+    for name in dict.fromkeys((robot, DEFAULT_ROBOT)):
+        path = folder / f"{name}.{model}.json"
+        if path.is_file():
+            return _fitting(path, model, name, weights_sha256)
+    return None
+
+
+def _fitting(path: Path, model: str, robot: str, weights_sha256: str) -> Calibration:
+    try:
+        calibration = Calibration.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        fault = error.errors()[0] if isinstance(error, ValidationError) else None
+        reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" if fault else str(error)
+        raise ConfigError(f"{path}: {reason}") from error
+    if (calibration.robot, calibration.model) != (robot, model):
+        raise ConfigError(f"{path}: is for {calibration.robot} and {calibration.model}, as its name does not say")
+    if calibration.weights_sha256 and weights_sha256 and calibration.weights_sha256 != weights_sha256:
+        raise ConfigError(f"{path}: was fitted on other weights of {model}; fit it again or remove it")
+    return calibration

@@ -1,0 +1,1 @@
+"""GGUF models in this process, by llama.cpp."""

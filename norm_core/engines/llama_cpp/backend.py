@@ -1,0 +1,156 @@
+"""GGUF models in this process, by llama.cpp; a prefix is kept by cutting back to it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from norm_core.engines.chat_template import chat_frame, rendering
+from norm_core.engines.llama_cpp.gguf_images import Projector
+from norm_core.engines.llama_cpp.gguf_model import GgufModel
+from norm_core.engines.option_letters import LETTERS, lettered
+from norm_core.engines.option_tokens import LetterTokens
+from norm_core.engines.prompt import Image, Part, Prompt, Question, words
+from norm_core.engines.reply import Card
+from norm_core.engines.request_context import DECODE, PREFILL, Call
+from norm_core.records.record import record
+
+Piece = list[int] | bytes
+
+
+@record
+class Held:
+    """A prefix that the model holds: its pieces, where it ends, and which call read it."""
+
+    digest: str
+    pieces: tuple[Piece, ...]
+    position: int
+    token_count: int
+    read_by: Call
+
+
+class LlamaCppBackend:
+    """A GGUF file and, for pictures, its projector. The last prefix stays held, until another comes.
+
+    template_options go to the chat template, as {"enable_thinking": False} does for models that think first.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        projector_path: Path | None = None,
+        context_tokens: int = 4096,
+        threads: int = 2,
+        gpu_layers: int = 0,
+        batch_tokens: int = 64,
+        max_images: int | None = None,
+        weights_sha256: str = "",
+        quantization: str = "",
+        template_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._model = GgufModel(
+            path, context_tokens=context_tokens, threads=threads, gpu_layers=gpu_layers, batch_tokens=batch_tokens
+        )
+        self._projector: Projector | None = None
+        self._held: Held | None = None
+        try:
+            if projector_path is not None:
+                self._projector = Projector(self._model, projector_path, use_gpu=gpu_layers != 0)
+            self._before, self._after = self._frame(template_options or {})
+            self._letters = LetterTokens(
+                self._model.tokens, lambda token: self._model.piece(token).decode(errors="replace")
+            )
+        except BaseException:
+            self.close()
+            raise
+        self.card = Card(
+            model=path.stem,
+            engine="llama.cpp",
+            weights_sha256=weights_sha256,
+            quantization=quantization,
+            context_tokens=self._model.context_tokens,
+            max_images=max_images if self._projector else 0,
+            max_options=len(LETTERS),
+        )
+
+    @contextmanager
+    def encoded(self, prefix: Prompt, call: Call) -> Iterator[Held]:
+        """The prefix in the model's memory; read anew only where another one is held."""
+        digest = prefix.digest
+        if self._held is None or self._held.digest != digest:
+            self._held = None
+            pieces = (self._model.tokens(self._before, control=True), *self._pieces(prefix.parts))
+            self._read_anew(pieces, call)
+            self._held = Held(
+                digest=digest,
+                pieces=pieces,
+                position=self._model.position,
+                token_count=self._model.token_count,
+                read_by=call,
+            )
+        yield self._held
+
+    def score(self, prefix: Held, question: Question, call: Call) -> Sequence[float]:
+        self._go_on(prefix, (*self._pieces(question.parts), self._model.tokens(lettered(question.options))), call)
+        call.enter(DECODE)
+        return self._letters.logprobs(self._model.logits(), len(question.options))
+
+    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+        model, said = self._model, bytearray()
+        with (
+            model.sampler(json.dumps(schema) if schema is not None else None, seed) as sampler,
+            self.encoded(prompt, call) as prefix,
+        ):
+            self._go_on(prefix, (), call)
+            call.enter(DECODE)
+            for nth in range(max_tokens):
+                call.check()
+                token = model.next_token(sampler)
+                call.used(completion_tokens=1)
+                if model.ends(token):
+                    break
+                said += model.piece(token)
+                if nth + 1 == max_tokens or model.token_count == model.context_tokens:
+                    break
+                model.read([token], call)
+        return said.decode(errors="ignore")
+
+    def close(self) -> None:
+        self._held = None
+        if self._projector:
+            self._projector.close()
+        self._model.close()
+
+    def _go_on(self, prefix: Held, pieces: tuple[Piece, ...], call: Call) -> None:
+        """Reads pieces and the template's end after the prefix."""
+        if self._model.cut_back(prefix.position, prefix.token_count):
+            call.used(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
+        else:
+            self._read_anew(prefix.pieces, call)
+        self._read((*pieces, self._model.tokens(self._after, control=True)), call)
+
+    def _read_anew(self, pieces: tuple[Piece, ...], call: Call) -> None:
+        self._model.cut_back(0, 0)
+        self._read(pieces, call)
+
+    def _read(self, pieces: tuple[Piece, ...], call: Call) -> None:
+        self._model.check_room(sum(len(piece) for piece in pieces if isinstance(piece, list)))
+        before = self._model.token_count
+        for piece in pieces:
+            if isinstance(piece, list):
+                call.enter(PREFILL)
+                self._model.read(piece, call)
+            elif self._projector:
+                self._projector.read(piece, call)
+        call.used(prompt_tokens=self._model.token_count - before)
+
+    def _pieces(self, parts: Sequence[Part]) -> tuple[Piece, ...]:
+        """Parts as plain tokens and pictures; a token never reaches over a part's end, so prefixes stay as they are."""
+        return tuple(part.jpeg if isinstance(part, Image) else self._model.tokens(words(part) + "\n") for part in parts)
+
+    def _frame(self, options: Mapping[str, Any]) -> tuple[str, str]:
+        model = self._model
+        bos, eos = model.special_marks()
+        return chat_frame(rendering(model.template(), bos=bos, eos=eos, options=options))

@@ -1,0 +1,1 @@
+"""ONNX Runtime: sessions, and language models by onnxruntime-genai."""

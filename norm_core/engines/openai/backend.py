@@ -1,0 +1,115 @@
+"""A model behind an OpenAI-compatible server: vLLM, llama-server and others, here or on another machine."""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any
+
+from norm_core.engines.openai.client import OpenAIServer
+from norm_core.engines.openai.reply import Reply, understood
+from norm_core.engines.option_letters import LETTERS, lettered
+from norm_core.engines.option_tokens import letter_weights
+from norm_core.engines.prompt import Image, Part, Prompt, Question, words
+from norm_core.engines.reply import Card
+from norm_core.engines.request_context import DECODE, PARSE, PREFILL, Call
+
+
+class Guide(StrEnum):
+    """How a server is told to answer with one of the letters, where it can be told."""
+
+    NONE = "none"
+    STRUCTURED_OUTPUTS = "structured_outputs"  # vLLM 0.12 and later
+    GUIDED_CHOICE = "guided_choice"  # vLLM before
+    GRAMMAR = "grammar"  # llama-server
+
+    def asked_for(self, letters: Sequence[str]) -> dict[str, Any]:
+        """What goes into the request for it."""
+        match self:
+            case Guide.NONE:
+                return {}
+            case Guide.STRUCTURED_OUTPUTS:
+                return {"structured_outputs": {"choice": list(letters)}}
+            case Guide.GUIDED_CHOICE:
+                return {"guided_choice": list(letters)}
+            case Guide.GRAMMAR:
+                return {"grammar": "root ::= " + " | ".join(f'"{letter}"' for letter in letters)}
+
+
+class OpenAIBackend:
+    """Sends each question with its whole prefix, which the server may hold encoded.
+
+    `extra` goes into every request: {"cache_prompt": False} makes llama-server repeat itself exactly, and
+    {"chat_template_kwargs": {"enable_thinking": False}} keeps a reasoning model from thinking first.
+    """
+
+    def __init__(
+        self,
+        server: OpenAIServer,
+        model: str,
+        *,
+        top_logprobs: int = 20,
+        guide: Guide = Guide.NONE,
+        max_images: int | None = None,
+        context_tokens: int | None = None,
+        weights_sha256: str = "",
+        quantization: str = "",
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._server, self._top_logprobs, self._guide, self._extra = server, top_logprobs, guide, dict(extra or {})
+        self.card = Card(
+            model=model,
+            engine="openai",
+            weights_sha256=weights_sha256,
+            quantization=quantization,
+            context_tokens=context_tokens,
+            max_images=max_images,
+            max_options=len(LETTERS),
+        )
+
+    @contextmanager
+    def encoded(self, prefix: Prompt, call: Call) -> Iterator[list[dict[str, Any]]]:
+        """The prefix as a message's content, its pictures as data URLs."""
+        yield _content(prefix.parts)
+
+    def score(self, prefix: list[dict[str, Any]], question: Question, call: Call) -> Sequence[float]:
+        letters = LETTERS[: len(question.options)]
+        content = [*prefix, *_content(question.parts), {"type": "text", "text": lettered(question.options)}]
+        asked = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": self._top_logprobs}
+        call.enter(PREFILL)
+        reply = self._ask(content, asked | self._guide.asked_for(letters), call)
+        return letter_weights(reply.first_token(), letters)
+
+    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+        asked: dict[str, Any] = {"max_tokens": max_tokens, "temperature": 1 if seed else 0, "seed": seed}
+        if schema is not None:
+            named = {"name": schema.get("title", "answer"), "schema": schema}
+            asked["response_format"] = {"type": "json_schema", "json_schema": named}
+        call.enter(DECODE)
+        return self._ask(_content(prompt.parts), asked, call).text
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _ask(self, content: list[dict[str, Any]], asked: dict[str, Any], call: Call) -> Reply:
+        message = {"role": "user", "content": _plain(content)}
+        body = {"model": self.card.model, "messages": [message], **asked, **self._extra}
+        received = self._server.complete(body, call)
+        call.enter(PARSE)
+        return understood(received, call)
+
+
+def _content(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    return [_image(part) if isinstance(part, Image) else {"type": "text", "text": words(part)} for part in parts]
+
+
+def _image(image: Image) -> dict[str, Any]:
+    url = "data:image/jpeg;base64," + base64.b64encode(image.jpeg).decode()
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _plain(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """One text where there are no pictures, as some servers know of no parts."""
+    if all(item["type"] == "text" for item in content):
+        return "\n".join(item["text"] for item in content)
+    return content

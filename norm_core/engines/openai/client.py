@@ -1,0 +1,151 @@
+"""Posting to an OpenAI-compatible server: tries again where that can help, never past the deadline."""
+
+import asyncio
+import json
+import os
+import random
+import re
+from typing import Any
+
+import httpx2
+
+from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, PastDeadlineError
+from norm_core.engines.request_context import Call
+
+# How soon a deadline or a cancellation is seen while the server works.
+_POLL_S = 0.02
+_CONNECT_S = 5.0
+# A completion with the log-probabilities of thousands of tokens stays below.
+_MOST_BYTES = 32 * 2**20
+_LONGEST_PAUSE_S = 10.0
+_TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
+_NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not supported|not a multimodal model", re.I)
+
+
+class _BusyError(Exception):
+    """Trying again may help, after pause_s where the server says so."""
+
+    def __init__(self, reason: str, pause_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.pause_s = pause_s
+
+
+class OpenAIServer:
+    """A server at url, as http://gpu-box:8000/v1; its key is read from an environment variable and never shown.
+
+    Silence longer than stall_s is a failure, deadline or none. For one thread at a time.
+    """
+
+    def __init__(
+        self, url: str, *, api_key_variable: str = "", tries: int = 4, backoff_s: float = 0.25, stall_s: float = 60.0
+    ) -> None:
+        self.url, self._tries, self._backoff_s, self._stall_s = url.rstrip("/"), tries, backoff_s, stall_s
+        self._key = os.environ.get(api_key_variable, "") if api_key_variable else ""
+        if api_key_variable and not self._key:
+            raise EngineFailedError(f"the key of {url} is expected in the environment variable {api_key_variable}")
+        try:
+            self._client = httpx2.AsyncClient(
+                headers={"Content-Type": "application/json"}
+                | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
+                timeout=httpx2.Timeout(stall_s, connect=min(stall_s, _CONNECT_S)),
+            )
+            self._endpoint = httpx2.URL(f"{self.url}/chat/completions")
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            raise EngineFailedError(f"{url} or its key cannot be used: {type(error).__name__}") from None
+        self._loop = asyncio.new_event_loop()
+
+    def complete(self, body: dict[str, Any], call: Call) -> bytes:
+        """What the server answers to a chat completion request."""
+        return self._loop.run_until_complete(self._persist(json.dumps(body).encode(), call))
+
+    def close(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.run_until_complete(self._client.aclose())
+            self._loop.close()
+
+    async def _persist(self, content: bytes, call: Call) -> bytes:
+        for nth in range(self._tries):
+            call.check()
+            try:
+                return await self._while_wanted(content, call)
+            except _BusyError as busy:
+                if nth + 1 == self._tries:
+                    raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None
+                # Many robots that share a server should not all come back at once.
+                pause_s = busy.pause_s or self._backoff_s * 2**nth * random.uniform(0.5, 1.0)
+                await self._pause(min(pause_s, _LONGEST_PAUSE_S), str(busy), call)
+                call.used(retries=1)
+        raise EngineFailedError(f"{self.url} was to be tried {self._tries} times")
+
+    async def _pause(self, pause_s: float, reason: str, call: Call) -> None:
+        left_s = call.remaining_s()
+        if left_s is not None and left_s <= pause_s:
+            raise PastDeadlineError(f"no time is left for another try at {self.url}: {reason}")
+        until_s = self._loop.time() + pause_s
+        while (still_s := until_s - self._loop.time()) > 0:
+            call.check()
+            await asyncio.sleep(min(_POLL_S, still_s))
+
+    async def _while_wanted(self, content: bytes, call: Call) -> bytes:
+        """Asks once, and hangs up when nobody waits any more, so that the server stops too."""
+        posted = asyncio.ensure_future(self._post(content))
+        try:
+            while not posted.done():
+                call.check()
+                await asyncio.wait({posted}, timeout=_POLL_S)
+            return posted.result()
+        finally:
+            if not posted.done():
+                posted.cancel()
+                await asyncio.wait({posted}, timeout=_CONNECT_S)
+
+    async def _post(self, content: bytes) -> bytes:
+        received = bytearray()
+        try:
+            async with self._client.stream("POST", self._endpoint, content=content) as response:
+                async for piece in response.aiter_bytes():
+                    received += piece
+                    if len(received) > _MOST_BYTES:
+                        raise EngineFailedError(f"{self.url} answered with more than {_MOST_BYTES >> 20} MB")
+        except httpx2.ConnectTimeout:
+            raise _BusyError("no connection") from None
+        except httpx2.TimeoutException:
+            raise EngineFailedError(f"{self.url} was silent for {self._stall_s:g} s") from None
+        except (httpx2.UnsupportedProtocol, httpx2.DecodingError) as error:
+            raise EngineFailedError(f"{self.url}: {error}") from None
+        except httpx2.TransportError as error:
+            raise _BusyError(f"the connection failed: {error or type(error).__name__}") from None
+        if response.status_code == httpx2.codes.OK:
+            return bytes(received)
+        raise self._fault(response, bytes(received))
+
+    def _fault(self, response: httpx2.Response, content: bytes) -> EngineError | _BusyError:
+        """What an answer other than 200 means."""
+        status, said = response.status_code, self._without_key(_message(content))
+        if _TOO_LONG.search(said):
+            return InvalidRequestError(f"the prompt is over the context: {said}")
+        if _NO_IMAGES.search(said):
+            return InvalidRequestError(f"the model does not take these pictures: {said}")
+        if status in (401, 403):
+            return EngineFailedError(f"{self.url} refuses the key (status {status}): {said}")
+        if status == httpx2.codes.TOO_MANY_REQUESTS or status >= 500:
+            return _BusyError(f"status {status}: {said}", _retry_after_s(response))
+        return EngineFailedError(f"{self.url} does not take the request (status {status}): {said}")
+
+    def _without_key(self, said: str) -> str:
+        return said.replace(self._key, "(the key)") if self._key else said
+
+
+def _message(content: bytes) -> str:
+    """The error's kind and message where the answer has the usual form, else how it begins."""
+    try:
+        found = json.loads(content)
+        error = found.get("error") or found
+        return f"{error.get('type') or ''} {error.get('message') or error}".strip()[:400]
+    except (ValueError, AttributeError):
+        return content[:200].decode(errors="replace")
+
+
+def _retry_after_s(response: httpx2.Response) -> float | None:
+    text = response.headers.get("Retry-After", "")
+    return float(text) if re.fullmatch(r"\d{1,4}(\.\d+)?", text) else None

@@ -1,0 +1,84 @@
+"""What an OpenAI-compatible server answers with, as far as it is read."""
+
+from pydantic import BaseModel, Field, ValidationError
+
+from norm_core.engines.errors import EngineFailedError, RefusedError
+from norm_core.engines.request_context import Call
+
+
+class _Top(BaseModel):
+    token: str
+    logprob: float
+
+
+class _Token(_Top):
+    top_logprobs: list[_Top] = []
+
+
+class _Logprobs(BaseModel):
+    content: list[_Token] | None = None
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Cached(BaseModel):
+    cached_tokens: int | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Cached | None = None
+
+
+class Reply(BaseModel):
+    """A chat completion; what is not read is not checked."""
+
+    choices: list[_Choice] = Field(min_length=1)
+    usage: _Usage | None = None
+
+    @property
+    def text(self) -> str:
+        return self.choices[0].message.content or ""
+
+    def first_token(self) -> list[tuple[str, float]]:
+        """The likeliest first tokens, of which each stands once, with their log-probabilities."""
+        logprobs = self.choices[0].logprobs
+        if logprobs is None or not logprobs.content:
+            raise EngineFailedError(
+                "the server returned no log-probabilities, from which options are scored: allow them there"
+            )
+        first = logprobs.content[0]
+        return list({top.token: top.logprob for top in [first, *first.top_logprobs]}.items())
+
+
+def understood(content: bytes, call: Call) -> Reply:
+    """The server's reply, whose tokens are counted for call; a refusal is an error of its own."""
+    try:
+        reply = Reply.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise EngineFailedError(
+            f"the server's answer is no chat completion: {place}: {first['msg']}: {content[:80]!r}"
+        ) from None
+    if usage := reply.usage:
+        cached = (usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens) or 0
+        call.used(
+            prompt_tokens=usage.prompt_tokens - cached, cached_tokens=cached, completion_tokens=usage.completion_tokens
+        )
+    choice = reply.choices[0]
+    if choice.message.refusal:
+        raise RefusedError(f"the model declined: {choice.message.refusal:.200}")
+    if choice.finish_reason == "content_filter":
+        raise RefusedError("the server's content filter kept the answer back")
+    return reply

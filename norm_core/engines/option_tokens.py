@@ -1,0 +1,61 @@
+"""Which tokens say an option's letter, and what they weigh."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from norm_core.engines.errors import EngineFailedError, UnparsedError
+from norm_core.engines.option_letters import LETTERS
+
+# What stands for a leading space where a server gives a token's raw form.
+_SPACES = " \t\n▁Ġ"
+
+
+class LetterTokens:
+    """A tokenizer's tokens for each of LETTERS alone, with a space before it or without."""
+
+    def __init__(self, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> None:
+        self._tokens = [self._alone(letter, tokens, text) for letter in LETTERS]
+
+    @staticmethod
+    def _alone(letter: str, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> list[int]:
+        last = {tokens(before + letter)[-1] for before in ("", " ", "\n")}
+        alone = sorted(token for token in last if _letter(text(token)) == letter)
+        if not alone:
+            raise EngineFailedError(f"this model has no token for {letter}, so it cannot choose among options")
+        return alone
+
+    def logprobs(self, logits: np.ndarray, count: int) -> list[float]:
+        """The log-probability of each of the first letters to come next, from the logits of all tokens."""
+        precise = logits.astype(np.float64)
+        precise -= np.logaddexp.reduce(precise)
+        return [float(np.logaddexp.reduce(precise[tokens])) for tokens in self._tokens[:count]]
+
+
+def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> list[float]:
+    """A log-probability for each letter from the tokens told of, of which each stands once.
+
+    A letter that is not among them gets the most that it can have: no more than the least of the told ones, nor
+    more than its share of what all told ones leave. So an answer is never surer than what was told allows.
+    """
+    # A likelihood of one may be rounded to a little more.
+    told = {token: math.exp(min(logprob, 0.0)) for token, logprob in top if math.isfinite(logprob)}
+    seen = dict.fromkeys((letter for letter in letters if any(_letter(token) == letter for token in told)), 0.0)
+    for token, probability in told.items():
+        if _letter(token) in seen:
+            seen[_letter(token)] += probability
+    if not any(seen.values()):
+        likeliest = sorted(told, key=lambda token: -told[token])[:5]
+        raise UnparsedError(f"no option's letter is among the likeliest tokens, which are {likeliest}")
+    missing = len(letters) - len(seen)
+    most = min(*told.values(), max(1.0 - sum(told.values()), 0.0) / max(missing, 1))
+    return [_log(seen.get(letter, most)) for letter in letters]
+
+
+def _letter(token: str) -> str:
+    return token.strip(_SPACES)
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -math.inf

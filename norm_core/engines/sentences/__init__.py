@@ -1,0 +1,1 @@
+"""Sentence encoders: texts to vectors of meaning."""

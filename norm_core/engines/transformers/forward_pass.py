@@ -1,0 +1,170 @@
+"""A transformers model at work: it reads in steps that can be interrupted, and goes back to where it was."""
+
+import gc
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+from transformers import DynamicCache
+
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.request_context import Call
+from norm_core.engines.transformers.prompt_tokens import Piece
+
+T = TypeVar("T")
+
+# Tokens between two looks at the deadline: about half a second of a small model on a processor's cores.
+_CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
+
+
+class Reading:
+    """What a model has read: its keys and values, which tokens are of pictures, and the position of the next."""
+
+    def __init__(self) -> None:
+        # Without the config each layer keeps everything, so that also those of a sliding window can be cropped.
+        self.cache = DynamicCache()
+        self.pictured = torch.zeros((1, 0), dtype=torch.long)
+        self.position = 0
+
+    @property
+    def tokens(self) -> int:
+        return int(self.pictured.shape[-1])
+
+
+class Runner:
+    """Reads pieces into a Reading. The model itself keeps nothing from one call to the next."""
+
+    def __init__(self, model: Any, context_tokens: int | None) -> None:
+        self._model, self._context_tokens = model, context_tokens
+        self._takes = set(inspect.signature(model.forward).parameters)
+        # Positions in time, height and width, of the Qwen-VL families.
+        self._rope_index = getattr(getattr(model, "model", None), "get_rope_index", None)
+        self._chunk_tokens = _CHUNK_TOKENS.get(model.device.type, _CHUNK_TOKENS["cuda"])
+
+    def check_fits(self, tokens: int) -> None:
+        """Raises where that many tokens are more than the context holds."""
+        if self._context_tokens is not None and tokens > self._context_tokens:
+            raise InvalidRequestError(f"the prompt has {tokens} tokens, and the context holds {self._context_tokens}")
+
+    def room(self, reading: Reading) -> int | None:
+        """How many more tokens the context holds; None without a bound."""
+        return None if self._context_tokens is None else self._context_tokens - reading.tokens
+
+    def read(self, reading: Reading, pieces: Sequence[Piece], call: Call) -> torch.Tensor:
+        """Appends pieces to what was read, and returns the logits of the token that would come next."""
+        logits = None
+        for chunk in _chunks(pieces, self._chunk_tokens):
+            call.check()
+            logits = self._step(reading, chunk)
+        if logits is None:
+            raise InvalidRequestError("the prompt is empty")
+        return logits
+
+    @contextmanager
+    def kept(self, reading: Reading) -> Iterator[Reading]:
+        """Whatever is read within is forgotten afterwards, also where it was interrupted midway."""
+        pictured, position = reading.pictured, reading.position
+        try:
+            yield reading
+        finally:
+            for layer in reading.cache.layers:  # an interrupted step leaves some layers longer than others
+                if (excess := layer.get_seq_length() - pictured.shape[-1]) > 0:
+                    layer.crop(-excess)
+            reading.pictured, reading.position = pictured, position
+
+    def _step(self, reading: Reading, chunk: Piece) -> torch.Tensor:
+        device, dtype = self._model.device, self._model.dtype
+        ids = chunk.ids.to(device)
+        inputs = {
+            name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
+            for name, value in chunk.features.items()
+            if name in self._takes
+        }
+        pictured = chunk.pictured.to(device)
+        reading.pictured = torch.cat([reading.pictured.to(device), pictured], dim=-1)
+        # A picture's tokens see one another both ways in some families, and have positions of their own in others.
+        if "token_type_ids" in self._takes:
+            inputs["token_type_ids"] = reading.pictured
+        if self._rope_index:
+            grids = inputs.get("image_grid_thw")
+            positions, _ = self._rope_index(ids, mm_token_type_ids=pictured, image_grid_thw=grids)
+            inputs["position_ids"] = positions + reading.position
+            reading.position += int(positions.max()) + 1
+        if "logits_to_keep" in self._takes:
+            inputs["logits_to_keep"] = 1
+        with torch.inference_mode():
+            output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
+        # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
+        logits: torch.Tensor = output.logits[0, -1].float().cpu()
+        return logits
+
+
+def use_threads(count: int) -> None:
+    """For the whole process, as torch has it; beside other busy processes one is often faster than two."""
+    torch.set_num_threads(count)
+
+
+def memory_given_back(step: Callable[[], T]) -> T:
+    """What step returns; where memory ran out, all that step held is freed before its EngineFailedError."""
+    try:
+        return step()
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        reason = str(error) or "no memory is left"
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):
+            raise
+        reason = str(error)
+    # Only here is the traceback gone that held on to the step's tensors.
+    release()
+    raise EngineFailedError(f"out of memory: {reason}")
+
+
+def release() -> None:
+    """Gives memory that nothing holds any more back to the machine."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _chunks(pieces: Sequence[Piece], most_tokens: int) -> Iterator[Piece]:
+    """The same tokens in steps of about most_tokens; words are cut anywhere, a picture never."""
+    waiting: list[Piece] = []
+    for piece in (cut for whole in pieces for cut in _cut(whole, most_tokens)):
+        if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not _go_together([*waiting, piece])):
+            yield _merged(waiting)
+            waiting = []
+        waiting.append(piece)
+    if waiting:
+        yield _merged(waiting)
+
+
+def _cut(piece: Piece, most_tokens: int) -> list[Piece]:
+    if piece.features:
+        return [piece]
+    return [Piece.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
+
+
+def _go_together(pieces: Sequence[Piece]) -> bool:
+    """Whether the pictures' features are of one shape but for their count."""
+    pictured = [(piece.features, _counting(piece.features)) for piece in pieces if piece.features]
+    shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
+    return all(shape == shapes[0] for shape in shapes)
+
+
+def _counting(features: dict[str, torch.Tensor]) -> int:
+    """The dimension along which several pictures stand: the Idefics families put that of a batch before it."""
+    return 1 if features["pixel_values"].ndim == 5 else 0
+
+
+def _merged(pieces: Sequence[Piece]) -> Piece:
+    pictured = [piece.features for piece in pieces if piece.features]
+    return Piece(
+        ids=torch.cat([piece.ids for piece in pieces], dim=-1),
+        pictured=torch.cat([piece.pictured for piece in pieces], dim=-1),
+        features={
+            name: torch.cat([features[name] for features in pictured], dim=_counting(pictured[0]))
+            for name in (pictured[0] if pictured else ())
+        },
+    )

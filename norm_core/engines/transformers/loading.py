@@ -1,0 +1,106 @@
+"""A transformers checkpoint from a folder: whole, in the number format and quantization asked for, or not at all."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+from norm_core.engines.errors import EngineError, EngineFailedError
+from norm_core.engines.transformers.forward_pass import memory_given_back
+from norm_core.engines.transformers.prompt_tokens import Reader, reader_of
+
+_DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+_HERE = {"local_files_only": True, "trust_remote_code": False}
+# What sees is small beside what reads, and loses most by rounding; so does the last layer.
+_KEPT_PRECISE = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
+# Checkpoints that were quantized beforehand, and the package that runs each kind.
+_PACKAGES = {"awq": "gptqmodel", "gptq": "gptqmodel", "compressed-tensors": "compressed_tensors"}
+
+
+def loaded(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, Reader]:
+    """The model, ready to answer, and what reads for it; EngineFailedError says what is wrong with the checkpoint."""
+    if not (folder / "config.json").is_file():
+        raise EngineFailedError(f"{folder} holds no checkpoint of transformers (there is no config.json)")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise EngineFailedError("a model was to run on a GPU, and torch sees none here")
+    try:
+        return memory_given_back(lambda: _loaded(folder, dtype, quantization, device))
+    except EngineError:
+        raise
+    except Exception as error:  # noqa: BLE001  a damaged checkpoint makes the libraries raise anything
+        raise EngineFailedError(f"{folder} cannot be loaded: {type(error).__name__}: {error}") from None
+
+
+def _loaded(folder: Path, dtype: str, quantization: str, device: str) -> tuple[Any, Reader]:
+    device = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    config = AutoConfig.from_pretrained(folder, **_HERE)
+    sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    if not sees and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise EngineFailedError(f"{folder}: a {config.model_type} neither writes nor scores text")
+    reader = reader_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
+    if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
+        raise EngineFailedError(f"{folder}: the tokenizer knows no letters, so it is not whole")
+    kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    model, report = kind.from_pretrained(
+        folder,
+        dtype=_number_format(dtype, device),
+        quantization_config=_recipe(quantization, config),
+        device_map={"": device},
+        output_loading_info=True,
+        **_HERE,
+    )
+    if lacking := sorted(report["missing_keys"]):
+        raise EngineFailedError(f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}")
+    return model.eval(), reader
+
+
+def _number_format(dtype: str, device: str) -> torch.dtype:
+    if dtype == "auto":
+        return torch.bfloat16 if device.startswith("cuda") else torch.float32
+    if dtype not in _DTYPES:
+        raise EngineFailedError(f"the number format {dtype!r} is unknown: use auto, {', '.join(_DTYPES)}")
+    return _DTYPES[dtype]
+
+
+def _recipe(quantization: str, config: Any) -> Any:
+    """How transformers is to quantize while it loads; None where nothing is to be done, or was done beforehand."""
+    held = getattr(config, "quantization_config", None)
+    if held:
+        method = str(held["quant_method"] if isinstance(held, dict) else held.quant_method)
+        if quantization not in ("", method):
+            raise EngineFailedError(f"{quantization} was asked for, and the checkpoint is quantized by {method}")
+        _need(_PACKAGES.get(method, method), method)
+        return None
+    match quantization:
+        case "":
+            return None
+        # Imported below: they are only looked for where they are asked for.
+        case "int8" if find_spec("torchao") and not find_spec("bitsandbytes"):
+            from torchao.quantization import Int8WeightOnlyConfig  # noqa: PLC0415
+            from transformers import TorchAoConfig  # noqa: PLC0415
+
+            return TorchAoConfig(Int8WeightOnlyConfig(), modules_to_not_convert=_KEPT_PRECISE)
+        case "int8" | "nf4":
+            _need("bitsandbytes", quantization)
+            from transformers import BitsAndBytesConfig  # noqa: PLC0415
+
+            if quantization == "int8":
+                return BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=_KEPT_PRECISE)
+            return BitsAndBytesConfig(
+                load_in_4bit=True,
+                bnb_4bit_quant_type="nf4",
+                bnb_4bit_compute_dtype=torch.bfloat16,
+                llm_int8_skip_modules=_KEPT_PRECISE,
+            )
+        case "awq" | "gptq":
+            raise EngineFailedError(f"the checkpoint's weights are not {quantization}: fetch one that was made so")
+        case _:
+            raise EngineFailedError(f"the quantization {quantization!r} is unknown: use int8, nf4, awq or gptq")
+
+
+def _need(package: str, quantization: str) -> None:
+    if find_spec(package) is None:
+        raise EngineFailedError(f"{quantization} weights need {package}: install it beside transformers")

@@ -1,0 +1,161 @@
+"""Prompts as a transformers model reads them: stretches of tokens, with pictures in their places."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from transformers import AutoImageProcessor
+from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
+
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.option_letters import LETTERS
+from norm_core.engines.prompt import Image, Part, words
+from norm_core.records.record import record
+
+# Stands in a chat template for what is asked; no template changes it.
+_ASKED = "TACTFUL-ASKS"
+_NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
+
+
+@record
+class Piece:
+    """Tokens that go through the model together, which of them are of a picture (1), and its features."""
+
+    ids: torch.Tensor
+    pictured: torch.Tensor
+    features: dict[str, torch.Tensor]
+
+    @classmethod
+    def of_words(cls, ids: torch.Tensor) -> "Piece":
+        return cls(ids=ids, pictured=torch.zeros_like(ids), features={})
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[-1])
+
+
+class Reader:
+    """Turns parts into pieces. Where a picture stands is the chat template's to say, and never the words'."""
+
+    def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
+        self.tokenizer, self.processor = tokenizer, processor
+        self._control = re.compile("|".join(re.escape(token) for token in _specials(tokenizer)) or r"(?!)")
+        self._frame(template)
+
+    @property
+    def sees(self) -> bool:
+        return self.processor is not None
+
+    def opening(self, parts: Sequence[Part]) -> list[Piece]:
+        """The start of a turn and the parts, with no end to the turn."""
+        head = self.head_of_picture if parts and isinstance(parts[0], Image) else self.head
+        return self._pieces([head, *self._joined(parts)])
+
+    def closing(self, parts: Sequence[Part]) -> list[Piece]:
+        """Further parts, the end of the turn and the start of the model's."""
+        return self._pieces(["\n", *self._joined(parts), self.tail])
+
+    def letters(self) -> list[list[int]]:
+        """The tokens that each letter of an answer can be, with or without a space before it."""
+        found = []
+        for letter in LETTERS:
+            encoded = [self.tokenizer.encode(form, add_special_tokens=False) for form in (letter, f" {letter}")]
+            found.append(sorted({ids[0] for ids in encoded if len(ids) == 1}))
+        return found
+
+    def _frame(self, template: str | None) -> None:
+        """Learns from the chat template what goes before and after what is asked, and what marks a picture."""
+        asked: Any = [{"type": "text", "text": _ASKED}] if self.processor else _ASKED
+        self.mark = getattr(self.processor, "image_token", "")
+        if not template:
+            self.head, self.tail = self.tokenizer.bos_token or "", "\nAnswer:"
+            self.head_of_picture = self.head
+            return
+        self.head, _, self.tail = self._rendered(asked, template).partition(_ASKED)
+        if self.processor:
+            picture = {"type": "image"}
+            before, between, _ = self._rendered([*asked, picture, *asked], template).split(_ASKED)
+            # Some templates move every picture to the front.
+            self.mark = (between or before.removeprefix(self.head)).strip()
+            self.head_of_picture = self._rendered([picture, *asked], template).partition(self.mark)[0]
+        else:
+            self.head_of_picture = self.head
+
+    def _rendered(self, content: Any, template: str) -> str:
+        turn = [{"role": "user", "content": content}]
+        options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        rendered: str = self.tokenizer.apply_chat_template(turn, chat_template=template, **options)
+        return rendered
+
+    def _joined(self, parts: Sequence[Part]) -> Iterable[str | Image]:
+        """What Prompt.written joins, with pictures left whole and control tokens disarmed in all words."""
+        for index, part in enumerate(parts):
+            if index:
+                yield "\n"
+            yield part if isinstance(part, Image) else self._control.sub(_broken, words(part))
+
+    def _pieces(self, items: Iterable[str | Image]) -> list[Piece]:
+        pieces = []
+        for is_picture, group in groupby(items, lambda item: isinstance(item, Image)):
+            if is_picture:
+                pieces += [self._picture(item) for item in group if isinstance(item, Image)]
+            else:
+                text = "".join(item for item in group if isinstance(item, str))
+                ids = self.tokenizer.encode(text, add_special_tokens=False)
+                pieces.append(Piece.of_words(torch.tensor([ids], dtype=torch.long)))
+        return [piece for piece in pieces if len(piece)]
+
+    def _picture(self, image: Image) -> Piece:
+        if self.processor is None:
+            raise InvalidRequestError("a picture was given to a model that reads words alone")
+        # OpenCV asserts that there are any bytes at all.
+        pixels = cv2.imdecode(np.frombuffer(image.jpeg, np.uint8), cv2.IMREAD_COLOR) if image.jpeg else None
+        if pixels is None:
+            raise InvalidRequestError(f"a picture of {len(image.jpeg)} bytes is no JPEG")
+        height, width = pixels.shape[:2]
+        try:
+            read = self.processor(
+                text=[self.mark], images=[cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)], return_tensors="pt"
+            )
+        except ValueError as error:
+            raise InvalidRequestError(f"a picture of {width}x{height} cannot be read: {error}") from None
+        features = {name: value for name, value in read.items() if name not in _NOT_FEATURES}
+        # Families to which it makes no difference leave it out.
+        pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
+        return Piece(ids=read["input_ids"], pictured=pictured, features=features)
+
+
+def reader_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> Reader:
+    """The reader of a checkpoint; its processor is made for pictures alone, as one for films needs torchvision."""
+    if not images:
+        return Reader(tokenizer, None, tokenizer.chat_template)
+    if type(config) not in PROCESSOR_MAPPING:
+        raise EngineFailedError(f"{folder}: no processor for pictures is known for {config.model_type}")
+    kind: Any = PROCESSOR_MAPPING[type(config)]
+
+    class ImageOnly(kind):  # type: ignore[misc]  # which family it is of, only the checkpoint tells
+        def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
+            return None if argument is None else super().check_argument_for_proper_class(name, argument)
+
+    settings, _ = kind.get_processor_dict(folder, local_files_only=True)
+    template = settings.pop("chat_template", None) or tokenizer.chat_template
+    for part in ("processor_class", "image_processor", "video_processor"):
+        settings.pop(part, None)
+    pictures = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
+    parts = {"image_processor": pictures, "tokenizer": tokenizer, "video_processor": None}
+    parts = {name: part for name, part in parts.items() if name in kind.get_attributes()}
+    return Reader(tokenizer, ImageOnly(**parts, **settings), template)
+
+
+def _specials(tokenizer: Any) -> list[str]:
+    """The control tokens, longest first; spaces and line breaks stay what they are."""
+    added = [token for token in tokenizer.added_tokens_decoder.values() if token.special]
+    return sorted({token.content for token in added if token.content.strip()}, key=len, reverse=True)
+
+
+def _broken(found: re.Match[str]) -> str:
+    return f"{found.group()[0]} {found.group()[1:]}"

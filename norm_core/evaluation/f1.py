@@ -1,0 +1,54 @@
+"""F1 with the intervals of Takahashi et al. (2022): a delta method on the multinomial of the confusion matrix.
+
+The package `confidenceinterval` 1.0.5 is not followed where it differs from that paper: in its macro variance it adds
+where the paper multiplies, and its binary one subtracts squares of cells in place of the square of a sum.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.evaluation.figures import NOTHING, Figure
+
+_Z = 1.959963984540054
+
+Matrix = NDArray[np.float64]
+
+
+def confusion(right: Sequence[int], picked: Sequence[int | None], classes: int) -> Matrix:
+    """Counts by true class and picked class; the last column holds what was not answered."""
+    counts = np.zeros((classes, classes + 1))
+    for wanted, found in zip(right, picked, strict=True):
+        counts[wanted, classes if found is None else found] += 1
+    return counts
+
+
+def f1(counts: Matrix, of: int) -> Figure:
+    """F1 of one class."""
+    return _figure(counts, [of])
+
+
+def macro_f1(counts: Matrix) -> Figure:
+    """The mean of F1 over all classes; a class that neither occurs nor is picked has F1 0, as scikit-learn has it."""
+    return _figure(counts, range(len(counts)))
+
+
+def _figure(counts: Matrix, classes: Sequence[int]) -> Figure:
+    total = counts.sum()
+    if not total:
+        return NOTHING
+    cells = counts / total
+    value, slope = 0.0, np.zeros_like(cells)
+    for at in classes:
+        hit, both = cells[at, at], cells[at, :].sum() + cells[:, at].sum()
+        if not both:
+            continue
+        value += 2 * hit / both / len(classes)
+        slope[at, :] -= 2 * hit / both**2 / len(classes)
+        slope[:, at] -= 2 * hit / both**2 / len(classes)
+        slope[at, at] += 2 / both / len(classes)
+    variance = max(0.0, float((cells * slope**2).sum() - (cells * slope).sum() ** 2)) / total
+    reach = _Z * variance**0.5
+    low, high = max(0.0, value - reach), min(1.0, value + reach)
+    return Figure(value=100 * value, low=100 * low, high=100 * high, count=int(total))

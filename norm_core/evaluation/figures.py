@@ -1,0 +1,77 @@
+"""Figures with their uncertainty: items that come from one picture or video stand or fall together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.records.record import record
+
+_DRAWS = 2000
+
+
+@record
+class Figure:
+    """A mean with its 95 % interval, in percent unless unit says otherwise; not-a-number where nothing was counted."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+    unit: str = "%"
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "-"
+        digits = 1 if self.unit == "%" else 2
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
+
+NOTHING = Figure(value=float("nan"), low=float("nan"), high=float("nan"), count=0)
+
+Figures = Mapping[str, Figure]
+
+
+def averaged(cards: Sequence[Figures]) -> Figures:
+    """The mean of several draws' figures and between what 95 % of them lie; of one its own."""
+    if len(cards) == 1:
+        return cards[0]
+    found = {}
+    for name, first in cards[0].items():
+        values = [card[name].value for card in cards if card[name].count]
+        low, high = np.percentile(values, [2.5, 97.5]) if values else (first.low, first.high)
+        middle = float(np.mean(values)) if values else first.value
+        found[name] = replace(first, value=middle, low=float(low), high=float(high))
+    return found
+
+
+def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figure:
+    """The mean of values from 0 to 1 by bootstrap over groups; groups names the picture or video of each."""
+    if not values:
+        return NOTHING
+    means = resampled(values, groups, seed)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Figure(value=100 * float(np.mean(values)), low=100 * float(low), high=100 * float(high), count=len(values))
+
+
+def graded(values: Sequence[float]) -> Figure:
+    """The mean of grades from 1 to 5, give or take 1.96 standard errors."""
+    if not values:
+        return NOTHING
+    mean = float(np.mean(values))
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return Figure(value=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, count=len(values), unit="of 5")
+
+
+def resampled(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
+    """Means of values over groups drawn again with replacement; the same seed draws the same groups."""
+    names = sorted(set(groups))
+    place = {name: number for number, name in enumerate(names)}
+    sums, counts = np.zeros(len(names)), np.zeros(len(names))
+    for value, group in zip(values, groups, strict=True):
+        sums[place[group]] += value
+        counts[place[group]] += 1
+    drawn = np.random.default_rng(seed).integers(0, len(names), (_DRAWS, len(names)))
+    means: NDArray[np.float64] = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    return means

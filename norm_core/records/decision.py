@@ -1,0 +1,88 @@
+"""What the selector recommends, and why each candidate stood or fell. Advice, never motion."""
+
+from enum import StrEnum
+
+from norm_core.records.outcome import Outcome
+from norm_core.records.provenance import Provenance
+from norm_core.records.record import record
+
+
+class Veto(StrEnum):
+    NONE = "none"
+    SINGLETON = "singleton"  # another's ongoing action that cannot be duplicated
+    OFF_VANTAGE = "off_vantage"  # cannot be done from this viewpoint now
+    HARD_RULE = "hard_rule"  # a house rule forbids it
+    PRECONDITION = "precondition"  # the skill's precondition does not hold
+
+
+class Norm(StrEnum):
+    SAFETY = "safety"
+    PRIVACY = "privacy"
+    PROXEMICS = "proxemics"
+    POLITENESS = "politeness"
+    COOPERATION = "cooperation"
+    COORDINATION = "coordination"
+    COMMUNICATION = "communication"
+
+
+class Duplicable(StrEnum):
+    UNKNOWN = "unknown"
+    YES = "yes"  # anyone may do the same beside them, as applauding
+    NO = "no"  # one doer at a time, as batting
+
+
+@record
+class OtherAgent:
+    """A visible other and what they are doing."""
+
+    agent_id: str
+    role: str = ""
+    appearance: str = ""
+    doing: str
+    duplicable: Duplicable = Duplicable.UNKNOWN
+
+
+@record
+class Viewpoint:
+    """Where the robot stands and as whom; empty fields are unknown."""
+
+    description: str = ""
+    place: str = ""
+    role: str = ""
+
+
+@record
+class CandidateJudgement:
+    index: int
+    action: str
+    probability: float = 0.0
+    veto: Veto = Veto.NONE
+    veto_reason: str = ""
+    sensible: bool = False
+    norms: tuple[Norm, ...] = ()
+
+
+@record
+class Decision:
+    """A recommended next action; stamp_ns equals decided_ns, and an index of -1 means none."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    decision_id: str
+    query_id: str = ""
+    outcome: Outcome
+    chosen_index: int = -1
+    chosen: str = ""
+    justification_index: int = -1
+    justification: str = ""
+    sensible: tuple[int, ...] = ()
+    candidates: tuple[CandidateJudgement, ...] = ()
+    explanation: str = ""
+    trade_off: str = ""
+    deadline_ns: int = -1
+    decided_ns: int
+    provenance: Provenance = Provenance()
+
+    def __post_init__(self) -> None:
+        if (self.outcome is Outcome.ANSWERED) != (self.chosen_index >= 0):
+            raise ValueError(f"decision {self.decision_id}: an action is chosen exactly where it is answered")

@@ -1,0 +1,100 @@
+"""Social errors and competencies, in the terms of the HSRI (SHREC) taxonomy."""
+
+from enum import StrEnum
+
+from norm_core.records.provenance import Provenance
+from norm_core.records.record import record
+
+
+class FlagState(StrEnum):
+    OPENED = "opened"
+    UPDATED = "updated"
+    CLOSED = "closed"
+
+
+class Polarity(StrEnum):
+    ERROR = "error"
+    COMPETENCE = "competence"
+
+
+class Attribute(StrEnum):
+    EMOTIONS = "emotions"
+    ENGAGEMENT = "engagement"
+    CONVERSATIONAL_MECHANICS = "conversational_mechanics"
+    KNOWLEDGE_STATE = "knowledge_state"
+    USER_INTENTION = "user_intention"
+    SOCIAL_CONTEXT_AND_RELATIONSHIPS = "social_context_and_relationships"
+    SOCIAL_NORMS_AND_ROUTINES = "social_norms_and_routines"
+
+
+class Failure(StrEnum):
+    UNSPECIFIED = "unspecified"
+    PERFORMANCE = "performance"  # the machine did not do what it was built to
+    SOCIAL = "social"  # it did, and it broke a social expectation
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    MINOR = "minor"
+    MAJOR = "major"
+    SEVERE = "severe"
+
+
+class Tier(StrEnum):
+    CUE = "cue"  # measured facts alone
+    JUDGE = "judge"  # a model's judgement alone
+    FUSED = "fused"  # both
+
+
+class Verdict(StrEnum):
+    ACCEPT = "accept"
+    REJECT = "reject"
+    RELABEL = "relabel"
+
+
+@record
+class Evidence:
+    """One measured fact behind a flag; quote is untrusted text."""
+
+    measure: str
+    value: float
+    threshold: float | None = None
+    unit: str = ""
+    start_ns: int
+    end_ns: int
+    source_topic: str = ""
+    utterance_id: str = ""
+    quote: str = ""
+
+
+@record
+class SocialFlag:
+    """One happening; stamp_ns equals decision_ns, and offset_ns is -1 while it is open."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    event_id: str
+    state: FlagState
+    polarity: Polarity
+    attributes: tuple[Attribute, ...]
+    failure: Failure = Failure.UNSPECIFIED
+    severity: Severity
+    probability: float
+    onset_ns: int
+    offset_ns: int = -1
+    decision_ns: int
+    tier: Tier
+    cue_id: str = ""
+    person_id: str = ""
+    evidence: tuple[Evidence, ...]
+    rationale: str
+    correction: str = ""
+    provenance: Provenance = Provenance()
+
+    def __post_init__(self) -> None:
+        if not self.evidence:
+            raise ValueError(f"flag {self.event_id} has no evidence")
+        if self.polarity is Polarity.ERROR and not self.correction:
+            raise ValueError(f"flag {self.event_id} is an error without a correction")
+        if self.offset_ns != -1 and self.offset_ns < self.onset_ns:
+            raise ValueError(f"flag {self.event_id} ends before it begins")

@@ -1,0 +1,138 @@
+"""Records to and from ROS messages of the same name, for any library's message classes.
+
+A message has its record's fields under the same names, but: stamp_ns and frame_id travel as a header, an
+enumeration as its position among its members, and a missing float as not-a-number.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from norm_core.records.decision import CandidateJudgement, Decision, OtherAgent, Viewpoint
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.flag import Evidence, SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Face, Person, Presence
+from norm_core.records.provenance import LatencySegment, Provenance
+from norm_core.records.speech import RobotSpeech, Utterance, Word
+from norm_core.records.status import Counter, MonitorStatus, QueueStatus
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.time import join_stamp, split_stamp
+
+T = TypeVar("T")
+
+# Makes a message of a type such as std_msgs/msg/Header from its fields by name.
+Make = Callable[[str, dict[str, Any]], Any]
+
+RECORDS: dict[str, type] = {
+    f"norm_interfaces/msg/{cls.__name__}": cls
+    for cls in (
+        Answer, CandidateJudgement, ClosedWindow, Counter, Decision, Episode, Evidence, Face, Frame, LatencySegment,
+        MonitorStatus, OtherAgent, Person, Presence, Provenance, Query, QueueStatus, RobotSpeech, SocialFlag, Utterance,
+        Viewpoint, Word,
+    )
+}  # fmt: skip
+
+
+class MessageError(ValueError):
+    """A message that is no valid record, as one from a newer version or a careless publisher."""
+
+
+def message_type(cls: type) -> str:
+    """The ROS name of a record's message."""
+    return f"norm_interfaces/msg/{cls.__name__}"
+
+
+def to_message(record: Any, make: Make) -> Any:
+    """The message of a record."""
+    values = {field.name: field.encode(getattr(record, field.name), make) for field in _fields(type(record))}
+    if "stamp_ns" in values:
+        sec, nanosec = split_stamp(values.pop("stamp_ns"))
+        stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
+        header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": values.pop("frame_id")})
+        values = {"header": header, **values}
+    return make(message_type(type(record)), values)
+
+
+def from_message(cls: type[T], message: Any) -> T:
+    """The record of a message, or a MessageError that says what is wrong with it."""
+    values: dict[str, Any] = {}
+    for field in _fields(cls):
+        if field.name == "stamp_ns":
+            values["stamp_ns"] = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
+        elif field.name == "frame_id":
+            values["frame_id"] = message.header.frame_id
+        else:
+            values[field.name] = field.decode(getattr(message, field.name))
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise MessageError(str(error)) from error
+
+
+class _Field(NamedTuple):
+    """How one field's values are put into a message, and taken out of it."""
+
+    name: str
+    encode: Callable[[Any, Make], Any]
+    decode: Callable[[Any], Any]
+
+
+def _fields(cls: Any) -> tuple[_Field, ...]:
+    return _fields_of(cls)
+
+
+@cache
+def _fields_of(cls: Any) -> tuple[_Field, ...]:
+    hints = get_type_hints(cls)
+    return tuple(_field(name, hints[name], f"{cls.__name__}.{name}") for name in (one.name for one in fields(cls)))
+
+
+def _field(name: str, hint: Any, where: str) -> _Field:
+    """By the type that the record states; worked out once a class, as messages come by the thousand."""
+    if get_origin(hint) is UnionType:
+        return _Field(
+            name,
+            lambda value, make: math.nan if value is None else float(value),
+            lambda value: None if math.isnan(value) else float(value),
+        )
+    if get_origin(hint) is tuple:
+        item = _field(name, get_args(hint)[0], where)
+        return _Field(
+            name,
+            lambda value, make: [item.encode(one, make) for one in value],
+            lambda value: tuple(map(item.decode, value)),
+        )
+    if is_dataclass(hint):
+        return _Field(name, to_message, lambda value: from_message(cast(type, hint), value))
+    if issubclass(hint, StrEnum):
+        return _enumeration(name, hint, where)
+    encode, decode = _PLAIN.get(hint, (_as_it_is, hint))
+    return _Field(name, encode, decode)
+
+
+def _as_it_is(value: Any, _: Make) -> Any:
+    return value
+
+
+_PLAIN: dict[Any, tuple[Callable[[Any, Make], Any], Callable[[Any], Any]]] = {
+    # A whole number in a float's place would abort rclpy's process.
+    float: (lambda value, _: float(value), float),
+    bytes: (_as_it_is, lambda value: value.tobytes() if hasattr(value, "tobytes") else bytes(value)),
+}
+
+
+def _enumeration(name: str, hint: type[StrEnum], where: str) -> _Field:
+    members = tuple(hint)
+    codes = {member: number for number, member in enumerate(members)}
+
+    def decode(number: int) -> StrEnum:
+        if number >= len(members):
+            raise MessageError(f"{where} is {number}, and the known values are 0 to {len(members) - 1}")
+        return members[number]
+
+    return _Field(name, lambda value, make: codes[value], decode)

@@ -1,0 +1,29 @@
+"""What made an answer, precisely enough to make it again."""
+
+from norm_core.records.record import record
+
+
+@record
+class LatencySegment:
+    name: str
+    duration_ns: int
+
+
+@record
+class Provenance:
+    window_digest: str = ""
+    prompt_digest: str = ""
+    prompt_version: str = ""
+    model: str = ""
+    weights_sha256: str = ""
+    quantization: str = ""
+    config_sha256: str = ""
+    software_version: str = ""
+    seed: int = 0
+    window_late: bool = False
+    latency: tuple[LatencySegment, ...] = ()
+
+    @property
+    def total_ns(self) -> int:
+        """The time from asking to answering: the sum of its contiguous segments."""
+        return sum(segment.duration_ns for segment in self.latency)

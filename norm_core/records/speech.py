@@ -1,0 +1,80 @@
+"""Who said what, and when."""
+
+from enum import StrEnum
+
+from norm_core.records.record import record
+
+
+class Speaker(StrEnum):
+    UNKNOWN = "unknown"
+    ROBOT = "robot"
+    USER = "user"
+
+
+class Timing(StrEnum):
+    SOURCE = "source"  # stamped by the recording device
+    ARRIVAL = "arrival"  # degraded: stamped when it reached us
+    ABSENT = "absent"  # no usable times
+
+
+class SpeechEdge(StrEnum):
+    START = "start"
+    STOP = "stop"
+
+
+@record
+class Word:
+    text: str
+    start_ns: int
+    end_ns: int
+    probability: float | None = None
+
+
+@record
+class Utterance:
+    """One stretch of speech by one speaker; stamp_ns is its onset."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    utterance_id: str
+    speaker: Speaker
+    speaker_id: str = ""
+    text: str
+    locale: str = ""
+    start_ns: int
+    end_ns: int
+    words: tuple[Word, ...] = ()
+    confidence: float | None = None
+    no_speech_probability: float | None = None
+    overlap_ns: int = 0
+    final: bool = True
+    timing: Timing = Timing.SOURCE
+    late: bool = False  # word of the robot's speech came too late to tell who spoke
+    source_topic: str = ""
+
+
+def silence(until_ns: int, source_topic: str) -> Utterance:
+    """Says that no utterance still to come began before until_ns: what a source's watermark is made of."""
+    return Utterance(
+        stamp_ns=until_ns,
+        utterance_id=f"{source_topic}@silence",
+        speaker=Speaker.UNKNOWN,
+        text="",
+        start_ns=until_ns,
+        end_ns=until_ns,
+        final=False,
+        source_topic=source_topic,
+    )
+
+
+@record
+class RobotSpeech:
+    """The start or the stop of the robot's own speech; estimated where its source does not say when."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    speech_id: str
+    state: SpeechEdge
+    text: str = ""
+    locale: str = ""
+    estimated: bool = False

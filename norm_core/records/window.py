@@ -1,0 +1,122 @@
+"""A stretch of time with all that was seen and heard in it."""
+
+from collections.abc import Iterable
+
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import canonical, sha256_of, to_plain
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+
+
+@record
+class Window:
+    """Everything from start_ns up to, not including, end_ns; frames by stamp, utterances by onset."""
+
+    start_ns: int
+    end_ns: int
+    frames: tuple[Frame, ...] = ()
+    utterances: tuple[Utterance, ...] = ()
+    robot_speech: tuple[RobotSpeech, ...] = ()
+    presences: tuple[Presence, ...] = ()
+    late: bool = False
+    missing: tuple[str, ...] = ()  # the sources that had not passed end_ns when it closed
+
+    def __post_init__(self) -> None:
+        if self.end_ns <= self.start_ns:
+            raise ValueError(f"a window cannot end at {self.end_ns} ns having begun at {self.start_ns} ns")
+        if not all(utterance.final for utterance in self.utterances):
+            raise ValueError("only final utterances enter a window")
+        if self.missing and not self.late:
+            raise ValueError("a window that misses a source is late")
+        stamped: tuple[Frame | RobotSpeech, ...] = (*self.frames, *self.robot_speech)
+        for stamp_ns in (*(s.stamp_ns for s in stamped), *(u.start_ns for u in self.utterances)):
+            if not self.start_ns <= stamp_ns < self.end_ns:
+                raise ValueError(f"{stamp_ns} ns lies outside the window {self.start_ns} to {self.end_ns} ns")
+
+
+@record
+class ClosedWindow:
+    """That a window closed, and what it held: the contents travel on their own topics. stamp_ns is its end."""
+
+    stamp_ns: int
+    frame_id: str = ""
+    start_ns: int
+    end_ns: int
+    sha256: str
+    frame_count: int
+    utterance_count: int
+    robot_speech_count: int
+    presence_count: int
+    late: bool = False
+    missing: tuple[str, ...] = ()
+
+
+def closed(window: Window) -> ClosedWindow:
+    """What is told of a window to those who do not hold its contents."""
+    return ClosedWindow(
+        stamp_ns=window.end_ns,
+        start_ns=window.start_ns,
+        end_ns=window.end_ns,
+        sha256=digest(window),
+        frame_count=len(window.frames),
+        utterance_count=len(window.utterances),
+        robot_speech_count=len(window.robot_speech),
+        presence_count=len(window.presences),
+        late=window.late,
+        missing=window.missing,
+    )
+
+
+def gather(
+    start_ns: int,
+    end_ns: int,
+    frames: Iterable[Frame] = (),
+    utterances: Iterable[Utterance] = (),
+    robot_speech: Iterable[RobotSpeech] = (),
+    *,
+    presences: Iterable[Presence] = (),
+    missing: Iterable[str] = (),
+    late: bool = False,
+) -> Window:
+    """The window over what of these lies within the bounds, in the order of time; partial utterances stay out."""
+    missing = tuple(sorted(missing))
+    return Window(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        frames=tuple(sorted((f for f in frames if start_ns <= f.stamp_ns < end_ns), key=_by_time)),
+        utterances=tuple(sorted((u for u in utterances if u.final and start_ns <= u.start_ns < end_ns), key=_by_time)),
+        robot_speech=tuple(sorted((s for s in robot_speech if start_ns <= s.stamp_ns < end_ns), key=_by_time)),
+        presences=tuple(sorted((p for p in presences if start_ns <= p.stamp_ns < end_ns), key=_by_time)),
+        late=late or bool(missing),
+        missing=missing,
+    )
+
+
+def digest(window: Window) -> str:
+    """SHA-256 of what the window holds by source: bounds, frame stamps and payloads, speech.
+
+    What is derived from frames, as presence, is left out. It neither depends on the order
+    things arrived in, nor on re-encoded tiles, nor on the window's lateness.
+    """
+    frames = [[f.stamp_ns, f.source_topic, f.payload_sha256] for f in window.frames]
+    utterances = [to_plain(u) for u in window.utterances]
+    robot_speech = [to_plain(s) for s in window.robot_speech]
+    return sha256_of(
+        {
+            "bounds": [window.start_ns, window.end_ns],
+            "frames": sorted(frames),
+            "utterances": sorted(utterances, key=canonical),
+            "robot_speech": sorted(robot_speech, key=canonical),
+        }
+    )
+
+
+def _by_time(entry: Frame | Utterance | RobotSpeech | Presence) -> tuple[int, str]:
+    match entry:
+        case Utterance():
+            return entry.start_ns, entry.utterance_id
+        case Frame() | Presence():
+            return entry.stamp_ns, entry.source_topic
+        case RobotSpeech():
+            return entry.stamp_ns, entry.speech_id

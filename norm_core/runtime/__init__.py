@@ -1,0 +1,1 @@
+"""What runs beneath every role: time, bounded queues, health, watermarks, configuration, errors."""

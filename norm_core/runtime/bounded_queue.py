@@ -1,0 +1,78 @@
+"""A queue that never grows past its length, and counts what it could not keep."""
+
+from collections import deque
+from enum import StrEnum
+from threading import Condition
+from typing import Generic, TypeVar
+
+from norm_core.records.status import QueueStatus
+
+T = TypeVar("T")
+
+
+class Policy(StrEnum):
+    LATEST_WINS = "latest_wins"  # live: the oldest gives way to the newest
+    REFUSE = "refuse"  # lossless: what does not fit is refused, and its sender must wait
+
+
+class BoundedQueue(Generic[T]):
+    """First in, first out, between threads; every entry lost to lack of room is counted."""
+
+    def __init__(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> None:
+        if capacity < 1:
+            raise ValueError(f"queue {name} needs room for at least one entry, not {capacity}")
+        self._name, self._capacity, self._policy = name, capacity, policy
+        self._entries: deque[T] = deque()
+        self._changed = Condition()
+        self._received = self._dropped = 0
+        self._in_hand = False
+        self._closed = False
+
+    def put(self, entry: T) -> bool:
+        """Takes entry without ever waiting; False where something was dropped for lack of room."""
+        with self._changed:
+            self._received += 1
+            full = len(self._entries) >= self._capacity
+            if self._closed or (full and self._policy is Policy.REFUSE):
+                self._dropped += 1
+                return False
+            if full:
+                self._entries.popleft()
+                self._dropped += 1
+            self._entries.append(entry)
+            self._changed.notify()
+            return not full
+
+    def get(self, timeout_s: float) -> T | None:
+        """The oldest entry, or None where none came in time or the queue was closed and is empty."""
+        with self._changed:
+            self._in_hand = False
+            self._changed.wait_for(lambda: self._entries or self._closed, timeout_s)
+            self._in_hand = bool(self._entries)
+            return self._entries.popleft() if self._entries else None
+
+    def is_idle(self) -> bool:
+        """True while it is empty and its one taker, who asks for more once an entry is dealt with, has none in hand."""
+        with self._changed:
+            return not self._entries and not self._in_hand
+
+    def is_drained(self) -> bool:
+        """True once the queue was closed and everything in it taken out."""
+        with self._changed:
+            return self._closed and not self._entries
+
+    def close(self) -> None:
+        """Takes nothing more and wakes whoever waits."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def status(self) -> QueueStatus:
+        with self._changed:
+            return QueueStatus(
+                name=self._name,
+                depth=len(self._entries),
+                capacity=self._capacity,
+                received=self._received,
+                dropped=self._dropped,
+            )

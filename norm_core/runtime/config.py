@@ -1,0 +1,104 @@
+"""Configuration from YAML, checked against a pydantic model; errors name the file, the key and what is allowed."""
+
+import difflib
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.errors import TactfulError
+
+
+class Config(BaseModel):
+    """The base of every configuration: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def sha256(self) -> str:
+        """The digest that provenance carries."""
+        return sha256_of(self.model_dump(mode="json"))
+
+
+C = TypeVar("C", bound=BaseModel)
+
+
+class ConfigError(TactfulError, ValueError):
+    """A configuration that cannot be used; its message says where and how to mend it."""
+
+
+class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML in which a key that stands twice is an error, not a silent overwrite."""
+
+
+def _mapping(loader: _UniqueKeyLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.value in seen:
+            raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} stands twice", problem_mark=key.start_mark)
+        seen.add(key.value)
+    loader.flatten_mapping(node)
+    return dict(loader.construct_mapping(node, deep=True))
+
+
+_UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def load(model: type[C], path: Path) -> C:
+    """The configuration in the file at path."""
+    return check(model, load_yaml(path), str(path))
+
+
+def load_yaml(path: Path) -> Any:
+    """The plain contents of a YAML file."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{path}{line}: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: is not YAML: {error}") from error
+
+
+def check(model: type[C], plain: Any, source: str) -> C:
+    """The configuration in plain values that came from source."""
+    try:
+        return model.model_validate({} if plain is None else plain)
+    except ValidationError as error:
+        faults = [_describe(model, fault) for fault in error.errors()]
+        raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults)) from error
+
+
+def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
+    key = ".".join(map(str, fault["loc"])) or "the whole"
+    if fault["type"] == "extra_forbidden":
+        known = _known_keys(model, fault["loc"][:-1])
+        close = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        return f"{key}: unknown key; {hint}known are {', '.join(known)}"
+    given = "" if fault["type"] == "missing" else f", not {fault['input']!r:.80}"
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{key}: {message[0].lower()}{message[1:]}{given}"
+
+
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    models = [model]
+    for part in location:
+        # A number is a place in a list and an unknown name a key of a mapping: the annotation has their model already.
+        fields = [known.model_fields[part] for known in models if isinstance(part, str) and part in known.model_fields]
+        models = [inner for field in fields for inner in _models_in(field.annotation)] if fields else models
+    return sorted({key for known in models for key in known.model_fields})
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models that an annotation names, as in lists and optional fields."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models_in(argument)]

@@ -1,0 +1,52 @@
+"""Queries that wait until all that was seen and heard before them is known, so that any pace gives one answer."""
+
+from collections import deque
+
+from norm_core.records.episode import Episode, Query
+from norm_core.runtime.watermarks import JUMP_NS, Watermarks
+
+MOST = 64
+
+
+class HeldQueries:
+    """Takes records and queries in the order of arrival, and gives each query once every source has passed its stamp.
+
+    A query with a deadline is never held, and without sources none is.
+    """
+
+    def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
+        self._marks = Watermarks(sources, period_ns)
+        self._passed_ns = dict.fromkeys(sources, -(2**63))
+        self._held: deque[Query] = deque()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def take(self, record: object) -> list[Query]:
+        """The queries that can be answered now that record is there."""
+        if isinstance(record, Query):
+            self._held.append(record)
+            return [*self._ready(), *([self._held.popleft()] if len(self._held) > MOST else [])]
+        if isinstance(record, Episode):
+            return self.release()
+        if not (mark := self._marks.of(record)):
+            return []
+        source, watermark_ns = mark
+        released: list[Query] = []
+        if watermark_ns < self._passed_ns[source] - JUMP_NS:
+            released = self.release()
+            self._passed_ns = dict.fromkeys(self._passed_ns, -(2**63))
+        self._passed_ns[source] = max(self._passed_ns[source], watermark_ns)
+        return [*released, *self._ready()]
+
+    def release(self) -> list[Query]:
+        """All that are still held, as where their time is over."""
+        released = list(self._held)
+        self._held.clear()
+        return released
+
+    def _ready(self) -> list[Query]:
+        known_ns = min(self._passed_ns.values(), default=None)
+        ready = [q for q in self._held if known_ns is None or q.deadline_ns != -1 or q.stamp_ns < known_ns]
+        self._held = deque(query for query in self._held if query not in ready)
+        return ready

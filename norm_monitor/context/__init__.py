@@ -1,0 +1,1 @@
+"""What is known around a turn: turns, scene, memory, wording, meaning."""

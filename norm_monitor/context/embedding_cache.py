@@ -1,0 +1,44 @@
+"""Vectors of many fixed sentences, encoded at the first start and kept for those that follow."""
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder, Vectors
+from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.cache_dir import kept_folder
+
+_log = logging.getLogger(__name__)
+
+
+def kept_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
+    """One row a text, as the encoder gives it; where nothing can be kept, it is encoded anew each time."""
+    file = kept_folder("sentences") / f"{sha256_of([encoder.weights_sha256, *texts])[:16]}.npy"
+    kept = _read(file, (len(texts), encoder.dimensions))
+    if kept is not None:
+        return kept
+    vectors = encoder.encode(texts)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".encoding-") as folder:
+            made = Path(folder, file.name)
+            np.save(made, vectors)
+            made.replace(file)
+    except OSError as error:
+        _log.warning("%s: cannot hold %d sentences, so each start encodes them: %s", file.parent, len(texts), error)
+    return vectors
+
+
+def _read(file: Path, shape: tuple[int, int]) -> Vectors | None:
+    """What is kept, or None where it is missing or damaged."""
+    try:
+        vectors: Vectors = np.load(file, allow_pickle=False)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, EOFError) as error:
+        _log.warning("%s is damaged, and made anew: %s", file, error)
+        return None
+    return vectors if vectors.shape == shape and vectors.dtype == np.float32 else None

@@ -1,0 +1,46 @@
+"""What was said around a turn of the robot's: the turns, and their words as an exchange."""
+
+from collections.abc import Iterable
+
+from norm_core.records.record import record
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.exchange.exchange import Exchange
+
+
+@record
+class Surroundings:
+    """A turn of the robot's between the robot's turns beside it; then is None while the robot still says it."""
+
+    before: tuple[Turn, ...]  # what people said since the robot's turn before
+    robot: Turn
+    after: tuple[Turn, ...]
+    then: Turn | None
+    exchange: Exchange
+
+
+def surroundings(scene: Scene, robot: Turn) -> Surroundings:
+    """The turn with all that people said between it and the robot's turns beside it, as far as is known."""
+    earlier, later = scene.robot_turn_before(robot), scene.next_robot_turn(robot)
+    until_ns = later.start_ns if later else scene.window.end_ns
+    before = tuple(u for u in scene.user_turns if (earlier.start_ns if earlier else 0) <= u.start_ns < robot.start_ns)
+    after = tuple(u for u in scene.user_turns if robot.start_ns <= u.start_ns < until_ns)
+    then = None if later is None or later.ongoing or not later.text.strip() else later
+    return Surroundings(
+        before=before,
+        robot=robot,
+        after=after,
+        then=then,
+        exchange=Exchange(
+            before=_words(before),
+            said=robot.text,
+            after=_words(after),
+            then=then.text if then else "",
+            earlier=earlier.text if earlier else "",
+            opening=earlier is None,
+        ),
+    )
+
+
+def _words(turns: Iterable[Turn]) -> str:
+    return " ".join(turn.text for turn in turns if turn.text.strip())

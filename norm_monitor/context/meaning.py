@@ -1,0 +1,193 @@
+"""What a sentence means, by probes told from examples of a concept and of what is not it, over sentence vectors."""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.record import record
+from norm_core.runtime.config import Config, load
+from norm_monitor.context.embedding_cache import kept_vectors
+from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
+from norm_monitor.exchange.classifier import ExchangeReader
+from norm_monitor.exchange.exchange import Exchange, Reading
+
+SHIPPED = Path(__file__).with_name("concepts.yaml")
+
+# How far a probe is held back from fitting its few examples to the letter.
+RIDGE = 0.005
+# From which cosine on a sentence is as good as an example itself.
+VERBATIM = 0.86
+REMEMBERED = 2_048
+
+
+class Concept(Config):
+    """Examples in any language of what it is, and of what is near and yet not it."""
+
+    nearness: float = Field(
+        default=0.2, gt=-1, lt=1, description="of the probe, which gives about 1 and -1 to examples"
+    )
+    clauses: bool = False  # a ritual may stand between commas, among other things
+    kin: tuple[str, ...] = ()  # concepts that a sentence may well mean besides; theirs are no counterexamples
+    of: tuple[str, ...] = ()  # concepts that are kinds of this one; their examples are its own
+    like: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+
+
+class Concepts(Config):
+    version: str = Field(min_length=1)
+    concepts: dict[str, Concept]
+
+    @model_validator(mode="after")
+    def _knows_what_it_names(self) -> "Concepts":
+        for name, concept in self.concepts.items():
+            if unknown := {*concept.kin, *concept.of} - set(self.concepts):
+                raise ValueError(f"{name} names {', '.join(sorted(unknown))}, which is no concept here")
+            if not concept.like and not concept.of:
+                raise ValueError(f"{name} has no example")
+        return self
+
+    @classmethod
+    def shipped(cls) -> "Concepts":
+        return load(cls, SHIPPED)
+
+
+@record
+class Match:
+    """The sentence of a text that comes nearest to a concept."""
+
+    sentence: str
+    nearness: float
+    threshold: float
+
+    def __bool__(self) -> bool:
+        return self.nearness >= self.threshold
+
+
+class Meaning(Protocol):
+    """Whatever compares meanings; a test may put another in its place."""
+
+    def match(self, text: str, concept: str) -> Match:
+        """How near the text's nearest sentence comes to the concept; true where near enough."""
+        ...
+
+    def similarity(self, one: str, other: str) -> float:
+        """The cosine of two texts, -1 to 1."""
+        ...
+
+    def read(self, exchange: Exchange) -> Reading:
+        """How a turn of the robot's reads amid what was said around it."""
+        ...
+
+    def forget(self) -> None:
+        """Keeps nothing of the texts that were compared until now."""
+        ...
+
+
+class Meanings:
+    """Meanings by a sentence encoder and one linear probe a concept, each against all that the others exemplify."""
+
+    def __init__(self, encoder: SentenceEncoder, concepts: Concepts) -> None:
+        self._encoder, self._concepts = encoder, concepts.concepts
+        rows = [
+            (example, name, liked)
+            for name, concept in self._concepts.items()
+            for liked, examples in ((True, concept.like), (False, concept.unlike))
+            for example in examples
+        ]
+        self._vectors = kept_vectors(encoder, [_plain(example) for example, _, _ in rows])
+        of, liked = np.array([name for _, name, _ in rows]), np.array([liked for _, _, liked in rows])
+        self._kinds = np.stack([_kinds_for(name, concept, of, liked) for name, concept in self._concepts.items()])
+        based = np.append(self._vectors, np.ones((len(rows), 1)), axis=1).astype(np.float32)
+        products = based.T @ based
+        self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
+        self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
+        self._reader = ExchangeReader(encoder)
+
+    @classmethod
+    def shipped(cls) -> "Meanings":
+        """By the packaged encoder and the shipped examples."""
+        return cls(SentenceEncoder(), Concepts.shipped())
+
+    def match(self, text: str, concept: str) -> Match:
+        known = self._concepts[concept]
+        self._look_at(text)
+        parts = sentences(text)
+        if known.clauses:
+            parts += [clause for part in parts for clause in clauses(part)]
+        nearest = max(parts, key=lambda part: self._nearness(part)[concept], default="")
+        return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=known.nearness)
+
+    def similarity(self, one: str, other: str) -> float:
+        vectors = self._encoder.encode([_plain(one), _plain(other)])
+        return float(vectors[0] @ vectors[1])
+
+    def read(self, exchange: Exchange) -> Reading:
+        return self._reader.read(exchange)
+
+    def forget(self) -> None:
+        self._known.clear()
+        self._reader.forget()
+        self._encoder.forget()
+        forget_words()
+
+    def _look_at(self, text: str) -> None:
+        """Encodes at once all that will be asked of a new text; one by one it takes thrice as long."""
+        whole = sentences(text)
+        parts = [*whole, *(clause for part in whole for clause in clauses(part))]
+        if any(part not in self._known for part in parts):
+            self._encoder.encode([text, *map(_plain, (text, *parts))])
+
+    def _nearness(self, sentence: str) -> dict[str, float]:
+        """By every concept's probe."""
+        if sentence not in self._known:
+            self._known[sentence] = self._measured(sentence)
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return self._known[sentence]
+
+    def _measured(self, sentence: str) -> dict[str, float]:
+        if not sentence.strip():
+            return dict.fromkeys(self._concepts, -1.0)
+        vector = self._encoder.encode([_plain(sentence)])[0]
+        scores = np.append(vector, 1.0) @ self._probes
+        likeness = self._vectors @ vector
+        near = np.flatnonzero(likeness >= VERBATIM)
+        if near.size:  # a probe does not know each of its examples by heart
+            own, others = (
+                np.where(of_kind, likeness[near], -1.0).max(axis=1)
+                for of_kind in (self._kinds[:, near] == _IS, self._kinds[:, near] < 0)
+            )
+            scores = np.where((own >= VERBATIM) & (own >= others), np.maximum(scores, own), scores)
+        return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
+
+
+_IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
+# What the examples, the concept's own counterexamples and all that exemplifies others count for in its probe.
+_SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
+
+
+def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -> np.ndarray:
+    """What each example, which is of a concept and like it or unlike it, is to the concept of this name."""
+    own, kin = np.isin(of, (name, *concept.of)), np.isin(of, concept.kin)
+    return np.where(own, np.where(liked, _IS, _IS_NOT), np.where(kin & liked, _MAY_BE, _IS_ANOTHER))
+
+
+def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Weights and offset that tell the examples apart by least squares; products is vectors' own, made once for all."""
+    each = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
+    # Most are examples of something else: theirs is what remains of the whole.
+    shares = np.select([kinds == kind for kind in each], list(each.values()), 0.0).astype(vectors.dtype)
+    few, apart = vectors[kinds != _IS_ANOTHER], shares[kinds != _IS_ANOTHER]
+    system = each[_IS_ANOTHER] * products + (few * (apart - each[_IS_ANOTHER])[:, None]).T @ few
+    aim = vectors.T @ (shares * np.sign(kinds).astype(vectors.dtype))
+    solved: np.ndarray = np.linalg.solve(system + RIDGE * np.eye(len(system), dtype=vectors.dtype), aim)
+    return solved
+
+
+def _plain(sentence: str) -> str:
+    """A recogniser's capitals and closing punctuation say little; the question mark does."""
+    return sentence.strip() if is_chinese(sentence) else sentence.strip().rstrip(".!").strip()

@@ -1,0 +1,185 @@
+"""What people said of themselves: kept by person, and forgotten by policy. Time is that of the stamps."""
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Sequence
+
+from pydantic import Field
+
+from norm_core.records.presence import Engagement, Presence, PresenceState
+from norm_core.records.record import record
+from norm_core.records.status import Counter
+from norm_core.runtime.config import Config
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import asked, asks, tokens
+
+# Whoever is before the robot, where nobody tells people apart.
+USER = "user"
+MOST_PERSONS = 32
+_BELIEVED_NS = 5 * NS_PER_S  # how long the newest sight of people tells who speaks
+# A turn comes with every window of the last minutes, and must not bring back what was forgotten meanwhile.
+_RETOLD_NS = 600 * NS_PER_S
+_OF_SELF = {
+    *("i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine", "we", "we're", "our", "us"),
+    "name",
+    "name's",
+    "我",
+}
+
+
+class MemoryConfig(Config):
+    """How long what people said of themselves is remembered; after it no cue can come back to it."""
+
+    remember_s: float = Field(
+        default=3600.0, ge=0, le=86400, description="how long what a person said of themselves is kept; 0: not at all"
+    )
+    remember_after_leaving_s: float = Field(
+        default=30.0, ge=0, le=86400, description="how long it is kept once the person is no longer seen"
+    )
+    most_facts: int = Field(default=50, ge=1, le=1000, description="most such turns kept a person; the oldest go first")
+
+
+@record
+class Fact:
+    """A turn in which a person says something of themselves; question is the robot's, where it answers one."""
+
+    person_id: str
+    turn: Turn
+    question: str = ""
+
+
+class Memory:
+    """Takes turns and presences as they become known, again and again; forgets by stamps alone."""
+
+    def __init__(self, config: MemoryConfig) -> None:
+        self._kept_ns = s_to_ns(config.remember_s)
+        self._after_leaving_ns = s_to_ns(config.remember_after_leaving_s)
+        self._most_facts = config.most_facts
+        self._tally: Tally[str] = Tally()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forgets everything, as where stamps begin anew; the counts go on."""
+        self._facts: dict[str, dict[str, Fact]] = {}  # by person and turn, who told something last at the end
+        self._missed_ns: dict[str, int] = {}  # since when a person is no longer seen
+        self._tracked_by: dict[str, str] = {}  # the topic that lists a person
+        self._forgotten_ns: dict[str, int] = {}  # until when what a person said is forgotten
+        self.heard_last = USER  # who spoke last, for a time in which nobody does
+        self._all_forgotten_ns = self._seen_ns = self._now_ns = -(2**63)
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        return tuple(Counter(name=f"facts_{name}", count=count) for name, count in sorted(self._tally.items()))
+
+    def facts(self, before_ns: int, person_id: str | None = None) -> tuple[Fact, ...]:
+        """What one person, or anyone, had said before a time, in the order of time."""
+        people = self._facts.values() if person_id is None else [self._facts.get(person_id, {})]
+        found = [fact for facts in people for fact in facts.values() if fact.turn.start_ns < before_ns]
+        return tuple(sorted(found, key=lambda fact: (fact.turn.start_ns, fact.turn.turn_id)))
+
+    def take(self, turns: Iterable[Turn], presences: Sequence[Presence], since_ns: int, now_ns: int) -> None:
+        """The turns and presences of the last minutes, in order; before since_ns no turn is new or has grown."""
+        self._now_ns = max(self._now_ns, now_ns)
+        steps: list[tuple[int, int, Turn | Presence, str]] = []
+        robot: Turn | None = None
+        for turn in turns:
+            if turn.is_robot:
+                robot = turn
+                continue
+            if turn.end_ns >= since_ns:
+                steps.append((turn.end_ns, 1, turn, asked(robot.text) if robot else ""))
+            robot = None  # whoever speaks next answers nothing that the robot asked
+        steps += [(seen.stamp_ns, 0, seen, "") for seen in presences if seen.stamp_ns > self._seen_ns]
+        for at_ns, _, step, question in sorted(steps, key=lambda one: one[:2]):
+            self._age(at_ns)  # as it would have been, had this been the end of what is known
+            if isinstance(step, Presence):
+                self._see(step)
+            else:
+                self._hear(step, person_of(step, presences), question)
+        self._age(self._now_ns)
+
+    def forget(self, until_ns: int) -> int:
+        """Forgets at once all that was said until then; how many facts that were."""
+        forgotten = sum(len(facts) for facts in self._facts.values())
+        self._all_forgotten_ns = max(self._all_forgotten_ns, until_ns)
+        self._facts.clear()
+        self._tally["forgotten_when_asked"] += forgotten
+        return forgotten
+
+    def _hear(self, turn: Turn, person_id: str, question: str) -> None:
+        self.heard_last = person_id
+        if turn.end_ns > self._missed_ns.get(person_id, turn.end_ns):
+            del self._missed_ns[person_id]  # who speaks is there
+        if not (question or tells_of_self(turn.text)) or asks(turn.text):
+            return
+        until_ns = max(self._all_forgotten_ns, self._forgotten_ns.get(person_id, self._all_forgotten_ns))
+        if turn.start_ns <= until_ns:
+            return
+        for other in self._facts.values():
+            other.pop(turn.turn_id, None)  # it may be known better by now who spoke
+        facts = self._facts.pop(person_id, {})
+        facts[turn.turn_id] = Fact(person_id=person_id, turn=turn, question=question)
+        self._facts[person_id] = facts
+        while len(facts) > self._most_facts:
+            self._drop(person_id, min(facts.values(), key=lambda fact: fact.turn.start_ns), "beyond_bound")
+        while len(self._facts) > MOST_PERSONS:
+            self._drop_all(next(iter(self._facts)), "beyond_bound")
+
+    def _see(self, presence: Presence) -> None:
+        self._seen_ns = presence.stamp_ns
+        here = {person.person_id for person in presence.persons}
+        self._tracked_by.update(dict.fromkeys(here, presence.source_topic))
+        for person_id in list(self._facts):
+            topic = self._tracked_by.get(person_id)
+            if topic not in (None, presence.source_topic):
+                continue
+            if person_id in here if topic else presence.state is PresenceState.PRESENT:
+                self._missed_ns.pop(person_id, None)
+            elif presence.stamp_ns - self._missed_ns.setdefault(person_id, presence.stamp_ns) >= self._after_leaving_ns:
+                self._drop_all(person_id, "of_leavers", presence.stamp_ns)
+
+    def _age(self, now_ns: int) -> None:
+        before_ns = now_ns - self._kept_ns
+        for person_id, facts in list(self._facts.items()):
+            for fact in [fact for fact in facts.values() if fact.turn.end_ns < before_ns]:
+                self._drop(person_id, fact, "aged")
+        self._facts = {person_id: facts for person_id, facts in self._facts.items() if facts}
+        self._missed_ns = {who: since_ns for who, since_ns in self._missed_ns.items() if who in self._facts}
+        retold_ns = now_ns - _RETOLD_NS
+        self._forgotten_ns = {who: at_ns for who, at_ns in self._forgotten_ns.items() if at_ns >= retold_ns}
+        if len(self._tracked_by) > 2 * MOST_PERSONS:
+            self._tracked_by = {who: topic for who, topic in self._tracked_by.items() if who in self._facts}
+
+    def _drop(self, person_id: str, fact: Fact, why: str) -> None:
+        del self._facts[person_id][fact.turn.turn_id]
+        self._forgotten_ns[person_id] = max(self._forgotten_ns.get(person_id, fact.turn.start_ns), fact.turn.start_ns)
+        self._tally[why] += 1
+
+    def _drop_all(self, person_id: str, why: str, until_ns: int | None = None) -> None:
+        facts = self._facts.pop(person_id)
+        newest_ns = max((fact.turn.start_ns for fact in facts.values()), default=self._all_forgotten_ns)
+        self._forgotten_ns[person_id] = newest_ns if until_ns is None else until_ns
+        self._missed_ns.pop(person_id, None)
+        self._tally[why] += len(facts)
+
+
+def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
+    """Who speaks, or is spoken to, in a turn: a tracked person where none other can be, else the voice, or the user."""
+    newest = next(
+        (p for p in reversed(presences) if p.persons and 0 <= turn.end_ns - p.stamp_ns <= _BELIEVED_NS),
+        None,
+    )
+    persons = newest.persons if newest else ()
+    ids = [person.person_id for person in persons]
+    engaged = [person.person_id for person in persons if person.engagement is Engagement.ENGAGED]
+    if turn.speaker_id in ids or (turn.speaker_id and len(ids) != 1):
+        return turn.speaker_id
+    if len(ids) == 1:
+        return ids[0]
+    return engaged[0] if len(engaged) == 1 else USER
+
+
+def tells_of_self(text: str) -> bool:
+    """Whether a turn may say something of who speaks, by the first person or a name."""
+    words = tokens(text)
+    return not _OF_SELF.isdisjoint(words) or words[:2] == ["this", "is"]

@@ -1,0 +1,148 @@
+"""What a cue looks at: a window, and the turns and people of the minutes before it."""
+
+from functools import cached_property
+from typing import TypeVar
+
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.window import Window
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.memory import USER, Fact, Memory, MemoryConfig, person_of
+from norm_monitor.context.turns import Turn, turns_of
+
+K = TypeVar("K")
+V = TypeVar("V", Utterance, RobotSpeech, Presence)
+
+HISTORY_NS = 300 * NS_PER_S
+MOST_ENTRIES = 2_000
+
+
+class Scene:
+    """Turns and presences up to the window's end. Only what happens within the window need be looked at anew."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        window: Window,
+        until_ns: int,
+        turns: tuple[Turn, ...],
+        presences: tuple[Presence, ...],
+        memory: Memory,
+        input_ended: bool = False,
+    ) -> None:
+        """What lies after until_ns is not known, so that nothing may be said to be missing there.
+
+        Where the input has ended, nothing is added to a turn either: it is over, and no silence follows it.
+        """
+        self.window, self.end_ns, self.turns, self.presences = window, until_ns, turns, presences
+        self.input_ended = input_ended
+        self._memory = memory
+
+    @property
+    def start_ns(self) -> int:
+        return self.window.start_ns
+
+    @cached_property
+    def robot_turns(self) -> tuple[Turn, ...]:
+        return tuple(turn for turn in self.turns if turn.is_robot)
+
+    @cached_property
+    def user_turns(self) -> tuple[Turn, ...]:
+        """Turns of everyone but the robot."""
+        return tuple(turn for turn in self.turns if not turn.is_robot)
+
+    @cached_property
+    def recent(self) -> tuple[Turn, ...]:
+        """The turns that reach into the window."""
+        return tuple(turn for turn in self.turns if turn.end_ns >= self.start_ns)
+
+    def told_to(self, robot: Turn) -> tuple[Fact, ...]:
+        """What is remembered that the person to whom the robot speaks had said of themselves before."""
+        user = self.user_turn_before(robot)
+        person_id = person_of(user or robot, self.presences)
+        if user is None and person_id == USER:
+            person_id = self._memory.heard_last
+        return self._memory.facts(robot.start_ns, person_id)
+
+    def told_by_anyone(self, robot: Turn) -> tuple[Fact, ...]:
+        """What is remembered of everyone before the robot's turn."""
+        return self._memory.facts(robot.start_ns)
+
+    def next_robot_turn(self, turn: Turn) -> Turn | None:
+        """The robot's first turn that begins after this one does."""
+        return next((r for r in self.robot_turns if r.start_ns > turn.start_ns), None)
+
+    def next_user_turn(self, turn: Turn) -> Turn | None:
+        return next((u for u in self.user_turns if u.start_ns > turn.start_ns), None)
+
+    def robot_turn_before(self, turn: Turn) -> Turn | None:
+        """The robot's last turn that began before this one."""
+        return next((r for r in reversed(self.robot_turns) if r.start_ns < turn.start_ns), None)
+
+    def user_turn_before(self, turn: Turn) -> Turn | None:
+        return next((u for u in reversed(self.user_turns) if u.start_ns < turn.start_ns), None)
+
+
+class History:
+    """What the windows of the last minutes held, once each, bounded in time and number."""
+
+    def __init__(self, memory: MemoryConfig | None = None) -> None:
+        self.memory = Memory(memory or MemoryConfig())
+        self.forgotten_ns = -(2**63)
+        self._utterances: dict[str, Utterance] = {}
+        self._robot_speech: dict[tuple[str, str], RobotSpeech] = {}
+        self._presences: dict[tuple[int, str], Presence] = {}
+
+    def scene(self, window: Window, *, input_ended: bool = False) -> Scene:
+        """Takes in what the window holds, and gives the scene at its end."""
+        self._utterances.update((u.utterance_id, u) for u in window.utterances if u.stamp_ns > self.forgotten_ns)
+        self._robot_speech.update(
+            ((s.speech_id, s.state), s) for s in window.robot_speech if s.stamp_ns > self.forgotten_ns
+        )
+        self._presences.update(((p.stamp_ns, p.source_topic), p) for p in window.presences)
+        self._forget(window.end_ns - HISTORY_NS)
+        until_ns = _known_until_ns(window)
+        turns = turns_of(
+            (u for u in self._utterances.values() if u.start_ns < window.end_ns),
+            (s for s in self._robot_speech.values() if s.stamp_ns < window.end_ns),
+            until_ns,
+        )
+        presences = sorted(
+            (p for p in self._presences.values() if p.stamp_ns < window.end_ns), key=lambda p: p.stamp_ns
+        )
+        self.memory.take(turns, presences, window.start_ns, window.end_ns)
+        return Scene(window, until_ns, turns, tuple(presences), self.memory, input_ended)
+
+    def begin_anew(self) -> None:
+        """Forgets everything, as where stamps begin anew."""
+        self.memory.begin_anew()
+        self.forgotten_ns = -(2**63)
+        self._utterances.clear()
+        self._robot_speech.clear()
+        self._presences.clear()
+
+    def forget(self, until_ns: int) -> int:
+        """Forgets all that was said until then, by people and by the robot; how many facts of people that were."""
+        self.forgotten_ns = until_ns
+        self._utterances.clear()
+        self._robot_speech.clear()
+        return self.memory.forget(until_ns)
+
+    def _forget(self, before_ns: int) -> None:
+        _drop_old(self._utterances, before_ns)
+        _drop_old(self._robot_speech, before_ns)
+        _drop_old(self._presences, before_ns)
+
+
+def _known_until_ns(window: Window) -> int:
+    """Where a source is missing, silence after the last thing heard or seen means nothing."""
+    if not window.missing:
+        return window.end_ns
+    ends = [u.end_ns for u in window.utterances]
+    ends += [edge.stamp_ns for edge in window.robot_speech] + [seen.stamp_ns for seen in window.presences]
+    return max(min(max(ends, default=window.start_ns) + 1, window.end_ns), window.start_ns + 1)
+
+
+def _drop_old(kept: dict[K, V], before_ns: int) -> None:
+    aged: list[K] = [key for key, entry in kept.items() if entry.stamp_ns < before_ns]
+    for key in [*aged, *list(kept)[: max(0, len(kept) - MOST_ENTRIES)]]:
+        kept.pop(key, None)

@@ -1,0 +1,136 @@
+"""Turns: one speaker's utterances joined over short gaps, and what the robot said by its own account."""
+
+from collections.abc import Iterable, Sequence
+
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.wording import word_count
+
+# A recogniser splits one sentence at every pause of half a second.
+GAP_NS = 1 * NS_PER_S
+# A stop that never came: nobody speaks for longer at a stretch.
+LONGEST_SPEECH_NS = 120 * NS_PER_S
+
+
+@record
+class Turn:
+    """What one speaker said in one go; ongoing where the robot had not stopped when the window closed."""
+
+    speaker: Speaker
+    speaker_id: str = ""
+    start_ns: int
+    end_ns: int
+    text: str
+    turn_id: str
+    source_topic: str = ""
+    spans: tuple[tuple[int, int], ...]  # where the voice is active, in order
+    timed: bool = True
+    ongoing: bool = False
+
+    @property
+    def is_robot(self) -> bool:
+        return self.speaker is Speaker.ROBOT
+
+    @property
+    def word_count(self) -> int:
+        return word_count(self.text)
+
+    def active_ns(self, start_ns: int, end_ns: int) -> int:
+        """For how long the voice was active between the two."""
+        return sum(max(0, min(end, end_ns) - max(start, start_ns)) for start, end in self.spans)
+
+    def overlap_ns(self, other: "Turn") -> int:
+        """For how long both voices were active at once."""
+        return sum(self.active_ns(start, end) for start, end in other.spans)
+
+
+def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], until_ns: int) -> tuple[Turn, ...]:
+    """All turns in the order of their onset; the robot's own account of its speech goes before what was heard."""
+    told = _told(robot_speech, until_ns)
+    heard = [_heard(utterance) for utterance in utterances]
+    kept = [turn for turn in heard if not (turn.is_robot and _is_told(turn, told))]
+    return _joined(sorted([*told, *kept], key=lambda turn: (turn.start_ns, turn.turn_id)))
+
+
+def _heard(utterance: Utterance) -> Turn:
+    return Turn(
+        speaker=utterance.speaker,
+        speaker_id=utterance.speaker_id,
+        start_ns=utterance.start_ns,
+        end_ns=max(utterance.end_ns, utterance.start_ns),
+        text=utterance.text,
+        turn_id=utterance.utterance_id,
+        source_topic=utterance.source_topic,
+        spans=((utterance.start_ns, max(utterance.end_ns, utterance.start_ns)),),
+        timed=utterance.timing is not Timing.ABSENT,
+    )
+
+
+def _told(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
+    started: dict[str, RobotSpeech] = {}
+    told: list[Turn] = []
+    for edge in sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.STOP)):
+        if edge.state is SpeechEdge.START:
+            started[edge.speech_id] = edge
+        elif begun := started.pop(edge.speech_id, None):
+            told.append(_spoken(begun, edge.stamp_ns, begun.text or edge.text))
+    for begun in started.values():
+        limit_ns = begun.stamp_ns + LONGEST_SPEECH_NS
+        ongoing = until_ns <= limit_ns
+        told.append(_spoken(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
+    return told
+
+
+def _spoken(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
+    end_ns = max(end_ns, begun.stamp_ns)
+    return Turn(
+        speaker=Speaker.ROBOT,
+        start_ns=begun.stamp_ns,
+        end_ns=end_ns,
+        text=text,
+        turn_id=begun.speech_id,
+        source_topic="robot_speech",
+        spans=((begun.stamp_ns, end_ns),),
+        ongoing=ongoing,
+    )
+
+
+def _is_told(turn: Turn, told: Sequence[Turn]) -> bool:
+    """Whether the microphone only heard what the robot said it was saying."""
+    return 2 * sum(turn.overlap_ns(other) for other in told) > turn.end_ns - turn.start_ns
+
+
+def _joined(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    joined: list[Turn] = []
+    for turn in turns:
+        before = joined[-1] if joined else None
+        if before and _belongs(before, turn):
+            joined[-1] = _together(before, turn)
+        else:
+            joined.append(turn)
+    return tuple(joined)
+
+
+def _belongs(before: Turn, turn: Turn) -> bool:
+    return (
+        before.speaker is turn.speaker
+        and before.timed is turn.timed
+        and (before.speaker_id == turn.speaker_id or not (before.speaker_id and turn.speaker_id))
+        and turn.start_ns - before.end_ns < GAP_NS
+    )
+
+
+def _together(before: Turn, turn: Turn) -> Turn:
+    return Turn(
+        speaker=before.speaker,
+        speaker_id=before.speaker_id or turn.speaker_id,
+        start_ns=before.start_ns,
+        end_ns=max(before.end_ns, turn.end_ns),
+        text=f"{before.text} {turn.text}".strip(),
+        turn_id=before.turn_id,
+        source_topic=before.source_topic,
+        spans=(*before.spans, *turn.spans),
+        timed=before.timed,
+        ongoing=before.ongoing or turn.ongoing,
+    )

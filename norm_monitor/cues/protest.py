@@ -1,0 +1,119 @@
+"""What the robot did wrong, as people's protest and its own amends tell it: the reaction comes after the error."""
+
+from collections.abc import Iterator
+
+from norm_core.records.flag import Attribute
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.meaning import Match, Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import asks
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.threshold_table import Table
+
+# Kinds of what goes wrong; each is a concept, and the cue that it speaks for.
+PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
+AMENDS = ("admits_floor", "admits_heard", "admits_manners", "admits_wish", "admits_feeling")
+# Turns of the robot's so near to each other are one thing that it does.
+_ONE_GO_NS = 2 * NS_PER_S
+_HARDLY_LESS = 0.1
+
+
+def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person objects to what the robot just did; surer once the robot makes amends."""
+    for user in scene.recent:
+        done = _done_before(scene, user) if not user.is_robot else None
+        match = meaning.match(user.text, "protest")
+        if done is None or not match or meaning.match(user.text, "stop").nearness > match.nearness:
+            continue  # whether an order to stop is heeded is another cue's
+        kinds = _kinds(meaning, match.sentence, PROTESTS)
+        cue_id = kinds[0]
+        cue = table.cues[cue_id]
+        late = user.timed and user.start_ns - done.end_ns > s_to_ns(cue.value("within_s"))
+        if late or user.word_count > cue.value("words"):
+            continue
+        reply = scene.next_robot_turn(user)
+        amended = reply is not None and not reply.ongoing and bool(_amends(scene, meaning, reply))
+        # To decline what the robot asked is an answer.
+        plain = match.nearness >= cue.value("certain") and not asks(done.text)
+        yield table.found(
+            cue_id,
+            attributes=_attributes(table, kinds),
+            anchor=user.turn_id,
+            onset_ns=done.start_ns,
+            offset_ns=user.end_ns,
+            probability=cue.probability if amended or plain else 0.45,
+            evidence=[quoted(user, "nearness to a protest", match.nearness, match.threshold)],
+            rationale=f"After {said(done)} the person objected: {said(user)}.",
+        )
+
+
+def amends(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot makes amends, which is well done, and tells that what it did before was not."""
+    for robot in scene.recent:
+        if not robot.is_robot or robot.ongoing or not (match := _amends(scene, meaning, robot)):
+            continue
+        yield table.found(
+            "owns_up",
+            anchor=robot.turn_id,
+            onset_ns=robot.start_ns,
+            offset_ns=robot.end_ns,
+            evidence=[quoted(robot, "nearness to making amends", match.nearness, match.threshold)],
+            rationale=f"The robot owned up to what went wrong: {said(robot)}.",
+        )
+        user = scene.user_turn_before(robot)
+        done = _done_before(scene, user) if user else None
+        kinds = _kinds(meaning, robot.text, AMENDS)
+        named = bool(meaning.match(robot.text, kinds[0]))
+        cue_id = kinds[0] if named else "apologised_for"
+        within_ns = s_to_ns(table.cues[cue_id].value("within_s"))
+        if done is None or not 0 < robot.start_ns - done.end_ns <= within_ns:
+            continue
+        if not named and meaning.match(done.text, "greeting"):
+            continue  # what it is sorry for, it did not do
+        yield table.found(
+            cue_id,
+            attributes=_attributes(table, kinds) if named else (),
+            anchor=f"{robot.turn_id} about {done.turn_id}",
+            onset_ns=done.start_ns,
+            offset_ns=robot.start_ns,
+            evidence=[
+                quoted(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
+                quoted(robot, "nearness to making amends", match.nearness, match.threshold),
+            ],
+            rationale=f"The robot itself took back what it did with {said(done)}: {said(robot)}.",
+        )
+
+
+def _amends(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
+    """How the robot makes amends, unless it is only sorry for what happened to somebody."""
+    match = meaning.match(robot.text, "amends")
+    user = scene.user_turn_before(robot)
+    if not match or (user and meaning.match(user.text, "bad_news")):
+        return None
+    return match
+
+
+def _kinds(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """The kind that the text is nearest to, and those hardly less near: words often object to more than one thing."""
+    nearness = {name: meaning.match(text, name).nearness for name in kinds}
+    first = max(nearness, key=lambda name: nearness[name])
+    return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _HARDLY_LESS)
+
+
+def _attributes(table: Table, kinds: tuple[str, ...]) -> tuple[Attribute, ...]:
+    return tuple(dict.fromkeys(attribute for kind in kinds for attribute in table.cues[kind].attributes))
+
+
+def _done_before(scene: Scene, user: Turn) -> Turn | None:
+    """The robot's turn that a reaction is to: the first of those that it said in one go."""
+    turns = [robot for robot in scene.robot_turns if robot.start_ns < user.start_ns]
+    if not turns:
+        return None
+    first = turns.pop()
+    while turns and first.start_ns - turns[-1].end_ns < _ONE_GO_NS:
+        earlier = turns.pop()
+        if any(earlier.start_ns < u.start_ns < first.start_ns for u in scene.user_turns):
+            break
+        first = earlier
+    return first

@@ -1,0 +1,109 @@
+"""The versioned table of thresholds: what each cue measures against, on what evidence, for which language."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
+from norm_core.runtime.config import Config, ConfigError, load
+from norm_monitor.cues.finding import Finding
+
+SHIPPED = Path(__file__).with_name("thresholds.yaml")
+
+
+class Threshold(Config):
+    """One number; zh is its value in Chinese where that differs, bands the values at which severity rises."""
+
+    value: float
+    unit: str = ""
+    evidence: Literal["V", "A", "K", "default"]
+    source: str
+    zh: float | None = None
+    bands: dict[Severity, float] = Field(default_factory=dict)
+
+
+class Cue(Config):
+    """What a cue says when it finds something."""
+
+    polarity: Polarity
+    attributes: tuple[Attribute, ...] = Field(min_length=1)
+    failure: Failure = Failure.SOCIAL
+    severity: Severity = Severity.MINOR
+    probability: float = Field(gt=0, le=1)
+    doubted_below: float = Field(0, ge=0, le=1)  # of the probability by which the robot's turn reads so
+    cooldown_s: float = Field(0, ge=0)
+    correction: str = ""
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _an_error_has_a_correction(self) -> "Cue":
+        if self.polarity is Polarity.ERROR and not self.correction:
+            raise ValueError("an error needs a correction")
+        return self
+
+    def value(self, name: str, locale: str = "en") -> float:
+        """The threshold of that name."""
+        threshold = self.thresholds[name]
+        return threshold.zh if locale == "zh" and threshold.zh is not None else threshold.value
+
+    def severity_of(self, name: str, measured: float) -> Severity:
+        """The highest band that what was measured reaches; the cue's own severity below all."""
+        reached = [band for band, least in self.thresholds[name].bands.items() if measured >= least]
+        return max(reached, key=list(Severity).index, default=self.severity)
+
+
+class Table(Config):
+    version: str = Field(min_length=1)
+    cues: dict[str, Cue]
+
+    @classmethod
+    def shipped(cls) -> "Table":
+        """The table that comes with Tactful."""
+        return load(cls, SHIPPED)
+
+    @classmethod
+    def of(cls, path: Path) -> "Table":
+        """A table of one's own; it must have all cues and thresholds of the shipped one, as cues look for them."""
+        table = load(cls, path)
+        for name, cue in cls.shipped().cues.items():
+            lacking = cue.thresholds.keys() - table.cues[name].thresholds.keys() if name in table.cues else {name}
+            if lacking:
+                raise ConfigError(
+                    f"{path}: cues.{name}: {', '.join(sorted(lacking))} is missing; copy it from {SHIPPED}"
+                )
+        return table
+
+    def found(
+        self,
+        cue_id: str,
+        *,
+        anchor: str,
+        onset_ns: int,
+        offset_ns: int = -1,
+        evidence: Iterable[Evidence],
+        rationale: str,
+        severity: Severity | None = None,
+        probability: float | None = None,
+        correction: str = "",
+        person_id: str = "",
+        attributes: tuple[Attribute, ...] = (),
+    ) -> Finding:
+        """A finding of this cue, with what the table says of it where nothing else is given."""
+        cue = self.cues[cue_id]
+        return Finding(
+            cue_id=cue_id,
+            anchor=anchor,
+            polarity=cue.polarity,
+            attributes=attributes or cue.attributes,
+            failure=cue.failure,
+            severity=severity or cue.severity,
+            probability=cue.probability if probability is None else probability,
+            onset_ns=onset_ns,
+            offset_ns=offset_ns,
+            evidence=tuple(evidence),
+            rationale=rationale,
+            correction=correction or cue.correction,
+            person_id=person_id,
+        )

@@ -1,0 +1,161 @@
+"""Who has the floor: the robot cutting in, people barging in, and who yields."""
+
+import re
+from collections.abc import Iterator
+
+from norm_core.records.flag import Evidence
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import asks, is_backchannel, is_filler, tokens
+from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.cues.threshold_table import Table
+
+_TAIL_NS = NS_PER_S // 2
+_THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
+_NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our", "their", "of", "um", "uh"})
+
+
+def robot_cuts_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """The robot begins while a person speaks, or in a pause within what they say."""
+    cue = table.cues["robot_cuts_in"]
+    active_ns, on_ns, resumes_ns, pause_ns = (
+        s_to_ns(cue.value(name)) for name in ("voice_active_s", "talks_on_s", "resumes_s", "pause_s")
+    )
+    for robot in scene.recent:
+        if not robot.is_robot or is_backchannel(robot.text) or is_filler(robot.text):
+            continue
+        for begin_ns, _ in robot.spans:
+            user = (
+                _speaking_at(scene, begin_ns, active_ns, on_ns)
+                or _resumed_after(scene, begin_ns, resumes_ns)
+                or _left_open(scene, begin_ns, pause_ns)
+            )
+            if user is None:
+                continue
+            overlap_s = ns_to_s(user.overlap_ns(robot))
+            yield table.found(
+                "robot_cuts_in",
+                anchor=robot.turn_id,
+                onset_ns=begin_ns,
+                offset_ns=max(begin_ns, min(robot.end_ns, user.end_ns)),
+                evidence=[quoted(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"), _words(robot)],
+                rationale=f"The robot began {said(robot, 8)} before the person had ended {said(user)}.",
+            )
+            break
+
+
+def barge_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person claims the turn while the robot speaks, and the robot yields or talks on."""
+    cue = table.cues["talks_over_user"]
+    least_ns, stops_ns = s_to_ns(cue.value("overlap_s")), s_to_ns(cue.value("talks_on_s"))
+    for user in scene.recent:
+        if user.is_robot or not user.timed or is_backchannel(user.text):
+            continue
+        robot = next(
+            (
+                r
+                for r in scene.robot_turns
+                if any(s <= user.start_ns < e for s, e in r.spans) and r.start_ns < user.start_ns
+            ),
+            None,
+        )
+        if robot is None or user.word_count < cue.value("words"):
+            continue
+        talks_on_ns = robot.active_ns(user.start_ns, user.end_ns)
+        if robot.ongoing and talks_on_ns <= stops_ns:
+            continue
+        if talks_on_ns > stops_ns:
+            yield table.found(
+                "talks_over_user",
+                anchor=user.turn_id,
+                onset_ns=user.start_ns,
+                offset_ns=max(user.start_ns, min(user.end_ns, robot.end_ns)),
+                evidence=[
+                    quoted(user, "robot talks on for", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s"),
+                    _words(robot),
+                ],
+                rationale=f"The person said {said(user)} and the robot talked on for {ns_to_s(talks_on_ns):.1f} s.",
+            )
+        elif talks_on_ns >= min(least_ns, stops_ns) // 2 and user.end_ns - user.start_ns >= least_ns:
+            yield table.found(
+                "yields_to_user",
+                anchor=user.turn_id,
+                onset_ns=user.start_ns,
+                offset_ns=robot.end_ns if robot.end_ns >= user.start_ns else user.start_ns,
+                evidence=[quoted(user, "robot stops after", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s")],
+                rationale=f"The person began to speak, and the robot stopped after {ns_to_s(talks_on_ns):.1f} s.",
+            )
+
+
+def waits_for_end(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+    """A person pauses before they go on, and the robot does not jump in; a long pause is worth a note."""
+    cue = table.cues["waits_for_end"]
+    least_ns, long_ns, most_ns = (s_to_ns(cue.value(name)) for name in ("pause_s", "long_s", "most_s"))
+    for before, turn in zip(scene.turns, scene.turns[1:], strict=False):
+        if turn.end_ns < scene.start_ns or before.is_robot or turn.is_robot or not (before.timed and turn.timed):
+            continue
+        pause_ns = turn.start_ns - before.end_ns
+        if any(robot.active_ns(before.end_ns, turn.start_ns) for robot in scene.robot_turns):
+            continue
+        is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, meaning)
+        if is_long or (least_ns <= pause_ns < long_ns and _is_unfinished(before.text)):
+            yield table.found(
+                "waits_for_end",
+                anchor=turn.turn_id,
+                onset_ns=before.start_ns,
+                offset_ns=turn.start_ns,
+                probability=None if is_long else 0.45,
+                evidence=[quoted(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
+                rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {said(before)}, and the robot let "
+                "them go on.",
+            )
+
+
+def _is_over(turn: Turn, meaning: Meaning) -> bool:
+    """Whether the words leave it to the robot to speak, or to nobody: then its silence is no waiting."""
+    return asks(turn.text) or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
+
+
+def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
+    """The person whose voice was active before begin_ns and went on well after it."""
+    for user in scene.user_turns:
+        claims = user.timed and not is_backchannel(user.text)
+        if claims and any(s <= begin_ns - active_ns and e >= begin_ns + on_ns for s, e in user.spans):
+            return user
+    return None
+
+
+def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
+    """The person who had paused, unfinished, and went on as the robot began."""
+    for before, user in zip(scene.user_turns, scene.user_turns[1:], strict=False):
+        claims = before.timed and user.timed and _is_unfinished(before.text) and not is_backchannel(user.text)
+        if claims and before.end_ns <= begin_ns < user.start_ns <= begin_ns + resumes_ns:
+            return user
+    return None
+
+
+def _left_open(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | None:
+    """The person whose last words, just before begin_ns, leave a sentence open or ask for time to think."""
+    before = next((user for user in reversed(scene.user_turns) if user.start_ns < begin_ns), None)
+    just = before and before.timed and -_TAIL_NS <= begin_ns - before.end_ns <= pause_ns
+    return before if before and just and _wants_more_time(before.text) else None
+
+
+def _wants_more_time(text: str) -> bool:
+    words = tokens(text)
+    return bool(words) and (words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None)
+
+
+def _is_unfinished(text: str) -> bool:
+    """Whether the words leave something to come."""
+    words = text.rstrip(" .…,-").lower().split()
+    return text.rstrip().endswith((",", "...", "…", "-", "—")) or (
+        bool(words)
+        and words[-1].strip(",") in {"and", "but", "so", "because", "the", "a", "to", "um", "uh", "well", "or"}
+    )
+
+
+def _words(robot: Turn) -> Evidence:
+    return quoted(robot, "words of the robot", robot.word_count, None, "words")

@@ -1,0 +1,95 @@
+"""An exchange as numbers: what its texts mean, which meanings meet in it, its words, and plain facts."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_monitor.exchange.exchange import Exchange, Stage
+
+# One turn in a hundred in the talks is longer, mostly as a monologue's example: what more length means is not known.
+LONGEST_LEARNT = 120
+_SAID, _BEFORE, _EARLIER, _AFTER, _THEN = range(5)
+# Meanings that meet: the same words are right after one thing and wrong after another.
+_PAIRS = ((_SAID, _SAID), (_BEFORE, _SAID), (_EARLIER, _SAID), (_SAID, _AFTER), (_AFTER, _AFTER))
+# What products and words count for beside the meanings, whose length is one.
+_PRODUCT_SHARE = 8**0.5
+_WORD_SHARES = {_SAID: 2.0, _BEFORE: 2**0.5, _EARLIER: 2**0.5, _AFTER: 2.0, _THEN: 2**0.5}
+_AXES = 64
+_FEWEST_TEXTS = 10
+_TERM = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|[?!.,]")
+
+Vector = NDArray[np.float32]
+
+
+class ExchangeFeatures:
+    """What is learnt of texts alone, before any label: along which axes meanings differ, and which words are known."""
+
+    def __init__(self, encoder: SentenceEncoder, axes: Vector, rarities: Sequence[Mapping[str, float]]) -> None:
+        self._encoder, self._axes, self._rarities = encoder, axes, rarities
+        self._places = [{term: at for at, term in enumerate(known)} for known in rarities]
+
+    @classmethod
+    def learnt(cls, encoder: SentenceEncoder, exchanges: Iterable[Exchange]) -> "ExchangeFeatures":
+        texts = [_texts(exchange, Stage.GONE_ON) for exchange in exchanges]
+        vectors = encoder.encode(sorted({text for row in texts for text in row if text}))
+        axes = np.linalg.eigh(vectors.T @ vectors)[1][:, -_AXES:]
+        return cls(encoder, axes.astype(np.float32), [_rarities(kind) for kind in zip(*texts, strict=True)])
+
+    @classmethod
+    def kept(cls, encoder: SentenceEncoder, file: Mapping[str, NDArray[np.generic]]) -> "ExchangeFeatures":
+        """As `to_keep` gave them."""
+        return cls(encoder, file["axes"].astype(np.float32), json.loads(str(file["rarities"])))
+
+    def to_keep(self) -> dict[str, NDArray[np.generic]]:
+        return {"axes": self._axes, "rarities": np.array(json.dumps(self._rarities, ensure_ascii=False))}
+
+    def of(self, exchange: Exchange, stage: Stage) -> Vector:
+        """All that is known of an exchange at a stage; it begins with all that is known at the stage before."""
+        texts = _texts(exchange, stage)
+        encoded = iter(self._encoder.encode([text for text in texts if text]))
+        vectors = [next(encoded) if text else self._nothing for text in texts]
+        short = [vector @ self._axes for vector in vectors]
+        known: list[NDArray[np.floating] | list[float]] = [[1.0, exchange.opening]]
+        for kind, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+            meet = (pair for pair in _PAIRS if max(pair) == kind)
+            products = (_PRODUCT_SHARE * np.outer(short[one], short[other]).ravel() for one, other in meet)
+            facts = [float(vectors[_SAID] @ vector), float(bool(text)), min(len(text), LONGEST_LEARNT) / 100]
+            known += [vector, *products, self._words(kind, text), facts]
+        return np.concatenate(known).astype(np.float32)
+
+    @property
+    def _nothing(self) -> Vector:
+        return np.zeros(len(self._axes), np.float32)
+
+    def _words(self, kind: int, text: str) -> Vector:
+        """The known terms of a text of this kind by how rare they are."""
+        vector = np.zeros(len(self._places[kind]), np.float32)
+        for term in set(_terms(text)) & self._places[kind].keys():
+            vector[self._places[kind][term]] = self._rarities[kind][term]
+        length = float(np.linalg.norm(vector))
+        return _WORD_SHARES[kind] / length * vector if length else vector
+
+
+def _texts(exchange: Exchange, stage: Stage) -> tuple[str, ...]:
+    return (exchange.said, exchange.before, exchange.earlier, exchange.after, exchange.then)[: 3 + stage]
+
+
+def _terms(text: str) -> Iterator[str]:
+    """Words, marks, and each with the next."""
+    words = _TERM.findall(text.lower())
+    yield from words
+    yield from map(" ".join, pairwise(words))
+
+
+def _rarities(texts: Sequence[str]) -> dict[str, float]:
+    """Of each term that is not too rare to learn from."""
+    there = [text for text in texts if text]
+    counts = Counter(term for text in there for term in set(_terms(text)))
+    return {term: round(log(len(there) / count), 2) for term, count in sorted(counts.items()) if count >= _FEWEST_TEXTS}

@@ -1,0 +1,1 @@
+"""Findings to flags: one event a happening, and its explanation."""

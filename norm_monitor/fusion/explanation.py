@@ -1,0 +1,36 @@
+"""Why something was flagged, in words for the person who asks, from the flag alone."""
+
+from norm_core.records.flag import Evidence, Polarity, SocialFlag, Tier
+from norm_core.runtime.time import ns_to_s
+
+_SEEN_BY = {
+    Tier.CUE: "measured facts alone",
+    Tier.JUDGE: "a model's judgement",
+    Tier.FUSED: "measured facts and a model's judgement",
+}
+
+
+def explain(flag: SocialFlag) -> str:
+    """A few lines: what, why, how measured, what to do instead, and what it rests on."""
+    about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
+    kind = f"{flag.severity.value} social error" if flag.polarity is Polarity.ERROR else "social competence"
+    lines = [f"{kind[0].upper()}{kind[1:]} ({about}), probability {flag.probability:.2f}.", flag.rationale]
+    lines += [f"Measured: {_measured(evidence)}." for evidence in flag.evidence]
+    if flag.correction:
+        lines.append(f"Instead: {flag.correction}")
+    made_by = flag.provenance
+    lines.append(
+        f"Decided {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after it began, from {_SEEN_BY[flag.tier]}"
+        + (f" ({flag.cue_id})" if flag.cue_id else "")
+        + (f", model {made_by.model}" if made_by.model else "")
+        + (", in a window that closed late" if made_by.window_late else "")
+        + "."
+    )
+    return "\n".join(lines)
+
+
+def _measured(evidence: Evidence) -> str:
+    unit = f" {evidence.unit}" if evidence.unit else ""
+    against = f" against a threshold of {evidence.threshold:g}{unit}" if evidence.threshold is not None else ""
+    quote = f", in “{evidence.quote}”" if evidence.quote else ""
+    return f"{evidence.measure} {evidence.value:g}{unit}{against}{quote}"

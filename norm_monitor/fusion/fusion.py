@@ -1,0 +1,189 @@
+"""One event a happening: what several cues, windows or the judge see is merged, and floods are held back."""
+
+import hashlib
+from collections import Counter as Tally
+from dataclasses import replace
+
+from pydantic import Field
+
+from norm_core.records.flag import Attribute, FlagState, Severity, SocialFlag, Tier
+from norm_core.records.provenance import Provenance
+from norm_core.records.status import Counter
+from norm_core.runtime.config import Config
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.cues.finding import Finding
+
+# How long an event can still be updated after its last change.
+MEMORY_NS = 600 * NS_PER_S
+
+
+class FusionConfig(Config):
+    confidence_floor: float = Field(default=0.5, ge=0, le=1, description="probability below which nothing is flagged")
+    merge_within_s: float = Field(
+        default=1.5, ge=0, le=30, description="how near in time findings of one happening begin"
+    )
+    most_per_attribute: int = Field(
+        default=20, ge=1, le=1000, description="events of one attribute and polarity in ten minutes; more are held back"
+    )
+    muted: tuple[str, ...] = Field(default=(), description="cues and attributes that raise nothing")
+
+
+class Fusion:
+    """Findings in, flags out; time is that of the stamps."""
+
+    def __init__(self, config: FusionConfig, cooldowns_s: dict[str, float]) -> None:
+        self._config = config
+        self._cooldowns_ns = {cue_id: s_to_ns(cooldown_s) for cue_id, cooldown_s in cooldowns_s.items()}
+        self._events: dict[str, SocialFlag] = {}
+        self._event_of: dict[tuple[str, str], str] = {}
+        # What each event is made of, as it was last seen, by cue and anchor.
+        self._parts: dict[str, dict[tuple[str, str], Finding]] = {}
+        self._last_onset_ns: dict[str, int] = {}
+        self._tally: Tally[str] = Tally()
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
+
+    def take(
+        self, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier = Tier.CUE
+    ) -> SocialFlag | None:
+        """The flag to publish for a finding, or None where it says nothing new or is held back."""
+        self._forget(finding.onset_ns - MEMORY_NS)
+        known = self._events.get(self._event_of.get((finding.cue_id, finding.anchor), ""))
+        if known:
+            return self._updated(known, finding, decision_ns)
+        if reason := self._held_back(finding):
+            self._tally[reason] += 1
+            return None
+        twin = next((event for event in self._events.values() if self._are_one(event, finding)), None)
+        if twin:
+            return self._merged(twin, finding, provenance, decision_ns, tier)
+        return self._opened(finding, provenance, decision_ns, tier)
+
+    def _opened(self, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier) -> SocialFlag:
+        event = SocialFlag(
+            stamp_ns=decision_ns,
+            event_id=hashlib.sha256(f"{finding.cue_id}|{finding.anchor}|{finding.onset_ns}".encode()).hexdigest()[:16],
+            state=FlagState.OPENED if finding.offset_ns < 0 else FlagState.CLOSED,
+            polarity=finding.polarity,
+            attributes=_ordered(finding.attributes),
+            failure=finding.failure,
+            severity=finding.severity,
+            probability=finding.probability,
+            onset_ns=finding.onset_ns,
+            offset_ns=finding.offset_ns,
+            decision_ns=decision_ns,
+            tier=tier,
+            cue_id=finding.cue_id,
+            person_id=finding.person_id,
+            evidence=finding.evidence,
+            rationale=finding.rationale,
+            correction=finding.correction,
+            provenance=provenance,
+        )
+        self._last_onset_ns[finding.cue_id] = finding.onset_ns
+        self._tally["opened"] += 1
+        return self._kept(event, finding)
+
+    def _updated(self, known: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
+        """The same cue sees the same happening again: worth a word only where it ended, or grew worse."""
+        ended = known.offset_ns < 0 <= finding.offset_ns
+        worse = _rank(finding.severity) > _rank(known.severity)
+        if not (ended or worse):
+            return None
+        event = replace(
+            known,
+            stamp_ns=decision_ns,
+            decision_ns=decision_ns,
+            state=FlagState.CLOSED if ended or known.offset_ns >= 0 else FlagState.UPDATED,
+            severity=max(known.severity, finding.severity, key=_rank),
+            offset_ns=max(known.offset_ns, finding.offset_ns),
+        )
+        return self._kept(event, finding)
+
+    def _merged(
+        self, twin: SocialFlag, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier
+    ) -> SocialFlag:
+        ongoing = twin.offset_ns < 0 or finding.offset_ns < 0
+        event = replace(
+            twin,
+            stamp_ns=decision_ns,
+            decision_ns=decision_ns,
+            state=FlagState.UPDATED if ongoing else FlagState.CLOSED,
+            attributes=_ordered((*twin.attributes, *finding.attributes)),
+            severity=max(twin.severity, finding.severity, key=_rank),
+            probability=1 - (1 - twin.probability) * (1 - finding.probability),
+            onset_ns=min(twin.onset_ns, finding.onset_ns),
+            offset_ns=-1 if ongoing else max(twin.offset_ns, finding.offset_ns),
+            tier=twin.tier if twin.tier is tier else Tier.FUSED,
+            provenance=twin.provenance if tier is Tier.CUE else provenance,
+        )
+        self._tally["merged"] += 1
+        return self._kept(event, finding)
+
+    def _kept(self, event: SocialFlag, finding: Finding) -> SocialFlag:
+        """The event with evidence and reason of all its parts, the finding's in place of what it said before."""
+        key = finding.cue_id, finding.anchor
+        parts = self._parts.setdefault(event.event_id, {})
+        parts[key] = finding
+        event = replace(
+            event,
+            evidence=tuple(dict.fromkeys(fact for part in parts.values() for fact in part.evidence)),
+            rationale=" ".join(part.rationale for part in parts.values()),
+        )
+        self._events[event.event_id] = event
+        self._event_of[key] = event.event_id
+        return event
+
+    def _held_back(self, finding: Finding) -> str:
+        """Why the finding raises nothing; an empty string where it does."""
+        config = self._config
+        if finding.cue_id in config.muted or all(attribute in config.muted for attribute in finding.attributes):
+            return "muted"
+        if finding.probability < config.confidence_floor:
+            return "below_confidence_floor"
+        last_ns = self._last_onset_ns.get(finding.cue_id)
+        cooldown_ns = self._cooldowns_ns.get(finding.cue_id, 0)
+        if last_ns is not None and finding.onset_ns - last_ns < cooldown_ns:
+            return "cooling_down"
+        for attribute in finding.attributes:
+            alike = [
+                event
+                for event in self._events.values()
+                if event.polarity is finding.polarity and attribute in event.attributes
+            ]
+            if len(alike) >= config.most_per_attribute:
+                return "flood"
+        return ""
+
+    def _are_one(self, event: SocialFlag, finding: Finding) -> bool:
+        """Whether a finding is another view of an event: of one polarity, and begun with it or while it went on.
+
+        What people note is one behaviour of the robot's with all that it bears on, so attributes need not agree.
+        """
+        return (
+            event.polarity is finding.polarity
+            and event.cue_id != finding.cue_id
+            and (
+                abs(event.onset_ns - finding.onset_ns) <= s_to_ns(self._config.merge_within_s)
+                or event.onset_ns <= finding.onset_ns <= event.offset_ns
+            )
+        )
+
+    def _forget(self, before_ns: int) -> None:
+        aged = {
+            event_id for event_id, event in self._events.items() if max(event.onset_ns, event.offset_ns) < before_ns
+        }
+        if aged:
+            self._events = {key: event for key, event in self._events.items() if key not in aged}
+            self._event_of = {key: event_id for key, event_id in self._event_of.items() if event_id not in aged}
+            self._parts = {key: parts for key, parts in self._parts.items() if key not in aged}
+
+
+def _ordered(attributes: tuple[Attribute, ...]) -> tuple[Attribute, ...]:
+    return tuple(attribute for attribute in Attribute if attribute in attributes)
+
+
+def _rank(severity: Severity) -> int:
+    return list(Severity).index(severity)

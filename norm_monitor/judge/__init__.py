@@ -1,0 +1,1 @@
+"""How a model reads a window: prompts, questions, and when it is asked."""

@@ -1,0 +1,206 @@
+"""What the judge's model is asked in a replayed suite: HSRI's and VideoNorms' questions about what is seen and heard.
+
+The same prompts as the live judge's where the question is the same; options are scored, and texts are written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pydantic import BaseModel, Field
+
+from norm_core import __version__
+from norm_core.engines.prompt import Prompt, Question, Text
+from norm_core.engines.reply import Card, Generation, Scores, provenance
+from norm_core.engines.request_context import Limit
+from norm_core.prompts import clip_norms, judge, segments
+from norm_core.records.episode import Answer, Query
+from norm_core.records.json_codec import sha256_of
+from norm_core.records.outcome import Outcome
+from norm_core.records.provenance import Provenance
+from norm_core.records.window import Window, digest
+from norm_core.runtime.config import Config
+from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.time import Clock, ReplayClock
+
+CHOICES = ("pre", "post", "rationale", "correction")
+SEGMENT_TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
+NORM_TASKS = ("adherence", "evidence", "norm")
+TASKS = (*SEGMENT_TASKS, *NORM_TASKS)
+CULTURES = {"us": "en", "cn": "zh"}
+_LEAST_ATTRIBUTE = 0.5
+
+
+class Model(Protocol):
+    """An engine, or one that is shared."""
+
+    @property
+    def card(self) -> Card: ...
+
+    def ask_many(self, prefix: Prompt, questions: list[Question], limit: Limit | None = None) -> list[Scores]: ...
+
+    def generate(
+        self, prompt: Prompt, schema: type[Any], *, max_tokens: int = 256, seed: int = 0, limit: Limit | None = None
+    ) -> Generation[Any]: ...
+
+
+class QuestionConfig(Config):
+    query_window_s: float = Field(default=15.0, gt=0, le=3600, description="how much of an episode a question is about")
+    query_images: int = Field(default=16, ge=0, le=64, description="pictures shown with a question")
+    query_tokens: int = Field(default=200, ge=1, le=2000, description="length of a text that is written")
+    query_tries: int = Field(default=3, ge=1, le=10, description="how often a text is asked for, until it has its form")
+
+
+class Shown(BaseModel):
+    """What shows that a norm is kept or broken."""
+
+    verbal: str = Field(min_length=1)
+    nonverbal: str = Field(min_length=1)
+
+
+class Stated(BaseModel):
+    """A norm in words."""
+
+    norm: str = Field(min_length=1)
+
+
+class Questioner:
+    """Answers one query at a time, each from its own episode's window alone."""
+
+    def __init__(self, model: Model, config: QuestionConfig) -> None:
+        self._model, self._config = model, config
+        # Without what a node adds of its own, so that a node and a replay give one digest of one configuration.
+        own = QuestionConfig(**config.model_dump(include=set(QuestionConfig.model_fields)))
+        self._config_sha256 = own.sha256()
+
+    def asked(self, query: Query, recent: Recent, clock: Clock) -> tuple[Window, Limit]:
+        """What a query is about, and how long it may take; without a deadline time stands still at its stamp."""
+        live = query.deadline_ns != -1
+        limit = Limit(clock if live else ReplayClock(query.stamp_ns), query.deadline_ns if live else None)
+        return recent.within_episode(query.stamp_ns), limit
+
+    def answer(self, query: Query, window: Window, limit: Limit) -> Answer:
+        """An answer whatever is asked; a choice is a place in the order of the task's options."""
+        if fault := _fault(query):
+            return self._told(query, window, limit, Outcome.INVALID, reason=fault)
+        locale = CULTURES[query.style] if query.task in NORM_TASKS else "en"
+        prefix = self._prefix(query, window, locale)
+        if query.task == "norm":
+            prompt = clip_norms.specific_norm(prefix, query.question, locale)
+            return self._written(query, window, limit, prompt, Stated)
+        answer = self._scored(query, window, limit, prefix, locale)
+        if query.task != "evidence" or answer.outcome is not Outcome.ANSWERED:
+            return answer
+        kept = answer.chosen == (0,)
+        written = self._written(query, window, limit, clip_norms.evidence(prefix, query.question, kept, locale), Shown)
+        if written.outcome is not Outcome.ANSWERED:
+            return written
+        return replace(written, chosen=answer.chosen, probabilities=answer.probabilities)
+
+    def _scored(self, query: Query, window: Window, limit: Limit, prefix: Prompt, locale: str) -> Answer:
+        scores = self._model.ask_many(prefix, _questions(query, locale), limit)
+        made_by = self._made_by(window, scores)
+        if failed := next((one for one in scores if one.outcome is not Outcome.ANSWERED), None):
+            return self._told(query, window, limit, failed.outcome, reason=failed.reason, made_by=made_by)
+        if query.task == "attributes":
+            probabilities = tuple(one.probabilities[0] for one in scores)
+            chosen = tuple(place for place, p in enumerate(probabilities) if p >= _LEAST_ATTRIBUTE)
+            # As the live judge has it, the likeliest stands where none is likely.
+            chosen = chosen or (probabilities.index(max(probabilities)),)
+        else:
+            probabilities, chosen = scores[0].probabilities, (scores[0].best or 0,)
+        return self._told(query, window, limit, chosen=chosen, probabilities=probabilities, made_by=made_by)
+
+    def _prefix(self, query: Query, window: Window, locale: str) -> Prompt:
+        most = self._model.card.max_images
+        images = self._config.query_images if most is None else min(most, self._config.query_images)
+        about_norms = query.task in NORM_TASKS
+        prompt = clip_norms.prefix(window, images, locale) if about_norms else judge.prefix(window, images, locale)
+        if not about_norms and query.task != "error3":  # which is the judge's own question, word for word
+            prompt = replace(prompt, version=f"{segments.VERSION}-{locale}")
+        if window.frames or window.utterances:
+            return prompt
+        # Nothing was given at all: that nobody speaks would be more than is known.
+        return replace(prompt, parts=tuple(part for part in prompt.parts if isinstance(part, Text)))
+
+    def _written(self, query: Query, window: Window, limit: Limit, prompt: Prompt, form: type[BaseModel]) -> Answer:
+        """The first text that is of its form: greedily, then with other seeds, which the provenance tells."""
+        for seed in range(self._config.query_tries):
+            written = self._model.generate(
+                prompt, form, max_tokens=self._config.query_tokens, seed=seed, limit=limit.renewed()
+            )
+            if written.outcome is not Outcome.UNPARSED:
+                break
+        made_by = replace(
+            provenance(self._model.card, written, window_digest=digest(window), seed=seed),
+            config_sha256=self._config_sha256,
+            software_version=__version__,
+        )
+        if written.value is None:
+            return self._told(query, window, limit, written.outcome, reason=written.reason, made_by=made_by)
+        return self._told(query, window, limit, text=written.value.model_dump_json(), made_by=made_by)
+
+    def _made_by(self, window: Window, scores: Sequence[Scores]) -> Provenance:
+        made_by = provenance(self._model.card, scores[0], window_digest=digest(window))
+        digests = [one.prompt_digest for one in scores]
+        return replace(
+            made_by,
+            prompt_digest=digests[0] if len(digests) == 1 else sha256_of(digests),
+            config_sha256=self._config_sha256,
+            software_version=__version__,
+        )
+
+    def _told(
+        self,
+        query: Query,
+        window: Window,
+        limit: Limit,
+        outcome: Outcome = Outcome.ANSWERED,
+        *,
+        chosen: tuple[int, ...] = (),
+        probabilities: tuple[float, ...] = (),
+        text: str = "",
+        reason: str = "",
+        made_by: Provenance | None = None,
+    ) -> Answer:
+        return Answer(
+            stamp_ns=limit.clock.now_ns(),
+            query_id=query.query_id,
+            episode_id=query.episode_id,
+            task=query.task,
+            outcome=outcome,
+            chosen=chosen,
+            probabilities=probabilities,
+            text=text,
+            reason=reason,
+            provenance=made_by or Provenance(window_digest=digest(window), config_sha256=self._config_sha256),
+        )
+
+
+def _questions(query: Query, locale: str) -> list[Question]:
+    match query.task:
+        case "error3":
+            return [segments.detection()]
+        case "error2":
+            return [segments.is_error()]
+        case "attributes":
+            return segments.attributes(query.question)
+        case "multi":
+            return [segments.several(query.question)]
+        case "adherence" | "evidence":
+            return [clip_norms.is_kept(query.question, locale)]
+        case _:
+            return [segments.choice(query.task, query.options)]
+
+
+def _fault(query: Query) -> str:
+    """Why a query cannot be answered; empty where it can."""
+    if query.task not in TASKS:
+        return f"the judge has no task {query.task!r}: it has {', '.join(TASKS)}"
+    if query.task in {"attributes", "multi"} and query.question not in segments.KINDS:
+        return f"question: should be one of {', '.join(segments.KINDS)}, which the stretch was marked as"
+    if query.task in NORM_TASKS and (query.style not in CULTURES or not query.question.strip()):
+        return f"question and style: should name a norm, or its category, and one of {', '.join(CULTURES)}"
+    if query.task in CHOICES and len(query.options) < 2:
+        return "options: there are fewer than two to choose from"
+    return ""

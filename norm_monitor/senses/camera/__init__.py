@@ -1,0 +1,1 @@
+"""Camera messages to kept frames."""

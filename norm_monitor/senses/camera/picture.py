@@ -1,0 +1,175 @@
+"""Camera messages as plain pictures, and their pixels as BGR."""
+
+import re
+from typing import Any
+
+import cv2
+import numpy as np
+import simplejpeg
+from numpy.typing import NDArray
+
+from norm_core.records.record import record
+from norm_core.runtime.time import join_stamp
+from norm_monitor.senses.camera.faults import SightFault
+
+Pixels = NDArray[np.uint8]
+
+# By encoding: bytes a sample, samples a pixel, and the conversion to BGR where one is needed.
+_PACKED: dict[str, tuple[int, int, int | None]] = {
+    "bgr8": (1, 3, None),
+    "8UC3": (1, 3, None),
+    "rgb8": (1, 3, cv2.COLOR_RGB2BGR),
+    "bgra8": (1, 4, cv2.COLOR_BGRA2BGR),
+    "8UC4": (1, 4, cv2.COLOR_BGRA2BGR),
+    "rgba8": (1, 4, cv2.COLOR_RGBA2BGR),
+    "mono8": (1, 1, cv2.COLOR_GRAY2BGR),
+    "8UC1": (1, 1, cv2.COLOR_GRAY2BGR),
+    "bgr16": (2, 3, None),
+    "rgb16": (2, 3, cv2.COLOR_RGB2BGR),
+    "mono16": (2, 1, cv2.COLOR_GRAY2BGR),
+    "yuv422": (1, 2, cv2.COLOR_YUV2BGR_UYVY),
+    "uyvy": (1, 2, cv2.COLOR_YUV2BGR_UYVY),
+    "yuv422_yuy2": (1, 2, cv2.COLOR_YUV2BGR_YUY2),
+    "yuyv": (1, 2, cv2.COLOR_YUV2BGR_YUY2),
+}
+for _pattern in ("rggb", "bggr", "gbrg", "grbg"):
+    for _bits in (8, 16):
+        _PACKED[f"bayer_{_pattern}{_bits}"] = (_bits // 8, 1, getattr(cv2, f"COLOR_Bayer{_pattern.upper()}2BGR"))
+_PLANAR = {"nv12": cv2.COLOR_YUV2BGR_NV12, "nv21": cv2.COLOR_YUV2BGR_NV21}
+_MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
+# Some cameras leave a few bytes between picture and end marker; where damage does, it leaves many.
+_STRAY_BYTES = re.compile(r": \d extraneous bytes")
+
+
+class PictureError(ValueError):
+    """A picture that cannot be decoded; fault is how it is counted."""
+
+    def __init__(self, fault: SightFault, detail: str) -> None:
+        super().__init__(detail)
+        self.fault = fault
+
+
+@record
+class Picture:
+    """A sensor_msgs Image or CompressedImage as it came, its pixels still undecoded."""
+
+    stamp_ns: int
+    frame_id: str
+    encoding: str  # or a compressed image's format
+    compressed: bool
+    width_px: int = 0
+    height_px: int = 0
+    step_bytes: int = 0
+    big_endian: bool = False
+    data: Any  # whatever the message holds: bytes, an array or a view, not copied
+
+
+def picture_of(message: Any) -> Picture:
+    """The picture in an Image or a CompressedImage of any ROS library, told apart by its fields."""
+    header = message.header
+    stamp_ns = join_stamp(header.stamp.sec, header.stamp.nanosec)
+    if hasattr(message, "format"):
+        return Picture(
+            stamp_ns=stamp_ns, frame_id=header.frame_id, encoding=message.format, compressed=True, data=message.data
+        )
+    return Picture(
+        stamp_ns=stamp_ns,
+        frame_id=header.frame_id,
+        encoding=message.encoding,
+        compressed=False,
+        width_px=int(message.width),
+        height_px=int(message.height),
+        step_bytes=int(message.step),
+        big_endian=bool(message.is_bigendian),
+        data=message.data,
+    )
+
+
+def codec_of(picture: Picture) -> str:
+    """jpeg or png for a compressed picture, else its encoding; what Frame.source_encoding says."""
+    if not picture.compressed:
+        return picture.encoding
+    stated = picture.encoding.lower()
+    if "compresseddepth" not in stated:
+        for name, words in (("jpeg", ("jpeg", "jpg")), ("png", ("png",))):
+            if any(word in stated for word in words):
+                return name
+        if not stated.strip():
+            start = bytes(memoryview(picture.data)[:8])
+            return next((name for name, magic in _MAGIC.items() if start.startswith(magic)), "")
+    return stated
+
+
+def decode(picture: Picture) -> Pixels:
+    """The picture as height x width x 3 BGR bytes, or a PictureError."""
+    try:
+        return _decode_compressed(picture) if picture.compressed else _decode_raw(picture)
+    except cv2.error as error:
+        raise PictureError(SightFault.DECODE_FAILED, f"{picture.encoding}: {error.err}") from error
+
+
+def _decode_compressed(picture: Picture) -> Pixels:
+    data = np.frombuffer(picture.data, np.uint8)
+    if not data.size:
+        raise PictureError(SightFault.ZERO_SIZE, "the compressed image holds no bytes")
+    codec = codec_of(picture)
+    if codec not in _MAGIC:
+        raise PictureError(SightFault.UNKNOWN_ENCODING, f"format {picture.encoding!r}")
+    found = next((name for name, magic in _MAGIC.items() if data[:8].tobytes().startswith(magic)), None)
+    if found is None:
+        raise PictureError(SightFault.DECODE_FAILED, f"format {picture.encoding!r}, yet neither JPEG nor PNG inside")
+    pixels = decode_jpeg(data) if found == "jpeg" else cv2.imdecode(data, cv2.IMREAD_COLOR)
+    if pixels is None:
+        raise PictureError(SightFault.DECODE_FAILED, f"the {found} is damaged")
+    # "compressed rgb8" says that the encoder was handed RGB as though it were BGR.
+    if "compressed rgb" in picture.encoding.lower():
+        pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
+    return np.asarray(pixels, np.uint8)
+
+
+def decode_jpeg(data: Any) -> Pixels:
+    """A JPEG's pixels as BGR; one that is cut short or damaged, as far as JPEG can tell, is a PictureError.
+
+    Other decoders give a damaged JPEG as a picture that is grey or garbled from the damage on.
+    """
+    try:
+        return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=True), np.uint8)
+    except ValueError as error:
+        if not _STRAY_BYTES.search(str(error)):
+            raise PictureError(SightFault.DECODE_FAILED, str(error)) from error
+    return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=False), np.uint8)
+
+
+def _decode_raw(picture: Picture) -> Pixels:
+    width, height = picture.width_px, picture.height_px
+    data = np.frombuffer(picture.data, np.uint8)
+    if not (width and height and data.size):
+        raise PictureError(SightFault.ZERO_SIZE, f"{width} x {height} px in {data.size} bytes")
+    name = picture.encoding
+    if name.lower() in _PLANAR:
+        if width % 2 or height % 2:
+            raise PictureError(SightFault.DECODE_FAILED, f"{name} of odd size {width} x {height} px")
+        return np.asarray(cv2.cvtColor(_rows(picture, data, height * 3 // 2, width), _PLANAR[name.lower()]), np.uint8)
+    if name not in _PACKED:
+        raise PictureError(SightFault.UNKNOWN_ENCODING, f"encoding {name!r}")
+    sample_bytes, samples, conversion = _PACKED[name]
+    rows = _rows(picture, data, height, width * sample_bytes * samples)
+    if sample_bytes == 2:
+        wide = rows.view(">u2" if picture.big_endian else "<u2").reshape(height, width, samples)
+        rows = (wide >> 8).astype(np.uint8)
+    pixels = rows.reshape(height, width, samples)
+    if conversion is None:
+        return pixels
+    return np.asarray(cv2.cvtColor(pixels, conversion), np.uint8)
+
+
+def _rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
+    """The rows without their padding; the last row may lack it."""
+    step = picture.step_bytes or row_bytes
+    if step < row_bytes or data.size < step * (count - 1) + row_bytes:
+        raise PictureError(
+            SightFault.DECODE_FAILED,
+            f"{data.size} bytes at {step} a row are too few for {picture.width_px} x {picture.height_px} px "
+            f"of {picture.encoding}",
+        )
+    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(data, (count, row_bytes), (step, 1)))

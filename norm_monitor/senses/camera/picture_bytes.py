@@ -1,0 +1,65 @@
+"""A camera message's picture straight from its bytes: most pictures are not kept, and their pixels are never copied."""
+
+from struct import Struct, error
+
+from norm_core.runtime.time import join_stamp
+from norm_monitor.senses.camera.picture import Picture
+
+# How CDR says in which order its bytes stand; messages in any other form are left to a ROS library.
+_ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
+_HEAD_BYTES = 4
+# A header's stamp, and one or two counts, by byte order; each stands at a multiple of four.
+_STAMPS, _COUNTS, _PAIRS = (
+    {mark: Struct(order + form) for mark, order in _ORDERS.items()} for form in ("iI", "I", "II")
+)
+# What fills the last word of a message.
+_MOST_PADDING = 3
+
+
+def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
+    """The picture in a serialised CompressedImage or Image, a view of data; None where data is no such message."""
+    order = data[:2]
+    if order not in _ORDERS:
+        return None
+    count, fields = _COUNTS[order], memoryview(data)[_HEAD_BYTES:]
+    try:
+        stamp_ns = join_stamp(*_STAMPS[order].unpack_from(fields))
+        frame_id, at = _counted(fields, _STAMPS[order].size, count)
+        height_px = width_px = step_bytes = big_endian = 0
+        if not compressed:
+            height_px, width_px = _PAIRS[order].unpack_from(fields, _aligned(at))
+            at = _aligned(at) + _PAIRS[order].size
+        encoding, at = _counted(fields, at, count)
+        if not compressed:
+            big_endian = fields[at]
+            (step_bytes,) = count.unpack_from(fields, _aligned(at + 1))
+            at = _aligned(at + 1) + count.size
+        pixels, at = _counted(fields, at, count)
+        picture = Picture(
+            stamp_ns=stamp_ns,
+            frame_id=str(frame_id[:-1], "utf-8"),
+            encoding=str(encoding[:-1], "utf-8"),
+            compressed=compressed,
+            width_px=width_px,
+            height_px=height_px,
+            step_bytes=step_bytes,
+            big_endian=bool(big_endian),
+            data=pixels,
+        )
+    except (error, ValueError, IndexError):  # too short, a length that runs over the end, a text that is none
+        return None
+    return picture if len(fields) - at <= _MOST_PADDING else None
+
+
+def _counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, int]:
+    """A text or a sequence of bytes, which begins with how many it has, and where it ends."""
+    at = _aligned(at)
+    (length,) = count.unpack_from(fields, at)
+    begin = at + count.size
+    if begin + length > len(fields):
+        raise ValueError(f"{length} bytes are stated, {len(fields) - begin} are left")
+    return fields[begin : begin + length], begin + length
+
+
+def _aligned(at: int) -> int:
+    return (at + 3) & ~3

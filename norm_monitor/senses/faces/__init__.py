@@ -1,0 +1,1 @@
+"""Faces in frames, and who comes, leaves and looks away."""

@@ -1,0 +1,72 @@
+"""Who came, who left and who looks away, step by step, by stamps alone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Face, Presence, PresenceState
+from norm_core.runtime.time import ns_to_s, s_to_ns
+
+
+class PresenceTracker:
+    """absent -> present -> lost -> left -> absent; somebody in between makes it present again."""
+
+    def __init__(self, left_after_s: float = 2.0) -> None:
+        self._left_after_ns = s_to_ns(left_after_s)
+        self._restart()
+
+    def _restart(self) -> None:
+        self._state = PresenceState.ABSENT
+        self._since_ns = self._seen_ns = self._away_ns = -1
+        self._latest_ns: int | None = None
+
+    @property
+    def left_after_s(self) -> float:
+        return ns_to_s(self._left_after_ns)
+
+    def follow(self, frame: Frame, faces: tuple[Face, ...]) -> Presence:
+        """The presence at a frame; a stamp before the last one begins anew."""
+        return replace(
+            self.step(frame.stamp_ns, frame.source_topic, [face.looking_away for face in faces]),
+            frame_id=frame.frame_id,
+            faces=faces,
+        )
+
+    def step(self, stamp_ns: int, source_topic: str, away: Sequence[bool]) -> Presence:
+        """The presence when of each one who is there it is told whether they look away; a stamp back begins anew."""
+        if self._latest_ns is not None and stamp_ns < self._latest_ns:
+            self._restart()
+        self._latest_ns = stamp_ns
+        if away:
+            self._saw(stamp_ns, all(away))
+        else:
+            self._missed(stamp_ns)
+        return Presence(
+            stamp_ns=stamp_ns,
+            source_topic=source_topic,
+            state=self._state,
+            since_ns=self._since_ns,
+            last_seen_ns=self._seen_ns,
+            away_since_ns=self._away_ns,
+        )
+
+    def _saw(self, stamp_ns: int, all_away: bool) -> None:
+        # Whoever comes back after the time to leave is someone new, even where no frame fell in between.
+        gone = self._seen_ns >= 0 and stamp_ns - self._seen_ns > self._left_after_ns
+        if self._state in (PresenceState.ABSENT, PresenceState.LEFT) or gone:
+            self._since_ns, self._away_ns = stamp_ns, -1
+        self._state, self._seen_ns = PresenceState.PRESENT, stamp_ns
+        if not all_away:
+            self._away_ns = -1
+        elif self._away_ns < 0:
+            self._away_ns = stamp_ns
+
+    def _missed(self, stamp_ns: int) -> None:
+        match self._state:
+            case PresenceState.PRESENT | PresenceState.LOST:
+                gone = stamp_ns - self._seen_ns >= self._left_after_ns
+                self._state = PresenceState.LEFT if gone else PresenceState.LOST
+            case PresenceState.LEFT | PresenceState.ABSENT:
+                self._state, self._since_ns = PresenceState.ABSENT, -1
+        if self._state is not PresenceState.LOST:
+            self._away_ns = -1

@@ -1,0 +1,1 @@
+"""Audio messages and files to a gapless stream of sound."""

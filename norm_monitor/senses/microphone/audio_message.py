@@ -1,0 +1,132 @@
+"""Any robot's audio message to samples, told apart by its fields: two packages share one name with other fields."""
+
+from typing import Any
+
+import numpy as np
+
+from norm_core.records.record import record
+from norm_core.runtime.time import join_stamp
+from norm_monitor.senses.microphone.pcm import (
+    PcmFormat,
+    Samples,
+    SoundError,
+    check_shape,
+    compressed_kind,
+    from_bytes,
+    scaled,
+)
+
+_STAMP_LABEL = "stamp_ns="
+# PortAudio's numbers for sample formats, and the field that holds samples in each.
+_PORTAUDIO = {1: "float32_data", 2: "int32_data", 8: "int16_data", 16: "int8_data", 32: "uint8_data"}
+_PORTAUDIO_DTYPES = {
+    "float32_data": np.float32,
+    "int32_data": np.int32,
+    "int16_data": np.int16,
+    "int8_data": np.int8,
+    "uint8_data": np.uint8,
+}
+
+
+@record
+class SoundChunk:
+    """Samples of one message, a row an instant and a column a channel; no stamp means the time of arrival."""
+
+    samples: Samples
+    rate_hz: int
+    stamp_ns: int | None
+
+
+def decode(message: Any, stated: PcmFormat) -> SoundChunk:
+    """The samples of a message; stated is used for what its fields leave open. Raises SoundError."""
+    if _has(message, "data", "sample_rate", "number_of_channels", "format"):  # foxglove RawAudio
+        samples = _from_raw(message.data, message.format)
+        return _chunk(samples, int(message.number_of_channels), int(message.sample_rate), _ns(message.timestamp))
+    if _has(message, "frequency", "channel_map", "data"):  # naoqi AudioBuffer
+        samples = scaled(np.asarray(message.data, np.int16))
+        return _chunk(samples, len(message.channel_map), int(message.frequency), _ns(message.header.stamp))
+    stamp_ns = _ns(message.header.stamp) if _has(message, "header") else _labelled_ns(message)
+    body = getattr(message, "audio", message)
+    if _has(body, "audio_data", "info"):  # PortAudio's numbers
+        return _chunk(_from_portaudio(body), int(body.info.channels), int(body.info.rate), stamp_ns)
+    if _has(body, "int16_data"):
+        raise SoundError(
+            "audio_without_info",
+            "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
+        )
+    if _has(body, "data") and _holds_bytes(body):  # bytes alone, with or without a stamp
+        return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp_ns)
+    raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
+
+
+def stamp_label(stamp_ns: int) -> str:
+    """What a UInt8MultiArray, which has no header, says in its layout of when its first sample was taken."""
+    return f"{_STAMP_LABEL}{stamp_ns}"
+
+
+def stated_by(info: Any, otherwise: PcmFormat) -> PcmFormat:
+    """The format that an AudioInfo message states; what it leaves empty comes from otherwise."""
+    if _has(info, "sample_rate", "sample_format", "coding_format"):
+        coding = str(info.coding_format).lower()
+        if coding not in ("", "wave", "wav", "raw", "pcm"):
+            raise SoundError(
+                "audio_compressed", f"the stream is {coding}: let the capture node publish raw samples (format wave)"
+            )
+        return PcmFormat(
+            sample_format=str(info.sample_format) or otherwise.sample_format,
+            rate_hz=int(info.sample_rate) or otherwise.rate_hz,
+            channels=int(info.channels) or otherwise.channels,
+        )
+    raise SoundError("audio_type_unknown", f"{type(info).__name__} has none of the fields of an AudioInfo message")
+
+
+def _has(message: Any, *names: str) -> bool:
+    return all(hasattr(message, name) for name in names)
+
+
+def _ns(stamp: Any) -> int:
+    return join_stamp(int(stamp.sec), int(stamp.nanosec))
+
+
+def _labelled_ns(message: Any) -> int | None:
+    dimensions: Any = message.layout.dim if _has(message, "layout") else ()
+    label = str(dimensions[0].label) if len(dimensions) else ""
+    digits = label.removeprefix(_STAMP_LABEL)
+    return int(digits) if digits != label and digits.isdecimal() else None
+
+
+def _holds_bytes(body: Any) -> bool:
+    """False for pictures, video, maps, clouds and arrays of other numbers, whose field is called data, too."""
+    others = ("format", "encoding", "width", "fields", "info")
+    if any(hasattr(body, name) for name in others):
+        return False
+    if isinstance(body.data, np.ndarray):
+        return bool(body.data.dtype == np.uint8)
+    return isinstance(body.data, bytes | bytearray | list) or getattr(body.data, "typecode", "") == "B"
+
+
+def _from_raw(data: Any, sample_format: str) -> Samples:
+    raw = data.tobytes() if hasattr(data, "tobytes") else bytes(data)
+    kind = compressed_kind(raw)
+    if kind:
+        raise SoundError(
+            "audio_compressed", f"the stream is {kind}: let the capture node publish raw samples (format wave)"
+        )
+    return from_bytes(raw, sample_format)
+
+
+def _from_portaudio(body: Any) -> Samples:
+    field = _PORTAUDIO.get(int(body.info.format))
+    if field is None:
+        known = ", ".join(map(str, _PORTAUDIO))
+        raise SoundError("audio_format_unknown", f"PortAudio format {body.info.format} is unknown; known are {known}")
+    return scaled(np.asarray(getattr(body.audio_data, field), _PORTAUDIO_DTYPES[field]))
+
+
+def _chunk(samples: Samples, channels: int, rate_hz: int, stamp_ns: int | None) -> SoundChunk:
+    check_shape(rate_hz, channels)
+    if not len(samples):
+        raise SoundError("audio_empty", "a message without a single sample")
+    whole = samples[: len(samples) // channels * channels].reshape(-1, channels)
+    # A publisher that never sets its stamp leaves it at zero.
+    return SoundChunk(samples=whole, rate_hz=rate_hz, stamp_ns=stamp_ns or None)

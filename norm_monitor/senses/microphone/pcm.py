@@ -1,0 +1,124 @@
+"""Bytes of sound to numbers: sample formats, and compressed streams that only look like samples."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+
+Samples = NDArray[np.float32]
+
+MIN_RATE_HZ, MAX_RATE_HZ, MAX_CHANNELS = 8_000, 96_000, 8
+
+# The names by which publishers call their formats, in one spelling.
+_NAMES = {
+    "pcm-s16": "s16le", "s16": "s16le", "int16": "s16le", "wave": "s16le", "pcm": "s16le", "pcm-s16le": "s16le",
+    "pcm-s8": "s8", "int8": "s8", "uint8": "u8", "pcm-s32": "s32le", "s32": "s32le", "int32": "s32le",
+    "f32": "f32le", "float32": "f32le", "pcm-f32": "f32le", "s24": "s24le", "pcm-s24": "s24le",
+    "u16": "u16le", "f64": "f64le",
+}  # fmt: skip
+
+_TYPES: dict[str, tuple[str, float, float]] = {  # numpy type, offset, full scale
+    "s8": ("i1", 0.0, 2.0**7),
+    "u8": ("u1", 2.0**7, 2.0**7),
+    "s16le": ("<i2", 0.0, 2.0**15),
+    "s16be": (">i2", 0.0, 2.0**15),
+    "u16le": ("<u2", 2.0**15, 2.0**15),
+    "s32le": ("<i4", 0.0, 2.0**31),
+    "s32be": (">i4", 0.0, 2.0**31),
+    "f32le": ("<f4", 0.0, 1.0),
+    "f32be": (">f4", 0.0, 1.0),
+    "f64le": ("<f8", 0.0, 1.0),
+}
+
+# MPEG audio: bits per second / 1000 of version 1 layer III and version 2 layer III, and the base sample rates.
+_MP3_KBPS = {
+    1: (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    2: (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+}
+_MP3_RATES_HZ = (44_100, 48_000, 32_000)
+_CONTAINERS = {b"ID3": "mp3", b"OggS": "ogg", b"fLaC": "flac", b"RIFF": "wav"}
+
+
+class SoundError(TactfulError, ValueError):
+    """Sound that cannot be used; fault names the kind in a counter, the message says what mends it."""
+
+    def __init__(self, fault: str, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+@record
+class PcmFormat:
+    """How samples lie in bytes that do not say so themselves."""
+
+    sample_format: str = "s16le"
+    rate_hz: int = 16_000
+    channels: int = 1
+
+
+def check_shape(rate_hz: int, channels: int) -> None:
+    """Refuses a rate or a number of channels that no microphone here has."""
+    if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+        raise SoundError("audio_rate_refused", f"{rate_hz} Hz is outside {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
+    if not 1 <= channels <= MAX_CHANNELS:
+        raise SoundError("audio_channels_refused", f"{channels} channels are not 1 to {MAX_CHANNELS}")
+
+
+def from_bytes(data: bytes, sample_format: str) -> Samples:
+    """Samples between -1 and 1 from their bytes; a cut last sample is left out."""
+    name = sample_format.strip().lower()
+    name = _NAMES.get(name, name)
+    if name == "s24le":
+        whole = np.frombuffer(data, np.uint8, len(data) // 3 * 3).reshape(-1, 3)
+        wide = np.zeros((len(whole), 4), np.uint8)
+        wide[:, 1:] = whole
+        return scaled(wide.view("<i4").ravel())
+    if name not in _TYPES:
+        known = ", ".join([*_TYPES, "s24le"])
+        raise SoundError("audio_format_unknown", f"the sample format {sample_format!r} is unknown; known are {known}")
+    kind, offset, scale = _TYPES[name]
+    samples = np.frombuffer(data, kind, len(data) // np.dtype(kind).itemsize).astype(np.float32)
+    if offset:
+        samples -= np.float32(offset)
+    if scale != 1.0:
+        samples *= np.float32(1.0 / scale)  # a power of two: nothing is rounded
+    return samples
+
+
+def scaled(values: Any) -> Samples:
+    """Samples between -1 and 1 from an array whose element type says its scale."""
+    array = np.asarray(values)
+    if array.dtype.kind == "f":
+        return array.astype(np.float32)
+    if array.dtype == np.uint8:
+        return ((array.astype(np.float32) - 128.0) / 128.0).astype(np.float32)
+    return (array / float(-int(np.iinfo(array.dtype).min))).astype(np.float32)
+
+
+def compressed_kind(data: bytes) -> str | None:
+    """The name of the compressed format that data is in, or None for what may be samples."""
+    for magic, name in _CONTAINERS.items():
+        if data.startswith(magic):
+            return name
+    length = _mp3_frame_length(data)
+    if length is None:
+        return None
+    # Two bytes of real samples may look like a frame's head, but not again where the next frame is due.
+    rest = data[length:]
+    return "mp3" if not rest or _mp3_frame_length(rest) is not None else None
+
+
+def _mp3_frame_length(data: bytes) -> int | None:
+    if len(data) < 4 or data[0] != 0xFF or data[1] & 0xE0 != 0xE0:
+        return None
+    version_bits, layer_bits = data[1] >> 3 & 3, data[1] >> 1 & 3
+    bitrate_index, rate_index, padding = data[2] >> 4, data[2] >> 2 & 3, data[2] >> 1 & 1
+    if version_bits == 1 or layer_bits != 1 or bitrate_index in (0, 15) or rate_index == 3:
+        return None
+    version = 1 if version_bits == 3 else 2
+    rate_hz = _MP3_RATES_HZ[rate_index] // {3: 1, 2: 2, 0: 4}[version_bits]
+    samples = 144 if version == 1 else 72
+    return samples * _MP3_KBPS[version][bitrate_index] * 1000 // rate_hz + padding

@@ -1,0 +1,1 @@
+"""People whom the robot already tracks (REP-155)."""

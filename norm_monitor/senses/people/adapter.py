@@ -1,0 +1,258 @@
+"""People whom the robot's own recognisers track (REP-155), as presence at a bounded rate.
+
+Messages come in the order of their arrival. What holds at a time is told by stamps alone, as soon as some stamp is the
+settling time past it, so that messages of one time which arrive in another order give the same presence.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from pydantic import Field
+
+from norm_core.records.presence import Engagement, Gaze, Person, Presence
+from norm_core.runtime.config import Config
+from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.people.transforms import TransformError, TransformTree
+from norm_monitor.senses.robot_voice.stamped_values import Stamped
+
+MOST_KNOWN = 128
+JUMP_NS = 60 * NS_PER_S  # stamps this far from the newest are of another time
+STRAYS_IN_A_ROW = 50
+
+_LEVELS = tuple(Engagement)  # REP-155 numbers them in this order
+_AWAY = (Engagement.DISENGAGED, Engagement.DISENGAGING)
+
+
+class NotPeopleError(ValueError):
+    """A message that has none of the fields expected on its topic."""
+
+
+class PeopleConfig(Config):
+    """How messages about people become presence."""
+
+    rate_hz: float = Field(default=5.0, ge=0.1, le=30, description="at most so many presences a second of stamp time")
+    settle_s: float = Field(
+        default=0.5, ge=0, le=2, description="how far the stamps of one topic may lag behind those of another"
+    )
+    left_after_s: float = Field(default=2.0, gt=0, le=600, description="without anyone for this long the person left")
+    believed_s: float = Field(
+        default=2.0, gt=0, le=600, description="how long a gaze or a place holds that is not told again"
+    )
+    forgotten_after_s: float = Field(
+        default=10.0, gt=0, le=3600, description="a tracked person of whom nothing comes for this long is not there"
+    )
+    base_frame: str = Field(default="base_link", min_length=1, description="frame from which distances are measured")
+    most_persons: int = Field(default=32, ge=1, le=MOST_KNOWN, description="most persons at a time; more are counted")
+
+
+class _Known:
+    """What was told of one person."""
+
+    def __init__(self) -> None:
+        self.engagement: Stamped[Engagement] = Stamped()
+        self.gaze: Stamped[Gaze] = Stamped()
+
+
+class PeopleAdapter:
+    """Feed it each topic's messages; what it gives are the presences that are then certain."""
+
+    def __init__(self, config: PeopleConfig, source_topic: str) -> None:
+        self.counts: Counter[str] = Counter()
+        self._config, self._source_topic = config, source_topic
+        self._period_ns, self._settle_ns = s_to_ns(1 / config.rate_hz), s_to_ns(config.settle_s)
+        self._believed_ns, self._forgotten_ns = s_to_ns(config.believed_s), s_to_ns(config.forgotten_after_s)
+        self._tree = TransformTree()
+        self._anchors: dict[str, str] = {}
+        self._restart()
+
+    def _restart(self) -> None:
+        self._strays = 0
+        self._now_ns: int | None = None
+        self._told_ns: int | None = None
+        self._due: set[int] = set()
+        self._ids: Stamped[tuple[str, ...]] = Stamped()
+        self._known: dict[str, _Known] = {}
+        self._tracker = PresenceTracker(self._config.left_after_s)
+        self._tree.forget_what_moves()
+
+    @property
+    def tracked_ids(self) -> tuple[str, ...]:
+        """Whom the newest list names."""
+        newest = None if self._now_ns is None else self._ids.at(self._now_ns)
+        return newest[1] if newest else ()
+
+    def worth_hearing(self, published: Iterable[str]) -> list[str]:
+        """Whose topics to listen to: who is tracked first, then others of whom something is published; bounded."""
+        return list(dict.fromkeys((*self.tracked_ids, *published)))[: self._config.most_persons]
+
+    def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
+        """Takes the list of those who are tracked."""
+        _need(message, "ids")
+        given = tuple(dict.fromkeys(str(one) for one in message.ids if one))
+        beyond = len(given) - self._config.most_persons
+        if beyond > 0:
+            self.counts["persons_beyond_bound"] += beyond
+            given = given[: self._config.most_persons]
+        stamp_ns = self._enter(message, arrival_ns)
+        self._ids.put(stamp_ns, given)
+        return self._told()
+
+    def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
+        """Takes how engaged one person is; a level that REP-155 does not have is counted, and unknown."""
+        _need(message, "level")
+        level = int(message.level)
+        if level >= len(_LEVELS):
+            self.counts["engagement_levels_unknown"] += 1
+        stamp_ns = self._enter(message, arrival_ns)
+        self._person(person_id).engagement.put(stamp_ns, _LEVELS[level] if level < len(_LEVELS) else Engagement.UNKNOWN)
+        return self._told()
+
+    def gaze(self, message: Any, arrival_ns: int) -> list[Presence]:
+        """Takes who looks at whom; the robot, whose id is empty, looks at nobody here."""
+        _need(message, "sender", "receiver")
+        stamp_ns = self._enter(message, arrival_ns)
+        if message.sender:
+            gaze = Gaze.ELSEWHERE if message.receiver else Gaze.AT_ROBOT
+            self._person(str(message.sender)).gaze.put(stamp_ns, gaze)
+        return self._told()
+
+    def anchor(self, person_id: str, message: Any) -> None:
+        """Takes the frame by which one person's place is known; it has no stamp, and holds until another comes."""
+        _need(message, "data")
+        self._anchors.pop(person_id, None)
+        self._anchors[person_id] = str(message.data)
+        while len(self._anchors) > MOST_KNOWN:
+            self._anchors.pop(next(iter(self._anchors)))
+            self.counts["persons_known_beyond_bound"] += 1
+
+    def transforms(self, message: Any, static: bool = False) -> list[Presence]:
+        """Takes a message of tf; one whose stamp is of another time, or that is no place, is counted and left out."""
+        _need(message, "transforms")
+        for transform in message.transforms:
+            stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
+            moving = bool(stamp_ns) and not static
+            if moving and self._is_stray(stamp_ns):
+                self.counts["transforms_of_another_time"] += 1
+                continue
+            try:
+                self._tree.put(transform, static)
+            except TransformError:
+                self.counts["transforms_unusable"] += 1
+                continue
+            if moving:
+                self._pass(stamp_ns)
+        return self._told()
+
+    def flush(self) -> list[Presence]:
+        """What waits for the settling time, as at the end of a bag."""
+        return self._tell(sorted(self._due))
+
+    def _enter(self, message: Any, arrival_ns: int) -> int:
+        """The stamp of a message about people, by which time moves on or, after a jump, begins anew."""
+        stamp = message.header.stamp if hasattr(message, "header") else None
+        stamp_ns = join_stamp(int(stamp.sec), int(stamp.nanosec)) if stamp else 0
+        if not stamp_ns:
+            self.counts["messages_without_stamp"] += 1
+            stamp_ns = arrival_ns
+        self._heed_jump(stamp_ns)
+        self._pass(stamp_ns)
+        return stamp_ns
+
+    def _heed_jump(self, stamp_ns: int) -> None:
+        """After a jump back all begins anew; after one forward what held still does, as far as it is believed."""
+        if self._now_ns is None or abs(stamp_ns - self._now_ns) <= JUMP_NS:
+            return
+        self.counts["stamps_jumped"] += 1
+        if stamp_ns < self._now_ns:
+            self._restart()
+
+    def _is_stray(self, stamp_ns: int) -> bool:
+        """True for a transform of another time; single ones are common in tf, but many in a row are a jump."""
+        if self._now_ns is None or abs(stamp_ns - self._now_ns) <= JUMP_NS:
+            self._strays = 0
+            return False
+        self._strays += 1
+        if self._strays < STRAYS_IN_A_ROW:
+            return True
+        self._strays = 0
+        self._heed_jump(stamp_ns)
+        return False
+
+    def _pass(self, stamp_ns: int) -> None:
+        due_ns = -(-stamp_ns // self._period_ns) * self._period_ns
+        if self._told_ns is None or due_ns > self._told_ns:
+            self._due.add(due_ns)
+        else:
+            self.counts["messages_too_late"] += 1  # it still bears on what comes
+        self._now_ns = stamp_ns if self._now_ns is None else max(self._now_ns, stamp_ns)
+
+    def _told(self) -> list[Presence]:
+        if self._now_ns is None:
+            return []
+        certain_ns = self._now_ns - self._settle_ns
+        return self._tell(sorted(due_ns for due_ns in self._due if due_ns <= certain_ns))
+
+    def _tell(self, due: list[int]) -> list[Presence]:
+        # Before the first list it is not known that nobody is there.
+        presences = [self._presence(due_ns, *listed) for due_ns in due if (listed := self._ids.at(due_ns))]
+        if due:
+            self._told_ns = due[-1]
+            self._due.difference_update(due)
+        return presences
+
+    def _presence(self, at_ns: int, listed_ns: int, listed: tuple[str, ...]) -> Presence:
+        persons: list[Person] = []
+        for person_id in sorted(listed):
+            if at_ns - self._heard_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
+                self.counts["persons_without_word"] += 1
+            else:
+                persons.append(self._seen(person_id, at_ns))
+        step = self._tracker.step(at_ns, self._source_topic, [_is_away(person) for person in persons])
+        return replace(step, frame_id=self._config.base_frame, persons=tuple(persons))
+
+    def _seen(self, person_id: str, at_ns: int) -> Person:
+        known = self._known.get(person_id)
+        engagement = known.engagement.at(at_ns) if known else None
+        gaze = known.gaze.at(at_ns) if known else None
+        distance_m = self._tree.ground_distance_m(
+            self._anchor(person_id), self._config.base_frame, at_ns, self._believed_ns
+        )
+        return Person(
+            person_id=person_id,
+            distance_m=distance_m,
+            engagement=engagement[1] if engagement else Engagement.UNKNOWN,
+            gaze=gaze[1] if gaze and at_ns - gaze[0] <= self._believed_ns else Gaze.UNKNOWN,
+        )
+
+    def _heard_ns(self, person_id: str, at_ns: int, listed_ns: int) -> int:
+        known = self._known.get(person_id)
+        told = [known.engagement.at(at_ns), known.gaze.at(at_ns)] if known else []
+        placed_ns = self._tree.newest_ns(self._anchor(person_id), at_ns)
+        return max([listed_ns, placed_ns or 0, *(one[0] for one in told if one)])
+
+    def _anchor(self, person_id: str) -> str:
+        # The frame that REP-155 has for every person, where no other is told.
+        return self._anchors.get(person_id) or f"person_{person_id}"
+
+    def _person(self, person_id: str) -> _Known:
+        known = self._known.pop(person_id, None) or _Known()
+        self._known[person_id] = known  # the one told of last is forgotten last
+        while len(self._known) > MOST_KNOWN:
+            self._known.pop(next(iter(self._known)))
+            self.counts["persons_known_beyond_bound"] += 1
+        return known
+
+
+def _is_away(person: Person) -> bool:
+    """Where a gaze is told it decides, else the engagement, which follows gaze slowly."""
+    if person.gaze is Gaze.UNKNOWN:
+        return person.engagement in _AWAY
+    return person.gaze is Gaze.ELSEWHERE
+
+
+def _need(message: Any, *names: str) -> None:
+    if not all(hasattr(message, name) for name in names):
+        raise NotPeopleError(f"{type(message).__name__} has not the fields {', '.join(names)}")

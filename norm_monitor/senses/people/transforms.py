@@ -1,0 +1,143 @@
+"""How far a frame is from the robot's base, by a tree of transforms as tf has it."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from norm_core.records.record import record
+from norm_core.runtime.time import join_stamp
+from norm_monitor.senses.robot_voice.stamped_values import Stamped
+
+MOST_FRAMES, LONGEST_CHAIN = 1024, 64
+
+Point = tuple[float, float, float]
+
+
+class TransformError(ValueError):
+    """A transform that says nothing: not a number, or no rotation."""
+
+
+@record
+class Link:
+    """Where a frame lies in its parent; the rotation is a unit quaternion x, y, z, w."""
+
+    parent: str
+    translation: Point
+    rotation: tuple[float, float, float, float]
+
+    def out_of(self, point: Point) -> Point:
+        """A point of the frame, in its parent."""
+        x, y, z = _rotated(self.rotation, point)
+        return x + self.translation[0], y + self.translation[1], z + self.translation[2]
+
+    def into(self, point: Point) -> Point:
+        """A point of the parent, in the frame."""
+        x, y, z, w = self.rotation
+        moved = tuple(p - t for p, t in zip(point, self.translation, strict=True))
+        return _rotated((-x, -y, -z, w), (moved[0], moved[1], moved[2]))
+
+
+class TransformTree:
+    """Takes transforms in any order, and answers for any time not long past."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, Stamped[Link]] = {}
+        self._fixed: dict[str, Link] = {}
+
+    def put(self, transform: Any, static: bool = False) -> int:
+        """Takes a TransformStamped and gives its stamp, 0 where it always holds; TransformError for one unusable."""
+        child, link = _name(transform.child_frame_id), _link_of(transform)
+        stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
+        is_new = child not in self._links and child not in self._fixed
+        if is_new and len(self._links) + len(self._fixed) >= MOST_FRAMES:
+            raise TransformError(f"{child} is one frame more than {MOST_FRAMES}")
+        if static or not stamp_ns:
+            self._fixed[child] = link
+            return 0
+        self._links.setdefault(child, Stamped()).put(stamp_ns, link)
+        return stamp_ns
+
+    def forget_what_moves(self) -> None:
+        """As after a jump in time; what is fixed stays."""
+        self._links.clear()
+
+    def ground_distance_m(self, frame: str, base: str, at_ns: int, believed_ns: int) -> float | None:
+        """How far the frame's origin is from the base in the base's horizontal plane; None where it is not known.
+
+        The frame's own place must be at most believed_ns old; the robot's joints may have stood still for longer.
+        """
+        frame, base = _name(frame), _name(base)
+        if not self._is_fresh(frame, at_ns, believed_ns):
+            return None
+        point: Point = (0.0, 0.0, 0.0)
+        places = {frame: point}
+        for link in self._upwards(frame, at_ns):
+            point = link.out_of(point)
+            places[link.parent] = point
+        downwards: list[Link] = []
+        common = base
+        for link in self._upwards(base, at_ns):
+            if common in places:
+                break
+            downwards.append(link)
+            common = link.parent
+        if common not in places:
+            return None
+        point = places[common]
+        for link in reversed(downwards):
+            point = link.into(point)
+        return math.hypot(point[0], point[1])
+
+    def newest_ns(self, frame: str, at_ns: int) -> int | None:
+        """The stamp of the frame's own place at a time."""
+        found = self._links[frame].at(at_ns) if frame in self._links else None
+        return found[0] if found else None
+
+    def _is_fresh(self, frame: str, at_ns: int, believed_ns: int) -> bool:
+        """By the first transform on the way up that is not fixed."""
+        seen = 0
+        while frame in self._fixed and frame not in self._links and seen < LONGEST_CHAIN:
+            frame, seen = self._fixed[frame].parent, seen + 1
+        stamp_ns = self.newest_ns(frame, at_ns)
+        return frame not in self._links if stamp_ns is None else at_ns - stamp_ns <= believed_ns
+
+    def _upwards(self, frame: str, at_ns: int) -> Iterator[Link]:
+        for _ in range(LONGEST_CHAIN):
+            link = self._link_at(frame, at_ns)
+            if link is None:
+                return
+            yield link
+            frame = link.parent
+
+    def _link_at(self, frame: str, at_ns: int) -> Link | None:
+        if frame in self._links:
+            found = self._links[frame].at(at_ns) or self._links[frame].oldest()
+            return found[1] if found else None
+        return self._fixed.get(frame)
+
+
+def _link_of(transform: Any) -> Link:
+    shift, turn = transform.transform.translation, transform.transform.rotation
+    translation = (float(shift.x), float(shift.y), float(shift.z))
+    rotation = (float(turn.x), float(turn.y), float(turn.z), float(turn.w))
+    norm = math.hypot(*rotation)
+    if not math.isfinite(norm + sum(translation)) or norm < 1e-6:
+        raise TransformError(f"the transform of {transform.child_frame_id} is no place: {translation}, {rotation}")
+    x, y, z, w = (part / norm for part in rotation)
+    return Link(parent=_name(transform.header.frame_id), translation=translation, rotation=(x, y, z, w))
+
+
+def _rotated(rotation: tuple[float, float, float, float], point: Point) -> Point:
+    # v + 2w(q x v) + 2q x (q x v)
+    qx, qy, qz, w = rotation
+    x, y, z = point
+    tx, ty, tz = 2 * (qy * z - qz * y), 2 * (qz * x - qx * z), 2 * (qx * y - qy * x)
+    return (
+        x + w * tx + qy * tz - qz * ty,
+        y + w * ty + qz * tx - qx * tz,
+        z + w * tz + qx * ty - qy * tx,
+    )
+
+
+def _name(frame: str) -> str:
+    return str(frame).removeprefix("/")

@@ -1,0 +1,1 @@
+"""The robot's own voice, told apart from people's."""

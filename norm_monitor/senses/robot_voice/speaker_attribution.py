@@ -1,0 +1,212 @@
+"""Who said what was heard: the robot's own words are told from the user's by time, sound and loudness.
+
+Each word weighs for the robot or for the user; the likeliest way from word to word is taken, and a change of
+speaker costs. Outside the robot's time there is no doubt, and where the weights balance nobody is named.
+"""
+
+import math
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from norm_core.records.record import record
+from norm_core.records.speech import Speaker, Utterance, Word
+from norm_core.runtime.time import NS_PER_MS
+from norm_monitor.senses.robot_voice.echo_level import EchoLevel, level_db
+from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
+from norm_monitor.senses.speech.recognition import Recognised
+from norm_monitor.senses.speech.segmenter import Segment, Stage
+from norm_monitor.senses.speech.words import likeness, normalised, skeleton
+
+# An echo begins this long after the robot at most.
+_ECHO_DELAY_NS = 400 * NS_PER_MS
+
+# The weights, in the unit of one wholly recognised word of the robot's text; they come from no data set.
+_UNLIKE = 0.45  # a word less like the robot's text than this weighs for the user
+_PER_LIKENESS = 1.8
+_LOUDER, _AS_LOUD = -1.5, 0.8
+_BEGAN_TOGETHER, _BOTH_TOGETHER = 1.0, 2.0
+_CHANGE = 1.5
+_DOUBT, _DOUBT_UNTOLD = 0.3, 1.5  # the latter where the robot's text is not told
+_SURELY_ROBOT = 0.6
+
+_CERTAIN = 1e6
+
+
+@record
+class Heard:
+    """One segment, what was recognised in it, and what bears on it of the robot's speech."""
+
+    segment: Segment
+    recognised: Recognised
+    robot: RobotContext
+    source_topic: str
+    speaker_id: str = ""
+
+
+def attribute(heard: Heard, echo: EchoLevel, louder_db: float) -> list[Utterance]:
+    """The utterances in one segment: one, unless robot and user spoke in it one after the other."""
+    segment, robot = heard.segment, heard.robot
+    others = Speaker.USER if robot.is_known else Speaker.UNKNOWN
+    if robot.late:
+        return [_utterance(heard, Speaker.UNKNOWN)]
+    words = heard.recognised.words
+    timed = words or _spread(heard)
+    in_robots_time = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed]
+    if not any(in_robots_time):
+        return [_utterance(heard, others)]
+    weights = _weights(heard, timed, in_robots_time, echo.usual_db, louder_db)
+    began, ended = _together(segment, robot)
+    robots = _likeliest(weights, began, ended, _CHANGE if words else _CERTAIN)
+    if segment.final and words:
+        _learn(segment, robot, timed, robots, echo)
+    if len(set(robots)) > 1:
+        runs = [
+            (own, [word for _, word in run]) for own, run in groupby(zip(robots, words, strict=True), lambda r: r[0])
+        ]
+        return [_part(heard, Speaker.ROBOT if own else others, run, i, len(runs)) for i, (own, run) in enumerate(runs)]
+    doubt = _DOUBT if any(turn.text for turn in robot.turns) else _DOUBT_UNTOLD
+    if all(in_robots_time) and abs(began + ended + sum(weights)) < doubt:
+        return [_utterance(heard, Speaker.UNKNOWN)]
+    return [_utterance(heard, Speaker.ROBOT if robots[0] else others)]
+
+
+def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
+    """An utterance of another recogniser, by its text and times alone: its sound is not at hand."""
+    segment = Segment(
+        start_ns=utterance.start_ns,
+        end_ns=utterance.end_ns,
+        sound_ns=utterance.start_ns,
+        samples=np.zeros(0, np.float32),
+        timing=utterance.timing,
+        stage=Stage.FINAL if utterance.final else Stage.PARTIAL,
+    )
+    recognised = Recognised(
+        text=utterance.text, locale=utterance.locale, words=(), confidence=1.0, no_speech_probability=0.0
+    )
+    heard = Heard(segment=segment, recognised=recognised, robot=robot, source_topic=utterance.source_topic)
+    (judged,) = attribute(heard, EchoLevel(), math.inf)
+    # Who recognises a voice holds it for a person's, unless the robot spoke meanwhile.
+    speaker = judged.speaker if robot.turns else utterance.speaker
+    return replace(utterance, speaker=speaker, overlap_ns=judged.overlap_ns, late=judged.late)
+
+
+def _weights(
+    heard: Heard, words: tuple[Word, ...], in_robots_time: list[bool], echo_db: float | None, louder_db: float
+) -> list[float]:
+    """For each word how much speaks for the robot, against the user where below zero."""
+    said = normalised(" ".join(turn.text for turn in heard.robot.turns))
+    tokens = [normalised(word.text) for word in words]
+    like = iter(likeness([token for of_word in tokens for token in of_word], said))
+    weights = []
+    for word, of_word, inside in zip(words, tokens, in_robots_time, strict=True):
+        alike = [next(like) for _ in of_word]
+        # A short word is easily found in any text.
+        bulk = min(1.0, sum(max(len(skeleton(token)), 1) for token in of_word) / 3)
+        weight = 0.0
+        if said and alike:
+            weight += bulk * _PER_LIKENESS * (sum(alike) / len(alike) - _UNLIKE)
+        if echo_db is not None and heard.recognised.words:
+            above_db = level_db(heard.segment, word.start_ns, word.end_ns) - echo_db
+            weight += bulk * (_LOUDER if above_db > louder_db else _AS_LOUD if above_db < louder_db / 2 else 0.0)
+        weights.append(weight if inside else -_CERTAIN)
+    return weights
+
+
+def _together(segment: Segment, robot: RobotContext) -> tuple[float, float]:
+    """What it weighs that the segment began as the robot began, and that it ended as the robot ended, too."""
+    for turn in robot.turns:
+        if -LEAD_NS <= segment.start_ns - turn.start_ns <= _ECHO_DELAY_NS:
+            if turn.has_ended and turn.end_ns - LEAD_NS <= segment.end_ns <= turn.rings_until_ns:
+                return _BOTH_TOGETHER, _BOTH_TOGETHER
+            return _BEGAN_TOGETHER, 0.0
+    return 0.0, 0.0
+
+
+def _likeliest(weights: list[float], began: float, ended: float, change: float) -> list[bool]:
+    """Viterbi over two speakers; True where the word is the robot's."""
+    weights = [*weights]
+    weights[0] += began
+    weights[-1] += ended
+    user, robot = 0.0, weights[0]
+    came_from: list[tuple[bool, bool]] = []  # for user and robot, whether the robot spoke the word before
+    for weight in weights[1:]:
+        came_from.append((robot - change > user, robot >= user - change))
+        user, robot = max(user, robot - change), weight + max(robot, user - change)
+    path = [robot > user]
+    for of_user, of_robot in reversed(came_from):
+        path.append(of_robot if path[-1] else of_user)
+    return path[::-1]
+
+
+def _learn(segment: Segment, robot: RobotContext, words: tuple[Word, ...], robots: list[bool], echo: EchoLevel) -> None:
+    """Takes the level of a segment that is wholly the robot's beyond doubt."""
+    if not all(robots):
+        return
+    said = normalised(" ".join(turn.text for turn in robot.turns))
+    alike = likeness([token for word in words for token in normalised(word.text)], said)
+    if alike and sum(alike) / len(alike) >= _SURELY_ROBOT:
+        echo.learn(level_db(segment, segment.start_ns, segment.end_ns))
+
+
+def _spread(heard: Heard) -> tuple[Word, ...]:
+    """Words without times, as if spoken evenly."""
+    texts = heard.recognised.text.split() or [heard.recognised.text]
+    start_ns, length_ns = heard.segment.start_ns, heard.segment.end_ns - heard.segment.start_ns
+    bounds = [start_ns + length_ns * index // len(texts) for index in range(len(texts) + 1)]
+    return tuple(
+        Word(text=text, start_ns=start, end_ns=end) for text, start, end in zip(texts, bounds, bounds[1:], strict=False)
+    )
+
+
+def _utterance(heard: Heard, speaker: Speaker, index: int = 0) -> Utterance:
+    segment, recognised = heard.segment, heard.recognised
+    overlap_ns = 0 if speaker is Speaker.ROBOT else heard.robot.overlap_ns(segment.start_ns, segment.end_ns)
+    return Utterance(
+        stamp_ns=segment.start_ns,
+        utterance_id=f"{heard.source_topic}@{segment.start_ns}" + (f"#{index}" if index else ""),
+        speaker=speaker,
+        speaker_id="" if speaker is Speaker.ROBOT else heard.speaker_id,
+        text=recognised.text,
+        locale=recognised.locale,
+        start_ns=segment.start_ns,
+        end_ns=segment.end_ns,
+        words=recognised.words,
+        confidence=recognised.confidence,
+        no_speech_probability=recognised.no_speech_probability,
+        overlap_ns=overlap_ns,
+        final=segment.final,
+        timing=segment.timing,
+        late=heard.robot.late,
+        source_topic=heard.source_topic,
+    )
+
+
+def _part(heard: Heard, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
+    """One speaker's run of words; the segment's own bounds hold at its ends."""
+    segment, recognised = heard.segment, heard.recognised
+    start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
+    end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)
+    probabilities = [word.probability for word in words if word.probability is not None]
+    part = Heard(
+        segment=Segment(
+            start_ns=start_ns,
+            end_ns=end_ns,
+            sound_ns=segment.sound_ns,
+            samples=segment.samples,
+            timing=segment.timing,
+            stage=segment.stage,
+        ),
+        recognised=Recognised(
+            text=" ".join(word.text for word in words),
+            locale=recognised.locale,
+            words=tuple(words),
+            confidence=sum(probabilities) / len(probabilities) if probabilities else recognised.confidence,
+            no_speech_probability=recognised.no_speech_probability,
+        ),
+        robot=heard.robot,
+        source_topic=heard.source_topic,
+        speaker_id=heard.speaker_id,
+    )
+    return _utterance(part, speaker, index)

@@ -1,0 +1,1 @@
+"""Sound to utterances: voice activity, segments, recognition."""

@@ -1,0 +1,85 @@
+"""Texts of other recognisers as utterances, timed by edges of is_speaking: REP-155 LiveSpeech, or any transcript."""
+
+from typing import Any
+
+from norm_core.records.speech import Speaker, Timing, Utterance
+from norm_core.runtime.time import NS_PER_S, join_stamp
+
+# An edge this long before a text does not time it.
+_STALE_NS = 30 * NS_PER_S
+
+
+class NotSpeechError(ValueError):
+    """A message that has none of the fields in which recognisers put their text."""
+
+
+class LiveSpeechAdapter:
+    """One voice: feed it is_speaking edges and texts as they come."""
+
+    def __init__(self, source_topic: str, voice_id: str = "") -> None:
+        self._source_topic, self._voice_id = source_topic, voice_id
+        self._onset_ns: int | None = None
+        self._offset_ns: int | None = None
+        self._texts = 0
+
+    def is_speaking(self, speaking: bool, stamp_ns: int) -> None:
+        """Takes an edge; the same state again changes nothing."""
+        under_way = self._onset_ns is not None and self._offset_ns is None
+        if speaking and not under_way:
+            self._onset_ns, self._offset_ns = stamp_ns, None
+        elif not speaking and under_way:
+            self._offset_ns = stamp_ns
+
+    def live_speech(self, message: Any, arrival_ns: int) -> Utterance | None:
+        """The utterance in a LiveSpeech or a transcript; None where it says nothing, NotSpeechError where it cannot."""
+        final_text, partial_text = _texts(message)
+        text = final_text or partial_text
+        if not text:
+            return None
+        header = getattr(message, "header", None)
+        given_ns = join_stamp(int(header.stamp.sec), int(header.stamp.nanosec)) if header else 0
+        stamp_ns = given_ns or arrival_ns
+        start_ns, end_ns, timing = self._times(stamp_ns, bool(final_text))
+        if final_text:
+            self._texts += 1
+        confidence = float(getattr(message, "confidence", 0.0))
+        return Utterance(
+            stamp_ns=start_ns,
+            frame_id=str(header.frame_id) if header else "",
+            utterance_id=f"{self._source_topic}@{start_ns}#{self._texts - bool(final_text)}",
+            speaker=Speaker.USER,
+            speaker_id=self._voice_id,
+            text=text,
+            locale=_locale(message),
+            start_ns=start_ns,
+            end_ns=end_ns,
+            confidence=confidence if 0.0 < confidence <= 1.0 else None,
+            final=bool(final_text),
+            timing=timing,
+            source_topic=self._source_topic,
+        )
+
+    def _times(self, stamp_ns: int, final: bool) -> tuple[int, int, Timing]:
+        if self._onset_ns is None or not 0 <= stamp_ns - self._onset_ns <= _STALE_NS:
+            return stamp_ns, stamp_ns, Timing.ABSENT
+        ended = final and self._offset_ns is not None and self._offset_ns >= self._onset_ns
+        end_ns = self._offset_ns if ended and self._offset_ns is not None else stamp_ns
+        # The edges carry no stamp of their own, so they are timed by their arrival.
+        return self._onset_ns, end_ns, Timing.ARRIVAL
+
+
+def _texts(message: Any) -> tuple[str, str]:
+    """The final and the partial text; a transcript is final unless it says otherwise."""
+    if hasattr(message, "final") and hasattr(message, "incremental"):
+        return str(message.final).strip(), str(message.incremental).strip()
+    for name in ("text", "transcript", "data"):
+        text = getattr(message, name, None)
+        if isinstance(text, str):
+            return text.strip(), ""
+    raise NotSpeechError(f"{type(message).__name__} has none of the fields of a transcript")
+
+
+def _locale(message: Any) -> str:
+    """Version 2.0 has language, 2.1 locale and language, others locale alone."""
+    given = getattr(message, "locale", "") or getattr(message, "language", "")
+    return str(given).replace("_", "-")

@@ -1,0 +1,22 @@
+"""What a recogniser heard in one segment."""
+
+from typing import Protocol
+
+from norm_core.records.record import record
+from norm_core.records.speech import Word
+from norm_monitor.senses.speech.segmenter import Segment
+
+
+@record
+class Recognised:
+    """Words in the stamps of their segment; confidence is the geometric mean over the words' parts."""
+
+    text: str
+    locale: str
+    words: tuple[Word, ...]
+    confidence: float
+    no_speech_probability: float
+
+
+class Recogniser(Protocol):
+    def recognise(self, segment: Segment) -> Recognised: ...

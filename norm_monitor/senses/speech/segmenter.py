@@ -1,0 +1,157 @@
+"""A stream of blocks cut into stretches of speech, by their stamps alone and never longer than a bound."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+import numpy as np
+from pydantic import Field
+
+from norm_core.records.record import record
+from norm_core.records.speech import Timing
+from norm_core.runtime.config import Config
+from norm_core.runtime.time import NS_PER_MS, s_to_ns
+from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block
+from norm_monitor.senses.microphone.pcm import Samples
+from norm_monitor.senses.speech.voice_activity import (
+    VoiceActivity,
+    VoiceActivityConfig,
+    VoiceEdge,
+    VoiceEvent,
+    VoiceState,
+)
+
+
+class SegmentConfig(Config):
+    padding_ms: int = Field(default=192, ge=0, le=1000, description="sound kept before speech begins and after it ends")
+    longest_s: float = Field(default=15.0, ge=2, le=28, description="longer speech is cut where it is quietest")
+    partial_every_s: float = Field(
+        default=2.0, ge=0, le=30, description="how often speech under way is given; 0 for never"
+    )
+
+
+class Stage(StrEnum):
+    PARTIAL = "partial"  # speech goes on
+    LIKELY = "likely"  # quiet, and not yet for long enough; the final one has the same samples unless speech goes on
+    FINAL = "final"
+
+
+@record
+class Segment:
+    """Speech from start_ns to end_ns, with sound around it: samples begin at sound_ns."""
+
+    start_ns: int
+    end_ns: int
+    sound_ns: int
+    samples: Samples
+    timing: Timing
+    stage: Stage
+
+    @property
+    def final(self) -> bool:
+        return self.stage is Stage.FINAL
+
+
+class Segmenter:
+    """Feed it blocks; it gives each stretch of speech once it has ended, likely and partial ones on the way."""
+
+    def __init__(
+        self,
+        voice: VoiceActivityConfig,
+        config: SegmentConfig,
+        probability_of: Callable[[Samples], float],
+        forget: Callable[[], None],
+    ) -> None:
+        self._voice = VoiceActivity(voice)
+        self._config, self._probability_of, self._forget = config, probability_of, forget
+        self._padding_ns = config.padding_ms * NS_PER_MS
+        quiet_ns = self._padding_ns + (voice.start_ms + voice.stop_ms) * NS_PER_MS
+        self._quiet_blocks = -(-quiet_ns // BLOCK_NS) + 1
+        self._kept: deque[tuple[Block, float]] = deque()
+        self._onset_ns: int | None = None
+        self._partial_due_ns = 0
+        self._likely_end_ns: int | None = None
+
+    @property
+    def state(self) -> VoiceState:
+        return self._voice.state
+
+    @property
+    def speech_since_ns(self) -> int | None:
+        """Where speech that was not yet given as ended began, or may have begun."""
+        return self._voice.loud_since_ns if self._onset_ns is None else self._onset_ns
+
+    def feed(self, block: Block) -> Iterator[Segment]:
+        """The segments that block completes or carries on."""
+        if block.starts_anew:
+            yield from self.flush()
+        probability = self._probability_of(block.samples)
+        self._kept.append((block, probability))
+        end_ns = block.stamp_ns + BLOCK_NS
+        event = self._voice.feed(probability, block.stamp_ns, end_ns)
+        if event:
+            yield from self._turn(event)
+        if self._onset_ns is None:
+            while len(self._kept) > self._quiet_blocks:
+                self._kept.popleft()
+        elif end_ns - self._onset_ns >= s_to_ns(self._config.longest_s):
+            yield self._cut()
+        elif self.state is VoiceState.SPEAKING and end_ns >= self._partial_due_ns > 0:
+            self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
+            yield self._segment(self._onset_ns, end_ns, Stage.PARTIAL)
+        else:
+            yield from self._perhaps_ended(self._onset_ns, end_ns)
+
+    def flush(self) -> Iterator[Segment]:
+        """Ends the stream: speech under way ends with it."""
+        if self._kept:
+            event = self._voice.finish(self._kept[-1][0].stamp_ns + BLOCK_NS)
+            if event:
+                yield from self._turn(event)
+        self._kept.clear()
+        self._forget()
+
+    def _turn(self, event: VoiceEvent) -> Iterator[Segment]:
+        if event.edge is VoiceEdge.ONSET:
+            self._begin(event.stamp_ns)
+            return
+        onset_ns, self._onset_ns = self._onset_ns, None
+        if onset_ns is not None and event.stamp_ns > onset_ns:
+            yield self._segment(onset_ns, event.stamp_ns, Stage.FINAL)
+
+    def _perhaps_ended(self, onset_ns: int, now_ns: int) -> Iterator[Segment]:
+        """The segment as it will be should the quiet last, as soon as all its sound is there."""
+        quiet_ns = self._voice.quiet_since_ns
+        if quiet_ns is None or quiet_ns in (onset_ns, self._likely_end_ns) or now_ns < quiet_ns + self._padding_ns:
+            return
+        self._likely_end_ns = quiet_ns
+        yield self._segment(onset_ns, quiet_ns, Stage.LIKELY)
+
+    def _begin(self, onset_ns: int) -> None:
+        self._onset_ns = onset_ns
+        every_ns = s_to_ns(self._config.partial_every_s)
+        self._partial_due_ns = onset_ns + every_ns if every_ns else 0
+
+    def _cut(self) -> Segment:
+        """Ends what is longest at its quietest block of the last third, and goes on from there."""
+        assert self._onset_ns is not None
+        earliest_ns = self._onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
+        late = [(probability, block.stamp_ns) for block, probability in self._kept if block.stamp_ns >= earliest_ns]
+        cut_ns = min(late)[1]
+        segment = self._segment(self._onset_ns, cut_ns, Stage.FINAL)
+        self._begin(cut_ns)
+        while self._kept[0][0].stamp_ns < cut_ns - self._padding_ns:
+            self._kept.popleft()
+        return segment
+
+    def _segment(self, start_ns: int, end_ns: int, stage: Stage) -> Segment:
+        first_ns, last_ns = start_ns - self._padding_ns - BLOCK_NS, end_ns + self._padding_ns
+        blocks = [block for block, _ in self._kept if first_ns < block.stamp_ns < last_ns]
+        return Segment(
+            start_ns=start_ns,
+            end_ns=end_ns,
+            sound_ns=blocks[0].stamp_ns,
+            samples=np.concatenate([block.samples for block in blocks]),
+            timing=blocks[0].timing,
+            stage=stage,
+        )

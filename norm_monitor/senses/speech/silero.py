@@ -1,0 +1,32 @@
+"""The Silero voice activity model, block by block, on one thread."""
+
+from pathlib import Path
+
+import numpy as np
+from faster_whisper.utils import get_assets_path
+
+from norm_core.engines.onnx.session import open_session
+from norm_monitor.senses.microphone.pcm import Samples
+
+# How much of the block before the model sees again.
+_CONTEXT = 64
+
+
+class Silero:
+    """Gives the probability of speech in each block of a stream; reset it where the stream begins anew."""
+
+    def __init__(self) -> None:
+        self._session = open_session(Path(get_assets_path(), "silero_vad_v6.onnx"), memory_arena=False)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets what was heard."""
+        self._h = np.zeros((1, 1, 128), np.float32)
+        self._c = np.zeros((1, 1, 128), np.float32)
+        self._context = np.zeros(_CONTEXT, np.float32)
+
+    def __call__(self, block: Samples) -> float:
+        heard = np.concatenate((self._context, block))[None, :]
+        probability, self._h, self._c = self._session.run(None, {"input": heard, "h": self._h, "c": self._c})
+        self._context = block[-_CONTEXT:]
+        return float(np.asarray(probability).ravel()[0])

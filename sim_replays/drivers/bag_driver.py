@@ -1,0 +1,191 @@
+"""A bag through the senses and the monitor without ROS: the same records and flags as the nodes give."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from norm_core.bags.reader import BagMessage, BagReader
+from norm_core.records.episode import Episode, Query
+from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.messages import message_type
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance, silence
+from norm_core.records.status import Health
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_MS, ReplayClock
+from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.faces.finder import FaceFinder
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
+from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError, RobotSpeechAdapter
+from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.windows.feed import Record, WindowConfig
+from sim_replays.drivers.frame_prefetch import PicturesAhead
+
+SILENCE_EVERY_NS = 100 * NS_PER_MS
+MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames are the windows' and the selector's
+# People as the robot's own recognisers track them (REP 155).
+PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
+_ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
+
+
+def monitored_sources(sources: Iterable[str]) -> tuple[str, ...]:
+    """Those of some sources that a monitor waits for: it is given no frames, and would wait for them for ever."""
+    return tuple(source for source in sources if source != FRAMES)
+
+
+def replay_monitor(sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None) -> Monitor:
+    """The shipped monitor, by cues alone; its windows wait for all that a bag has to offer, however late it comes."""
+    config = WindowConfig(sources=monitored_sources(sources) or (UTTERANCES,), lateness_s=0)
+    return Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion)
+
+
+class BagSenses:
+    """What the senses make of a bag: of its sound and pictures, or of the records in it where it holds those."""
+
+    def __init__(
+        self,
+        bag: BagReader,
+        hearing: HearingConfig,
+        recogniser: Recogniser | None,
+        audio_topic: str = "",
+        robot_topics: Iterable[str] = (),
+    ) -> None:
+        """Without a recogniser, or an audio topic, the utterances are those in the bag.
+
+        Without robot topics, the robot's speech is that of the bag's RobotSpeech topics.
+        """
+        self.ledger = Ledger()
+        self._bag = bag
+        self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
+        self._audio_topic = audio_topic if recogniser else ""
+        self._robot = {name: RobotSpeechAdapter() for name in robot_topics or self._told(RobotSpeech)}
+        self._listener = Listener(hearing)
+        self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
+        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
+        self._camera_topic = "" if self._told(Presence) else camera_topic
+        self._pictures = PicturesAhead(bag, Camera(camera_topic, ReplayClock(), self.ledger), self._camera_topic)
+        self._finder = FaceFinder() if self._camera_topic else None
+        self._tracker = PresenceTracker()
+        self._people = PeopleAdapter(PeopleConfig(), PERSONS)
+        tracked = PERSONS in self._types and not self._told(Presence)
+        self._people_topics = {
+            name for name in self._types if tracked and (name in {PERSONS, MOVES, FIXED} or _ANCHOR.fullmatch(name))
+        }
+        self._quiet_ns: int | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What windows can wait for."""
+        there = {
+            FRAMES: self._camera_topic or self._told(Frame),
+            PRESENCE: self._camera_topic or self._told(Presence),
+            UTTERANCES: self._audio_topic or self._told(Utterance),
+        }
+        return tuple(source for source, topics in there.items() if topics)
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """Each record with when the bag had it, in that order."""
+        told = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
+        heard = [] if self._audio_topic else self._told(Utterance)
+        said, has_marks = self._spoken(heard) if heard else ([], True)
+        now_ns = 0
+        sensed = {*told, *self._robot, *self._people_topics, *filter(None, (self._audio_topic, self._camera_topic))}
+        for stored in self._pictures.messages(self._bag.messages(sensed)):
+            now_ns = stored.stamp_ns
+            while said and said[0][0] <= now_ns:
+                yield said.pop(0)
+            for record in self._sensed(stored):
+                yield now_ns, record
+            if not has_marks:
+                yield from self._mark(min([now_ns, *(utterance.start_ns for _, utterance in said)]), now_ns)
+        for at_ns, utterance in said:
+            yield max(now_ns, at_ns), utterance
+        if self._scribe:
+            for record in self._written(self._listener.flush()):
+                yield now_ns, record
+            if (quiet_ns := self._listener.quiet_until_ns) is not None:
+                yield from self._mark(quiet_ns, now_ns)
+
+    def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
+        """The utterances in the order of the bag where marks of silence are among them, else each at its end."""
+        stored = [(one.stamp_ns, self._bag.decode(one)) for one in self._bag.messages(topics)]
+        has_marks = any(not utterance.final for _, utterance in stored)
+        spoken = stored if has_marks else [(utterance.end_ns, utterance) for _, utterance in stored]
+        return sorted(spoken, key=lambda pair: pair[0]), has_marks
+
+    def _sensed(self, stored: BagMessage) -> Iterator[Record]:
+        if stored.topic == self._audio_topic:
+            try:
+                yield from self._written(self._listener.hear_message(self._bag.decode(stored), stored.stamp_ns))
+            except SoundError as error:
+                self.ledger.count(f"audio_{error.fault}")
+            if (quiet_ns := self._listener.quiet_until_ns) is not None:
+                yield from (record for _, record in self._mark(quiet_ns, stored.stamp_ns))
+        elif stored.topic == self._camera_topic:
+            frame = self._pictures.see(stored)
+            if frame:
+                yield frame
+            if frame and self._finder:
+                yield self._tracker.follow(frame, self._finder.find(frame))
+        elif stored.topic in self._people_topics:
+            yield from self._tracked(stored)
+        elif stored.topic in self._robot:
+            yield from self._robot_edges(stored)
+        else:
+            yield self._bag.decode(stored)
+
+    def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
+        try:
+            edges = self._robot[stored.topic].feed(self._bag.decode(stored), stored.stamp_ns)
+        except NotRobotSpeechError as error:
+            self.ledger.count("messages_not_robot_speech")
+            self.ledger.trouble(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
+            return
+        for edge in edges:
+            if self._scribe:
+                yield from self._written(self._listener.hear_robot(edge))
+            yield edge
+
+    def _tracked(self, stored: BagMessage) -> list[Presence]:
+        message = self._bag.decode(stored)
+        if stored.topic == PERSONS:
+            return self._people.ids(message, stored.stamp_ns)
+        if anchored := _ANCHOR.fullmatch(stored.topic):
+            self._people.anchor(anchored.group(1), message)
+            return []
+        return self._people.transforms(message, static=stored.topic == FIXED)
+
+    def _written(self, passages: Iterator[Passage]) -> Iterator[Record]:
+        assert self._scribe
+        for passage in passages:
+            yield from self._scribe.write(passage)
+
+    def _mark(self, quiet_ns: int, now_ns: int) -> Iterator[tuple[int, Record]]:
+        if self._quiet_ns is None or quiet_ns < self._quiet_ns or quiet_ns - self._quiet_ns >= SILENCE_EVERY_NS:
+            self._quiet_ns = quiet_ns
+            yield now_ns, silence(quiet_ns, self._audio_topic or "utterances")
+
+    def _told(self, type_: type[Any]) -> list[str]:
+        return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
+
+
+def monitored(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterator[tuple[int, Record | SocialFlag]]:
+    """Each record of the senses, and each state of a flag after the record that it came of, with when it was known."""
+    for now_ns, record in senses.records():
+        clock.advance_to(max(now_ns, clock.now_ns()))
+        yield now_ns, record
+        if isinstance(record, MONITORED):
+            for flag in monitor.take(record):
+                yield now_ns, flag
+    for flag in monitor.end_input():
+        yield clock.now_ns(), flag

@@ -1,0 +1,134 @@
+"""Nodes as processes: started, awaited, and ended without a trace."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from norm_core.runtime.errors import TactfulError
+
+START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
+
+
+class NodeProcessError(TactfulError, RuntimeError):
+    """A node process that did not start or ended in failure; the message carries what it said."""
+
+    exit_code = 1
+
+
+class _Unshared(yaml.SafeDumper):
+    """Writes a value that stands twice out twice: ROS reads no YAML aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+class NodeProcess:
+    """One host process with its nodes active, for the length of a with statement."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        parameters: Mapping[str, Mapping[str, Any]] | None = None,
+        domain_id: int | None = None,
+        options: Sequence[str] = ("--autostart",),
+        *,
+        start_timeout_s: float = START_TIMEOUT_S,
+        program: Sequence[str] = ("-m", "norm_nodes.host"),
+    ) -> None:
+        self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
+        self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
+        command = [sys.executable, *program, *nodes, *options, "--end-with-parent"]
+        if parameters:
+            path = Path(self._folder.name, "parameters.yaml")
+            tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}
+            path.write_text(yaml.dump(tree, Dumper=_Unshared), encoding="utf-8")
+            command += ["--ros-args", "--params-file", str(path)]
+        self._command = command
+        self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
+        self._told, self._started = Event(), False
+        self.ended = Event()
+        self.output: list[str] = []
+
+    def begin(self) -> None:
+        """Starts the process without waiting for its nodes, so that several start side by side; then await_start."""
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def await_start(self) -> None:
+        """Returns once the nodes are active."""
+        if not self._told.wait(self._start_timeout_s) or not self._started:
+            self._end(signal.SIGKILL)
+            raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.said()}")
+
+    def __enter__(self) -> Self:
+        self.begin()
+        self.await_start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(signal.SIGTERM)
+        if kind is None and self._process.returncode != 0:
+            raise NodeProcessError(f"{', '.join(self.nodes)} ended with {self._process.returncode}: {self.said()}")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self, timeout_s: float) -> int:
+        """The exit code of a process that ends by itself; NodeProcessError where it does not in time."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise NodeProcessError(f"{', '.join(self.nodes)} did not end in {timeout_s:g} s") from error
+
+    def fate(self) -> str:
+        """Whether the process runs or how it ended, for a message to a person."""
+        code = self._process.poll()
+        return f"the process of {', '.join(self.nodes)} {'runs' if code is None else f'ended with {code}'}"
+
+    def said(self) -> str:
+        """What the process wrote, for a message to a person."""
+        return "\n".join(self.output[-20:]).strip() or "it said nothing"
+
+    def _listen(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self.output.append(line.rstrip("\n"))
+            if line.startswith(("running ", "waiting ")):
+                self._started = True
+                self._told.set()
+        self.ended.set()
+        self._told.set()  # nothing more will come
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+        self._folder.cleanup()

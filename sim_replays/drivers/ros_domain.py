@@ -1,0 +1,62 @@
+"""ROS domains that no other run on this machine uses meanwhile."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from norm_core.runtime.errors import TactfulError
+
+# Below 102 the ports of a domain stay out of the range that Linux hands out for itself.
+DOMAINS = range(50, 102)
+
+# How soon nodes find one another there, and how much is under way at a time.
+MIDDLEWARE = Path(__file__).with_name("middleware.xml")
+# The first name is of Fast DDS 2, the second of 3.
+_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
+
+
+class NoDomainError(TactfulError):
+    """Every domain set aside for this is in use."""
+
+
+@contextmanager
+def claimed_domain() -> Iterator[int]:
+    """A domain held by a lock that ends with the process, however it ends; nodes begun meanwhile find one another soon.
+
+    Profiles of Fast DDS that the user has set stay as they are.
+    """
+    with _found_soon():
+        yield from _locked_domain()
+
+
+def _locked_domain() -> Iterator[int]:
+    for domain in DOMAINS:
+        with Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield domain
+            return
+    raise NoDomainError(f"the ROS domains {DOMAINS.start} to {DOMAINS.stop - 1} are all in use: end another run")
+
+
+def has_room() -> bool:
+    """Whether megabytes may be under way at a time, as the profile of a claimed domain lets them."""
+    return os.environ.get(_PROFILES[0]) == str(MIDDLEWARE)
+
+
+@contextmanager
+def _found_soon() -> Iterator[None]:
+    if any(name in os.environ for name in _PROFILES):
+        yield
+        return
+    os.environ.update(dict.fromkeys(_PROFILES, str(MIDDLEWARE)))
+    try:
+        yield
+    finally:
+        for name in _PROFILES:
+            os.environ.pop(name, None)

@@ -1,0 +1,112 @@
+"""Scripted encounters before the monitor, fed with their records as the senses would give them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+
+from norm_core.records.flag import SocialFlag
+from norm_core.records.presence import Person, Presence
+from norm_core.records.speech import RobotSpeech, Utterance, silence
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.windows.cutter import Entry
+from norm_monitor.windows.feed import WindowConfig
+from sim_replays.drivers.bag_driver import monitored_sources
+from sim_replays.monitor_bench.event_metrics import Alarm, Session
+from sim_replays.monitor_bench.sensed_cache import Sensed
+from sim_replays.scenarios.encounter import Encounter
+from sim_replays.scenarios.generate import PERSONS, records
+from sim_replays.scenarios.records import AUDIO, Senses
+from sim_replays.scenarios.truth import Truth
+
+_MARK_NS = NS_PER_S // 2
+
+# Given the monitor after each record: what else is to be done then, and the flags that come of it.
+Attend = Callable[[Monitor], Iterable[SocialFlag]]
+
+
+def watched(  # noqa: PLR0917
+    encounter: Encounter,
+    meaning: Meaning,
+    table: Table,
+    seed: int = 0,
+    attend: Attend = lambda monitor: (),
+    judge_every_s: float = 0.0,
+) -> Session:
+    """The monitor fed with an encounter's records as the senses would give them; no sound and no picture is made."""
+    given, truth = given_by_script(encounter, seed)
+    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
+
+
+def given_by_script(
+    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS
+) -> tuple[list[tuple[int, Entry]], Truth]:
+    """Each record with when the senses would give it, marks of silence among them; and the truth."""
+    senses, truth = records(encounter, seed)
+    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
+    return _with_silence(entries, truth, marks_every_ns), truth
+
+
+def watched_from_sound(
+    sensed: Sensed, meaning: Meaning, table: Table, attend: Attend = lambda monitor: (), judge_every_s: float = 0.0
+) -> Session:
+    """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
+    given = [(one.at_ns, one.entry) for one in sensed.given]
+    return _flagged(given, sensed.truth, monitored_sources(sensed.sources), meaning, table, attend, judge_every_s)
+
+
+def _flagged(  # noqa: PLR0917
+    given: Iterable[tuple[int, Entry]],
+    truth: Truth,
+    sources: tuple[str, ...],
+    meaning: Meaning,
+    table: Table,
+    attend: Attend,
+    judge_every_s: float,
+) -> Session:
+    clock = ReplayClock()
+    config = WindowConfig(sources=sources, lateness_s=0)
+    monitor = Monitor(config, table, meaning, clock, judge_every_s=judge_every_s)
+    first: dict[str, tuple[SocialFlag, int]] = {}
+    for given_ns, entry in given:
+        clock.advance_to(max(given_ns, clock.now_ns()))
+        for flag in (*monitor.take(entry), *attend(monitor)):
+            known = first.get(flag.event_id)
+            first[flag.event_id] = flag, known[1] if known else clock.now_ns()
+    for flag in (*monitor.end_input(), *attend(monitor)):
+        known = first.get(flag.event_id)
+        first[flag.event_id] = flag, known[1] if known else clock.now_ns()
+    alarms = tuple(
+        Alarm(
+            polarity=flag.polarity,
+            attributes=flag.attributes,
+            onset_ns=flag.onset_ns,
+            known_ns=known_ns,
+            cue_id=flag.cue_id,
+        )
+        for flag, known_ns in first.values()
+    )
+    return Session(truth=truth, alarms=alarms)
+
+
+def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
+    """The entries by when they are given, an utterance once it is over, and marks of silence at a steady rate."""
+    speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
+    given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
+    marks: list[tuple[int, Entry]] = []
+    for now_ns in range(truth.start_ns, truth.end_ns + 1, marks_every_ns):
+        quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
+        marks.append((now_ns, silence(quiet_ns, AUDIO)))
+    return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
+
+
+def _tracked(senses: Senses) -> Iterator[Presence]:
+    """Who stands how far off, as the robot's own recognisers would tell it."""
+    tracker = PresenceTracker()
+    for stamp_ns, told in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
+        persons = tuple(Person(person_id=one.person_id, distance_m=one.distance_m) for one in told)
+        yield replace(tracker.step(stamp_ns, PERSONS, [False] * len(persons)), persons=persons)

@@ -1,0 +1,1 @@
+"""Generated sessions and data to try the product with."""

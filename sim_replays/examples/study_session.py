@@ -1,0 +1,244 @@
+"""A generated session of a study, seeded: what a monitor might log in a library in ten minutes."""
+
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.decision import CandidateJudgement, Decision, Norm, Veto
+from norm_core.records.flag import Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Face, Presence, PresenceState
+from norm_core.records.provenance import LatencySegment, Provenance
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
+from norm_monitor.cues.threshold_table import Cue, Table
+from study_desk.log.schema import BagRef, Participant, SessionInfo
+from study_desk.log.writer import StudyLog
+
+START_NS = 1_767_225_600_000_000_000
+_DIGEST = "5f1d7a84db00d2fce00b31a7fc73224f5f1d7a84db00d2fce00b31a7fc73224f"
+
+_TALK = (
+    (
+        "Good morning. I am looking for a book about whales.",
+        "Good morning. Books about whales are on the second floor.",
+    ),
+    ("Is there a quiet place to read?", "The reading room is beside the window, to your left."),
+    ("And how long are you open today?", "We are open until eight in the evening."),
+    ("No, I meant the reading room.", "I am sorry. The reading room closes at seven."),
+    ("Could you print a page for me?", "I cannot print. The desk at the entrance can."),
+    ("I said I need it printed in colour.", "The desk at the entrance prints in colour."),
+    ("My grandmother used to bring me here.", "What did you read together?"),
+    ("Mostly stories about the sea. She died last year.", "Great! We have many stories about the sea."),
+    ("You are not listening.", "You are right, I missed that. I am sorry about your grandmother."),
+    ("Wait, let me write that down.", "Of course. Tell me when you are ready."),
+    ("什么时候关门？", "我们晚上八点关门。"),
+    ("Thank you for your help.", "You are welcome. Good luck with your book."),
+)
+# What may be flagged after each of these, in their order.
+CUES = (
+    ("greets", "response_delay", "introduces_itself"),
+    ("robot_cuts_in", "yields_to_user", "recalls_name"),
+    ("no_response", "response_delay", "announced_delay"),
+    ("user_repair", "repairs_at_once", "misunderstood"),
+    ("robot_repeats", "response_delay", "talks_over_user"),
+    ("user_repeats", "misunderstood", "no_apology"),
+    ("ignores_looking_away", "checks_in", "response_delay"),
+    ("cheerful_after_bad_news", "discloses", "cheerful_after_bad_news"),
+    ("owns_up", "apologised_for", "sympathises"),
+    ("waits_for_return", "does_not_wait", "talks_over_user"),
+    ("asks_again", "response_delay", "no_response"),
+    ("no_goodbye", "accepts_thanks", "response_delay"),
+)
+
+
+def records(*, length_s: float = 600, flags: int = 34, seed: int = 7) -> Iterator[tuple[int, Any]]:
+    """What happens, in the order in which it becomes known, with when."""
+    chance = random.Random(seed)
+    talk = list(_talk(chance, length_s))
+    found: list[tuple[int, Any]] = [(u.end_ns, u) for u in talk]
+    found += [(flag.decision_ns, flag) for flag in _flags(chance, talk, flags)]
+    found += [(p.stamp_ns, p) for p in _presence(chance, length_s)]
+    found += [(d.decided_ns, d) for d in _decisions(length_s)]
+    yield from sorted(found, key=lambda pair: pair[0])
+
+
+def info(session: str = "S07", **changes: Any) -> SessionInfo:
+    values: dict[str, Any] = {
+        "study": "library-2026",
+        "session": session,
+        "condition": "apology",
+        "participants": (Participant(pseudonym="P-7K3MX", person_ids=("person_1",), clips=True),),
+        "robot": "generated robot",
+        "site": "generated library",
+        "locale": "en",
+        "bag": BagRef(name="library_s07", sha256=_DIGEST, offset_ns=START_NS),
+        "start_ns": START_NS,
+        "end_ns": START_NS + 600 * NS_PER_S,
+        "retention_days": 365,
+        "table_version": Table.shipped().version,
+        "config_sha256": Table.shipped().sha256(),
+        "software_version": "0.1.0",
+    }
+    return SessionInfo(**(values | changes))
+
+
+def write_log(
+    folder: Path, *, session: str = "S07", length_s: float = 600, flags: int = 34, seed: int = 7, **settings: Any
+) -> None:
+    """Writes the session as a sealed log."""
+    found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log, so that none stays half written
+    clock = ReplayClock(START_NS)
+    about = info(session, end_ns=START_NS + s_to_ns(length_s))
+    with StudyLog.begin(folder, about, clock, **settings) as log:
+        for known_ns, entry in found:
+            clock.advance_to(max(known_ns, clock.now_ns()))
+            log.append(entry, known_ns)
+        log.close(sealed=True)
+
+
+def _talk(chance: random.Random, length_s: float) -> Iterator[Utterance]:
+    at_s, index = 4.0, 0
+    while at_s < length_s - 12:
+        asked, answered = _TALK[index % len(_TALK)]
+        for speaker, text in ((Speaker.USER, asked), (Speaker.ROBOT, answered)):
+            takes_s = 0.5 + 0.32 * max(len(text.split()), len(text) / 6)
+            start_ns, end_ns = START_NS + s_to_ns(at_s), START_NS + s_to_ns(at_s + takes_s)
+            yield Utterance(
+                stamp_ns=start_ns,
+                utterance_id=f"u{index}-{speaker.value}",
+                speaker=speaker,
+                speaker_id="person_1" if speaker is Speaker.USER else "",
+                text=text,
+                locale="zh" if not text.isascii() else "en",
+                start_ns=start_ns,
+                end_ns=end_ns,
+                confidence=round(chance.uniform(0.7, 0.98), 3),
+                source_topic="/tactful/utterances",
+            )
+            at_s += takes_s + chance.choice((0.3, 0.6, 0.9, 1.4, 3.2, 5.5))
+        at_s += chance.uniform(1, 7)
+        index += 1
+
+
+def _flags(chance: random.Random, talk: list[Utterance], number: int) -> Iterator[SocialFlag]:
+    table = Table.shipped()
+    told = [u for u in talk if u.speaker is Speaker.USER]
+    for index in range(number):
+        said = told[index * len(told) // number] if told else None
+        if said is None:
+            return
+        cue_id = chance.choice(CUES[int(said.utterance_id[1:].split("-")[0]) % len(CUES)])
+        yield _flag(chance, table, cue_id, table.cues[cue_id], said, index)
+
+
+def _flag(chance: random.Random, table: Table, cue_id: str, cue: Cue, said: Utterance, index: int) -> SocialFlag:  # noqa: PLR0917
+    instant = cue.polarity is Polarity.COMPETENCE and index % 3 == 0
+    length_ns = 0 if instant else s_to_ns(round(chance.uniform(0.6, 7), 3))
+    onset_ns = said.end_ns + index % 4 * 100_000_000
+    facts = [_fact(chance, cue_id, name, t.value, t.unit, said) for name, t in cue.thresholds.items()][:1]
+    severity = cue.severity
+    if cue.polarity is Polarity.ERROR and chance.random() < 0.3:
+        severity = chance.choice((Severity.MAJOR, Severity.SEVERE))
+    what = cue_id.replace("_", " ")
+    return SocialFlag(
+        stamp_ns=onset_ns + length_ns + 40_000_000,
+        event_id=f"{index:04x}{chance.getrandbits(48):012x}",
+        state=FlagState.CLOSED,
+        polarity=cue.polarity,
+        attributes=cue.attributes,
+        failure=cue.failure,
+        severity=severity,
+        probability=round(min(0.97, cue.probability + chance.uniform(-0.08, 0.2)), 3),
+        onset_ns=onset_ns,
+        offset_ns=onset_ns + length_ns,
+        decision_ns=onset_ns + length_ns + 40_000_000,
+        tier=chance.choice((Tier.CUE, Tier.CUE, Tier.FUSED)),
+        cue_id=cue_id,
+        person_id="person_1",
+        evidence=tuple(facts) or (_fact(chance, cue_id, "match of wording", 1.0, "", said),),
+        rationale=f"The person said “{said.text}”; what followed was seen as: {what}.",
+        correction=cue.correction,
+        provenance=Provenance(
+            window_digest=f"{chance.getrandbits(256):064x}",
+            config_sha256=table.sha256(),
+            software_version="0.1.0",
+            latency=(
+                LatencySegment(name="window", duration_ns=chance.randrange(2, 9) * 1_000_000),
+                LatencySegment(name="cues", duration_ns=chance.randrange(4, 30) * 1_000_000),
+            ),
+        ),
+    )
+
+
+def _fact(chance: random.Random, cue_id: str, name: str, limit: float, unit: str, said: Utterance) -> Evidence:  # noqa: PLR0917
+    below = name in ("within_s", "turns", "stops_s", "resumes_s", "words")
+    share = chance.uniform(0.3, 0.97) if below else chance.uniform(1.02, 2.4)
+    scale = 1 if unit in ("words", "turns") else 100
+    most = 1.0 if name in ("similarity", "nearness") else float("inf")
+    return Evidence(
+        measure=name.removesuffix("_s").replace("_", " "),
+        value=(math.floor if below else math.ceil)(min(most, limit * share) * scale) / scale,
+        threshold=limit,
+        unit=unit,
+        start_ns=said.start_ns,
+        end_ns=said.end_ns,
+        source_topic="/tactful/utterances",
+        utterance_id=said.utterance_id,
+        quote=said.text,
+    )
+
+
+def _presence(chance: random.Random, length_s: float) -> Iterator[Presence]:
+    seen = PresenceState.ABSENT
+    for second in range(0, int(length_s), 2):
+        here = 3 <= second < length_s - 5 and not 0.55 < second / length_s < 0.58
+        before, seen = seen, PresenceState.PRESENT if here else PresenceState.ABSENT
+        face = Face(
+            left_ratio=0.4,
+            top_ratio=0.2,
+            width_ratio=0.2,
+            height_ratio=0.35,
+            confidence=0.9,
+            yaw_deg=round(chance.gauss(0, 14), 1),
+            looking_away=chance.random() < 0.08,
+        )
+        number = (2 if 0.3 < second / length_s < 0.36 else 1) if here else 0
+        yield Presence(
+            stamp_ns=START_NS + second * NS_PER_S,
+            source_topic="/camera/image_raw/compressed",
+            state=PresenceState.LEFT if before is PresenceState.PRESENT and not here else seen,
+            faces=(face,) * number,
+        )
+
+
+def _decisions(length_s: float) -> Iterator[Decision]:
+    actions = ("Show the way to the second floor", "Take the book from the reader", "Wait until they have finished")
+    for index, second in enumerate(range(45, int(length_s) - 10, 75)):
+        answered = index % 4 != 2
+        stamp_ns = START_NS + second * NS_PER_S
+        judged = tuple(
+            CandidateJudgement(
+                index=number,
+                action=action,
+                probability=(0.71, 0.04, 0.25)[number],
+                veto=Veto.SINGLETON if number == 1 else Veto.NONE,
+                veto_reason="the reader holds the book" if number == 1 else "",
+                sensible=number != 1,
+                norms=(Norm.COOPERATION,),
+            )
+            for number, action in enumerate(actions)
+        )
+        yield Decision(
+            stamp_ns=stamp_ns,
+            decision_id=f"d{index}",
+            query_id=f"q{index}",
+            outcome=Outcome.ANSWERED if answered else Outcome.ABSTAINED,
+            chosen_index=0 if answered else -1,
+            chosen=actions[0] if answered else "",
+            candidates=judged,
+            explanation="The person asked for the way." if answered else "Two actions were as likely as each other.",
+            decided_ns=stamp_ns + 380_000_000,
+        )

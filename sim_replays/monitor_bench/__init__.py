@@ -1,0 +1,1 @@
+"""Measure the monitor on encounters and labelled recordings."""

@@ -1,0 +1,230 @@
+"""How well the monitor finds marked events as they happen: matched in time one to one, with false alarms per hour."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.cues.exchange import CUES as EXCHANGE_CUES
+from sim_replays.scenarios.encounter import Basis
+from sim_replays.scenarios.truth import Truth
+
+TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
+# What a detector finds that knows who speaks when, and not what is said.
+TIMING_CUES = frozenset({
+    "response_delay", "timely_answer", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user",
+    "yields_to_user", "monologue",
+})  # fmt: skip
+# What the table has rows for: a coder's judgement that rests on understanding alone matches none of them.
+MEASURED = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
+# What is raised by no row of it, but by how a turn reads amid what was said around it.
+READINGS = frozenset(EXCHANGE_CUES.values())
+_AT_S = 2.0
+_DRAWS = 1000
+
+
+@record
+class Alarm:
+    """What was flagged, and when it was known; times are of the stamps."""
+
+    polarity: Polarity
+    attributes: tuple[Attribute, ...]
+    onset_ns: int
+    known_ns: int
+    cue_id: str = ""
+
+
+@record
+class Session:
+    """One encounter's truth, and what was flagged in it."""
+
+    truth: Truth
+    alarms: tuple[Alarm, ...]
+
+
+@record
+class Online:
+    """The measures of one way to flag, over all sessions; shares in percent, with intervals over encounters."""
+
+    f1: dict[str, float]
+    f1_interval: dict[str, tuple[float, float]]
+    precision: float
+    recall: float
+    false_alarms_per_hour: float
+    alarms_per_ten_minutes: float
+    latency_s: dict[str, float]
+    macro_f1_by_attribute: float
+    by_attribute: dict[str, float]
+    by_attribute_interval: dict[str, tuple[float, float]]
+    by_basis: dict[str, float]
+    events: int
+    alarms: int
+
+
+def only(sessions: Iterable[Session], keep: Callable[[Alarm], bool]) -> list[Session]:
+    """The sessions with some of their alarms, as those of one polarity or kind of cue."""
+    return [Session(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
+
+
+def resting_on(
+    sessions: Iterable[Session], bases: Collection[Basis], answers_for: Callable[[Alarm], bool] = lambda _: True
+) -> list[Session]:
+    """The sessions with the events that rest on these, and without the alarms that find one of the others.
+
+    Of those that find nothing, all remain that these bases answer for.
+    """
+    return [_resting_on(one, bases, answers_for) for one in sessions]
+
+
+def _resting_on(session: Session, bases: Collection[Basis], answers_for: Callable[[Alarm], bool]) -> Session:
+    events = session.truth.events
+    chosen = Session(
+        truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
+    )
+    taken = {alarm for _, alarm in matched(chosen, _AT_S)}
+    left = [place for place in range(len(session.alarms)) if place not in taken]
+    others = Session(
+        truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
+        alarms=tuple(session.alarms[place] for place in left),
+    )
+    elsewhere = {left[alarm] for _, alarm in matched(others, _AT_S)}
+    kept = (
+        a for place, a in enumerate(session.alarms) if place in taken or (place not in elsewhere and answers_for(a))
+    )
+    return Session(truth=chosen.truth, alarms=tuple(kept))
+
+
+def silent(sessions: Iterable[Session]) -> list[Session]:
+    """The baseline that never flags anything."""
+    return [Session(truth=one.truth, alarms=()) for one in sessions]
+
+
+def prior(sessions: Sequence[Session], seed: int = 0) -> list[Session]:
+    """The baseline that knows how often what is marked, and flags so often at a robot's turn drawn at random."""
+    marked = [(event.polarity, event.attributes) for one in sessions for event in one.truth.events]
+    turns = sum(_robot_turns(one.truth).size for one in sessions)
+    chance = np.random.default_rng(seed)
+    made = []
+    for one in sessions:
+        onsets = [at_ns for at_ns in _robot_turns(one.truth) if chance.random() < len(marked) / max(turns, 1)]
+        drawn = [marked[place] for place in chance.integers(0, len(marked), len(onsets))] if marked else []
+        alarms = tuple(
+            Alarm(polarity=polarity, attributes=attributes, onset_ns=int(at_ns), known_ns=int(at_ns))
+            for at_ns, (polarity, attributes) in zip(onsets, drawn, strict=True)
+        )
+        made.append(Session(truth=one.truth, alarms=alarms))
+    return made
+
+
+def matched(session: Session, tolerance_s: float, attribute: Attribute | None = None) -> list[tuple[int, int]]:
+    """Events and alarms by their places, each in one pair at most: as many pairs as can be, nothing adjusted."""
+    events = [
+        place for place, event in enumerate(session.truth.events) if attribute is None or attribute in event.attributes
+    ]
+    alarms = [place for place, a in enumerate(session.alarms) if attribute is None or attribute in a.attributes]
+    within_ns = s_to_ns(tolerance_s)
+    reach = {
+        at: sorted(
+            (to for to in alarms if _are_one(session, at, to, within_ns)),
+            key=lambda to: abs(session.alarms[to].onset_ns - session.truth.events[at].onset_ns),
+        )
+        for at in events
+    }
+    taken: dict[int, int] = {}
+
+    def place(event: int, tried: set[int]) -> bool:
+        for alarm in reach[event]:
+            if alarm not in tried:
+                tried.add(alarm)
+                if alarm not in taken or place(taken[alarm], tried):
+                    taken[alarm] = event
+                    return True
+        return False
+
+    for event in events:
+        place(event, set())
+    return sorted((event, alarm) for alarm, event in taken.items())
+
+
+def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: float = _AT_S) -> Online:
+    """All measures; precision, recall, latency and attributes at one tolerance."""
+    chosen = [_of_polarity(one, polarity) for one in sessions]
+    counts = {tolerance_s: np.array([_counts(one, tolerance_s) for one in chosen]) for tolerance_s in TOLERANCES_S}
+    hours = sum(one.truth.end_ns - one.truth.start_ns for one in chosen) / NS_PER_S / 3600
+    hits, events, alarms = map(int, counts[at_s].sum(axis=0)) if chosen else (0, 0, 0)
+    latencies = [
+        (one.alarms[alarm].known_ns - one.truth.events[event].onset_ns) / NS_PER_S
+        for one in chosen
+        for event, alarm in matched(one, at_s)
+    ]
+    told = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
+    told = {name: rows for name, rows in told.items() if rows.size and rows[:, 1:].sum()}
+    attributes = {name: _f1(rows.sum(axis=0)) for name, rows in told.items()}
+    return Online(
+        f1={f"{tolerance_s:g}": _f1(rows.sum(axis=0)) for tolerance_s, rows in counts.items()},
+        f1_interval={f"{tolerance_s:g}": _interval(rows) for tolerance_s, rows in counts.items()},
+        precision=100 * hits / alarms if alarms else 0.0,
+        recall=100 * hits / events if events else 0.0,
+        false_alarms_per_hour=(alarms - hits) / hours if hours else 0.0,
+        alarms_per_ten_minutes=alarms / hours / 6 if hours else 0.0,
+        latency_s={f"p{q}": float(np.percentile(latencies, q)) for q in (50, 90, 99)} if latencies else {},
+        macro_f1_by_attribute=float(np.mean(list(attributes.values()))) if attributes else 0.0,
+        by_attribute=attributes,
+        by_attribute_interval={name: _interval(rows) for name, rows in told.items()},
+        by_basis=_recall_by_basis(chosen, at_s),
+        events=events,
+        alarms=alarms,
+    )
+
+
+def _robot_turns(truth: Truth) -> np.ndarray:
+    return np.array([turn.start_ns for turn in truth.turns if turn.speaker.value == "robot"], np.int64)
+
+
+def _of_polarity(session: Session, polarity: Polarity | None) -> Session:
+    if polarity is None:
+        return session
+    events = tuple(event for event in session.truth.events if event.polarity is polarity)
+    alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
+    return Session(truth=replace(session.truth, events=events), alarms=alarms)
+
+
+def _are_one(session: Session, event: int, alarm: int, within_ns: int) -> bool:
+    """A match is judged by onset, polarity and a shared attribute."""
+    true, said = session.truth.events[event], session.alarms[alarm]
+    return (
+        true.polarity is said.polarity
+        and bool(set(true.attributes) & set(said.attributes))
+        and abs(true.onset_ns - said.onset_ns) <= within_ns
+    )
+
+
+def _counts(session: Session, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:
+    events = [event for event in session.truth.events if attribute is None or attribute in event.attributes]
+    alarms = [alarm for alarm in session.alarms if attribute is None or attribute in alarm.attributes]
+    return len(matched(session, tolerance_s, attribute)), len(events), len(alarms)
+
+
+def _f1(totals: np.ndarray) -> float:
+    hits, events, alarms = totals
+    return float(200 * hits / (events + alarms)) if events + alarms else 0.0
+
+
+def _interval(rows: np.ndarray) -> tuple[float, float]:
+    if not len(rows):
+        return 0.0, 0.0
+    drawn = np.random.default_rng(0).integers(0, len(rows), (_DRAWS, len(rows)))
+    low, high = np.percentile([_f1(rows[places].sum(axis=0)) for places in drawn], [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _recall_by_basis(sessions: Sequence[Session], at_s: float) -> dict[str, float]:
+    found: dict[str, list[bool]] = {}
+    for one in sessions:
+        hit = {event for event, _ in matched(one, at_s)}
+        for place, event in enumerate(one.truth.events):
+            found.setdefault(event.basis.value, []).append(place in hit)
+    return {basis: 100 * sum(hits) / len(hits) for basis, hits in sorted(found.items())}

@@ -1,0 +1,219 @@
+"""How well error flags agree with labelled intervals: onsets, times to detection, false alarms, tenths of seconds."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.records.record import record
+from norm_core.records.status import Counter
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from sim_replays.monitor_bench.event_metrics import TOLERANCES_S, Online, Session, matched, online
+from sim_replays.monitor_bench.labelled_recording import Raised, Recording, joined, session_of
+from sim_replays.monitor_bench.labels_file import Interval, LabelClass
+
+FRAME_NS = NS_PER_S // 10
+FLOORS = (0.5, 0.6, 0.7, 0.8, 0.9)
+_BINS = 10
+
+
+@record
+class ByClass:
+    """How one class of labels is found; shares in percent."""
+
+    labels: int
+    recall: dict[str, float]  # by tolerance of the onset, one flag a label
+    detected: float  # some flag lies over it, however late
+    time_to_detection_s: dict[str, float]
+    frame_recall: float
+
+
+@record
+class Frames:
+    """Tenths of a second under any label against those under any flag, in percent."""
+
+    accuracy: float
+    precision: float
+    recall: float
+    f1: float
+    macro_f1: float
+
+
+@record
+class Agreement:
+    """All measures over recordings, errors alone; those of onsets stand in online."""
+
+    online: Online
+    by_class: dict[str, ByClass]
+    frames: Frames
+    false_alarms_per_hour_active: float  # while the robot speaks
+    false_alarms_per_hour_idle: float
+    duplicates_per_event: float
+    evidence_delay_s: dict[str, float]
+    compute_s: dict[str, float]
+    brier: float | None
+    expected_calibration_error: float | None
+    by_floor: dict[str, tuple[float, float]]  # recall in percent, and false alarms an hour
+    windows_late: float
+
+
+def agreement(recordings: Sequence[Recording], at_s: float = 2.0) -> Agreement:
+    """Every measure over the recordings; those that need a pair at one tolerance of onsets."""
+    sessions = [session_of(one) for one in recordings]
+    pairs = [matched(session, at_s) for session in sessions]
+    hits = [{alarm for _, alarm in found} for found in pairs]
+    known = [(one, r, place in hit) for one, hit in zip(recordings, hits, strict=True)
+             for place, r in enumerate(one.raised)]  # fmt: skip
+    late, all_windows = (sum(_counted(one.counters, names) for one in recordings)
+                         for names in (("windows_late",), ("windows", "windows_late")))  # fmt: skip
+    active, idle = _false_alarms(recordings, known)
+    return Agreement(
+        online=online(sessions, None, at_s),
+        by_class={
+            label.value: _by_class(recordings, label, at_s)
+            for label in LabelClass
+            if any(one.label is label for recording in recordings for one in recording.labels)
+        },
+        frames=_frames(recordings),
+        false_alarms_per_hour_active=active,
+        false_alarms_per_hour_idle=idle,
+        duplicates_per_event=_duplicates(recordings, at_s),
+        evidence_delay_s=_percentiles([
+            ns_to_s(one.raised[alarm].known_ns - session.truth.events[event].onset_ns)
+            for one, session, found in zip(recordings, sessions, pairs, strict=True)
+            for event, alarm in found
+        ]),
+        compute_s=_percentiles([r.compute_s for _, r, _ in known]),
+        brier=_brier([(r.flag.probability, hit) for _, r, hit in known]),
+        expected_calibration_error=_calibration_error([(r.flag.probability, hit) for _, r, hit in known]),
+        by_floor={f"{floor:g}": _above(recordings, floor, at_s) for floor in FLOORS},
+        windows_late=100 * late / all_windows if all_windows else 0.0,
+    )  # fmt: skip
+
+
+def _by_class(recordings: Sequence[Recording], label: LabelClass, at_s: float) -> ByClass:
+    sessions = [session_of(one, label) for one in recordings]
+    count = sum(len(session.truth.events) for session in sessions)
+    waits_s = []
+    under = both = 0
+    for one in recordings:
+        shown, flagged = _lit(one, [(i.onset_ns, i.offset_ns) for i in one.labels if i.label is label]), _flagged(one)
+        under, both = under + int(shown.sum()), both + int((shown & flagged).sum())
+        for interval in (i for i in one.labels if i.label is label):
+            known = [r.known_ns for r in one.raised if _lies_over(r, interval, at_s, one.end_ns)]
+            if known:
+                waits_s.append(ns_to_s(min(known) - interval.onset_ns))
+    return ByClass(
+        labels=count,
+        recall={f"{t:g}": 100 * sum(len(matched(s, t)) for s in sessions) / count for t in TOLERANCES_S},
+        detected=100 * len(waits_s) / count,
+        time_to_detection_s=_percentiles(waits_s),
+        frame_recall=100 * both / under if under else 0.0,
+    )
+
+
+def _lies_over(raised: Raised, interval: Interval, at_s: float, end_ns: int) -> bool:
+    """Whether a flag and a label share a moment, or begin within the tolerance of each other."""
+    onset_ns, offset_ns = _span(raised, end_ns)
+    near = abs(onset_ns - interval.onset_ns) <= s_to_ns(at_s)
+    return near or (onset_ns < interval.offset_ns and interval.onset_ns < offset_ns)
+
+
+def _duplicates(recordings: Sequence[Recording], at_s: float) -> float:
+    """How many flags beyond the first lie over a label that has any."""
+    counts = [
+        sum(_lies_over(r, interval, at_s, one.end_ns) for r in one.raised)
+        for one in recordings
+        for interval in one.labels
+    ]
+    detected = [count for count in counts if count]
+    return sum(count - 1 for count in detected) / len(detected) if detected else 0.0
+
+
+def _frames(recordings: Sequence[Recording]) -> Frames:
+    lit = [_lit(one, [(i.onset_ns, i.offset_ns) for i in one.labels]) for one in recordings]
+    truth = np.concatenate(lit) if lit else np.zeros(0, bool)
+    said = np.concatenate([_flagged(one) for one in recordings]) if lit else np.zeros(0, bool)
+    both, wrongly, missed = int((truth & said).sum()), int((~truth & said).sum()), int((truth & ~said).sum())
+    neither = len(truth) - both - wrongly - missed
+    f1, f1_clean = _share(2 * both, 2 * both + wrongly + missed), _share(2 * neither, 2 * neither + wrongly + missed)
+    return Frames(
+        accuracy=_share(both + neither, len(truth)),
+        precision=_share(both, both + wrongly),
+        recall=_share(both, both + missed),
+        f1=f1,
+        macro_f1=(f1 + f1_clean) / 2,
+    )
+
+
+def _false_alarms(
+    recordings: Sequence[Recording], known: Sequence[tuple[Recording, Raised, bool]]
+) -> tuple[float, float]:
+    """An hour of the robot's speech, and an hour without."""
+    spoken_ns = sum(end_ns - start_ns for one in recordings for start_ns, end_ns in joined(one.robot_turns))
+    all_ns = sum(one.end_ns - one.start_ns for one in recordings)
+    wrong = [
+        any(start_ns <= raised.flag.onset_ns < end_ns for start_ns, end_ns in one.robot_turns)
+        for one, raised, hit in known
+        if not hit
+    ]
+    hours, idle_hours = spoken_ns / NS_PER_S / 3600, (all_ns - spoken_ns) / NS_PER_S / 3600
+    return (
+        sum(wrong) / hours if hours else 0.0,
+        (len(wrong) - sum(wrong)) / idle_hours if idle_hours > 0 else 0.0,
+    )
+
+
+def _above(recordings: Sequence[Recording], floor: float, at_s: float) -> tuple[float, float]:
+    """Recall and false alarms an hour of the flags that are at least so sure."""
+    kept = online([
+        Session(truth=s.truth, alarms=tuple(a for a, r in zip(s.alarms, one.raised, strict=True)
+                                            if r.flag.probability >= floor))
+        for one, s in ((one, session_of(one)) for one in recordings)
+    ], None, at_s)  # fmt: skip
+    return kept.recall, kept.false_alarms_per_hour
+
+
+def _brier(sure: Sequence[tuple[float, bool]]) -> float | None:
+    return float(np.mean([(probability - hit) ** 2 for probability, hit in sure])) if sure else None
+
+
+def _calibration_error(sure: Sequence[tuple[float, bool]]) -> float | None:
+    """How far probabilities lie from shares of hits, over ten equal bins."""
+    if not sure:
+        return None
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for probability, hit in sure:
+        bins.setdefault(min(int(probability * _BINS), _BINS - 1), []).append((probability, hit))
+    gaps = [abs(sum(p for p, _ in one) - sum(hit for _, hit in one)) for one in bins.values()]
+    return sum(gaps) / len(sure)
+
+
+def _flagged(recording: Recording) -> NDArray[np.bool_]:
+    return _lit(recording, [_span(raised, recording.end_ns) for raised in recording.raised])
+
+
+def _lit(recording: Recording, spans_ns: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
+    """Which tenths of a second begin within any of the spans; a span has one at least."""
+    lit = np.zeros(-(-(recording.end_ns - recording.start_ns) // FRAME_NS), bool)
+    for onset_ns, offset_ns in spans_ns:
+        first = max(0, (onset_ns - recording.start_ns) // FRAME_NS)
+        lit[first : max(first + 1, -(-(offset_ns - recording.start_ns) // FRAME_NS))] = True
+    return lit
+
+
+def _span(raised: Raised, end_ns: int) -> tuple[int, int]:
+    flag = raised.flag
+    return flag.onset_ns, flag.offset_ns if flag.offset_ns >= 0 else max(end_ns, flag.onset_ns)
+
+
+def _counted(counters: Iterable[Counter], names: tuple[str, ...]) -> int:
+    return sum(counter.count for counter in counters if counter.name in names)
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float]:
+    return {f"p{q}": float(np.percentile(values, q)) for q in (50, 90, 99)} if values else {}
+
+
+def _share(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0.0

@@ -1,0 +1,137 @@
+"""A recording with labelled intervals, and what the monitor flags in it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance
+from norm_core.records.status import Counter
+from norm_core.runtime.time import Clock, ReplayClock, ns_to_s
+from norm_monitor.context.turns import turns_of
+from norm_monitor.monitor import Monitor
+from norm_monitor.windows.cutter import Entry
+from sim_replays.monitor_bench.event_metrics import Alarm, Session
+from sim_replays.monitor_bench.labels_file import Interval, LabelClass
+from sim_replays.scenarios.encounter import Basis
+from sim_replays.scenarios.truth import TrueEvent, TrueTurn, Truth
+
+
+@record
+class Raised:
+    """A flag as it was in the end, when in the bag's time it was first known, and what deciding it cost."""
+
+    flag: SocialFlag
+    known_ns: int
+    compute_s: float
+
+
+@record
+class Recording:
+    """A bag's labels, and what was flagged in it."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    labels: tuple[Interval, ...]
+    raised: tuple[Raised, ...]  # errors alone: competences are not labelled
+    robot_turns: tuple[tuple[int, int], ...] = ()
+    counters: tuple[Counter, ...] = ()
+
+
+def recorded(  # noqa: PLR0917
+    name: str,
+    bounds_ns: tuple[int, int],
+    labels: tuple[Interval, ...],
+    records: Iterable[tuple[int, Entry]],
+    monitor: Monitor,
+    clock: ReplayClock,
+    wall: Clock,
+) -> Recording:
+    """A bag's records through a monitor, beside its labels."""
+    first: dict[str, Raised] = {}
+    heard: list[Utterance] = []
+    edges: list[RobotSpeech] = []
+
+    def note(flags: Iterable[SocialFlag], asked_ns: int) -> None:
+        spent_s = ns_to_s(wall.now_ns() - asked_ns)
+        for flag in flags:
+            if flag.polarity is Polarity.ERROR:
+                known = first.get(flag.event_id) or Raised(flag=flag, known_ns=clock.now_ns(), compute_s=spent_s)
+                first[flag.event_id] = replace(known, flag=flag)
+
+    for now_ns, entry in records:
+        clock.advance_to(max(now_ns, clock.now_ns()))
+        if isinstance(entry, RobotSpeech):
+            edges.append(entry)
+        elif isinstance(entry, Utterance) and entry.final and entry.speaker is Speaker.ROBOT:
+            heard.append(entry)
+        asked_ns = wall.now_ns()
+        note(monitor.take(entry), asked_ns)
+    asked_ns = wall.now_ns()
+    note(monitor.end_input(), asked_ns)
+    turns = turns_of(heard, edges, bounds_ns[1])
+    return Recording(
+        name=name,
+        start_ns=bounds_ns[0],
+        end_ns=bounds_ns[1],
+        labels=labels,
+        raised=tuple(sorted(first.values(), key=lambda one: one.flag.onset_ns)),
+        robot_turns=tuple((turn.start_ns, turn.end_ns) for turn in turns),
+        counters=monitor.counters,
+    )
+
+
+def session_of(recording: Recording, label: LabelClass | None = None) -> Session:
+    """For the measures of onsets: any error flag may answer any label, since neither side has the other's terms.
+
+    Without a class, labels of several that overlap are one event, as a mistake and the rupture that it is part of.
+    """
+    spans = [(one.onset_ns, one.offset_ns) for one in recording.labels if label in (None, one.label)]
+    events = tuple(
+        TrueEvent(
+            polarity=Polarity.ERROR,
+            attributes=tuple(Attribute),
+            onset_ns=onset_ns,
+            offset_ns=offset_ns,
+            basis=Basis.UNDERSTANDING,  # the coder's; not told, and not measured by
+            evidence=(),
+            rationale=label.value if label else "",
+        )
+        for onset_ns, offset_ns in joined(spans)
+    )
+    turns = tuple(
+        TrueTurn(turn_id=str(at), speaker=Speaker.ROBOT, speaker_id="", text="", start_ns=start_ns, end_ns=end_ns)
+        for at, (start_ns, end_ns) in enumerate(recording.robot_turns)
+    )
+    alarms = tuple(
+        Alarm(
+            polarity=one.flag.polarity,
+            attributes=one.flag.attributes,
+            onset_ns=one.flag.onset_ns,
+            known_ns=one.known_ns,
+            cue_id=one.flag.cue_id,
+        )
+        for one in recording.raised
+    )
+    truth = Truth(
+        encounter_id=recording.name,
+        language="",
+        seed=0,
+        start_ns=recording.start_ns,
+        end_ns=recording.end_ns,
+        turns=turns,
+        events=events,
+    )
+    return Session(truth=truth, alarms=alarms)
+
+
+def joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans, those that overlap as one."""
+    joined: list[tuple[int, int]] = []
+    for start_ns, end_ns in sorted(spans):
+        if joined and start_ns < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end_ns)
+        else:
+            joined.append((start_ns, end_ns))
+    return joined

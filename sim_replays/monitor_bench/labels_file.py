@@ -1,0 +1,125 @@
+"""Labelled intervals of errors in a recording, from a CSV: class, onset and offset, as ERR@HRI's coders mark them."""
+
+import csv
+import difflib
+import math
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import s_to_ns
+
+COLUMNS = ("class", "onset_s", "offset_s")
+MOST_TOLD = 20
+
+
+class LabelClass(StrEnum):
+    """ERR@HRI's classes: the first three of 2024, the last of 2025."""
+
+    ROBOT_MISTAKE = "robot_mistake"
+    USER_AWKWARDNESS = "user_awkwardness"
+    INTERACTION_RUPTURE = "interaction_rupture"
+    USER_CORRECTION = "user_correction"  # the person means to set right what does not meet their expectation
+
+
+_SHORT = {
+    "rm": LabelClass.ROBOT_MISTAKE,
+    "ua": LabelClass.USER_AWKWARDNESS,
+    "ir": LabelClass.INTERACTION_RUPTURE,
+    "uc": LabelClass.USER_CORRECTION,
+}
+
+
+class LabelFileError(TactfulError, ValueError):
+    """A file of labels that cannot be used; its message has a line for each fault."""
+
+
+@record
+class Interval:
+    """One labelled stretch; times are the bag's."""
+
+    label: LabelClass
+    onset_ns: int
+    offset_ns: int
+
+
+def read_intervals(path: Path, start_ns: int, end_ns: int) -> tuple[Interval, ...]:
+    """The labels of a bag between start_ns and end_ns, in the order of time; seconds count from its first message."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            header = [(name or "").strip() for name in reader.fieldnames or ()]
+            if missing := [name for name in COLUMNS if name not in header]:
+                raise LabelFileError(
+                    f"{path}, line 1: needs the columns {', '.join(COLUMNS)} and has no {', '.join(missing)}"
+                )
+            reader.fieldnames = header
+            rows = [(reader.line_num, row) for row in reader]
+    except OSError as error:
+        raise LabelFileError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise LabelFileError(f"{path}: is no CSV in UTF-8: {error}") from error
+    faults: list[str] = []
+    found: list[tuple[int, Interval]] = []
+    for line, row in rows:
+        try:
+            found.append((line, _interval(row, start_ns, end_ns)))
+        except ValueError as fault:
+            faults.append(f"line {line}: {fault}")
+    faults += _overlaps(found)
+    if faults:
+        beyond = [f"{len(faults) - MOST_TOLD} more"] if len(faults) > MOST_TOLD else []
+        raise LabelFileError("\n".join(f"{path}, {fault}" for fault in faults[:MOST_TOLD] + beyond))
+    return tuple(sorted((one for _, one in found), key=lambda one: (one.onset_ns, one.offset_ns, one.label)))
+
+
+def _interval(row: dict[str, str | None], start_ns: int, end_ns: int) -> Interval:
+    if None in row:
+        raise ValueError("has more cells than the header has columns")
+    onset_s, offset_s = _seconds(row, "onset_s"), _seconds(row, "offset_s")
+    if offset_s <= onset_s:
+        raise ValueError(f"offset_s {offset_s:g} is not after onset_s {onset_s:g}")
+    length_s = (end_ns - start_ns) / 1e9
+    if onset_s > length_s:
+        raise ValueError(f"onset_s {onset_s:g} lies after the bag's end at {length_s:.1f} s: is this its file?")
+    return Interval(
+        label=_label((row["class"] or "").strip()),
+        onset_ns=start_ns + s_to_ns(onset_s),
+        offset_ns=min(start_ns + s_to_ns(offset_s), end_ns),
+    )
+
+
+def _seconds(row: dict[str, str | None], column: str) -> float:
+    text = (row[column] or "").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{column} is {text!r} and no number of seconds") from None
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{column} is {text}: it counts from the bag's first message, at 0")
+    return value
+
+
+def _label(name: str) -> LabelClass:
+    plain = name.lower().replace(" ", "_").replace("-", "_")
+    if plain in _SHORT:
+        return _SHORT[plain]
+    if plain in set(LabelClass):
+        return LabelClass(plain)
+    near = difflib.get_close_matches(plain, [*LabelClass, *_SHORT], n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    known = ", ".join(f"{long} ({short})" for short, long in _SHORT.items())
+    raise ValueError(f"{name!r} is no class; {hint}they are {known}")
+
+
+def _overlaps(found: list[tuple[int, Interval]]) -> Iterator[str]:
+    """Where one class is labelled twice at one time: two coders' labels, or a slip."""
+    newest: dict[LabelClass, tuple[int, Interval]] = {}
+    for line, one in sorted(found, key=lambda pair: (pair[1].onset_ns, pair[0])):
+        before = newest.get(one.label)
+        if before and one.onset_ns < before[1].offset_ns:
+            yield f"line {line}: overlaps the {one.label} of line {before[0]}; join them, or use a file a coder"
+        if before is None or one.offset_ns > before[1].offset_ns:
+            newest[one.label] = (line, one)

@@ -1,0 +1,73 @@
+"""What ears and camera make of an encounter's synthetic sound and pictures, kept so that it need be made only once."""
+
+import shutil
+from pathlib import Path
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.record import record
+from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.windows.cutter import Entry
+from sim_replays.drivers.bag_driver import MONITORED, BagSenses
+from sim_replays.scenarios.encounter import Encounter
+from sim_replays.scenarios.generate import GenerationConfig, generate, remove
+from sim_replays.scenarios.records import AUDIO
+from sim_replays.scenarios.truth import Truth
+
+VERSION = 3  # of what the senses make of the same sound; a higher one makes kept records void
+
+
+@record
+class Given:
+    """One record, and when the senses gave it; a frame's picture is no part of what cues look at, and is left out."""
+
+    at_ns: int
+    entry: Entry
+
+
+@record
+class Sensed:
+    """All that the senses gave of an encounter, with the truth at the times its voices made."""
+
+    version: int = VERSION
+    truth: Truth
+    sources: tuple[str, ...]
+    given: tuple[Given, ...]
+
+
+def sensed(encounter: Encounter, folder: Path, recogniser: Recogniser, seed: int = 0) -> Sensed:
+    """From the folder where it lies there for this script and seed; else the bag is made, heard, seen and removed."""
+    path = folder / f"{encounter.id}_{seed}.json"
+    kept = _read(path)
+    if kept and kept.version == VERSION and kept.truth.script_sha256 == encounter.sha256():
+        return kept
+    bag = folder / f"{encounter.id}_{seed}_bag"
+    shutil.rmtree(bag, ignore_errors=True)  # begun by a run that was interrupted
+    made = generate(encounter, bag, GenerationConfig(seed=seed))
+    try:
+        new = _of_bag(made.bag, made.truth, recogniser if encounter.language == "en" else None)
+    finally:
+        remove(made.bag)
+    part = path.with_suffix(".part")
+    part.write_text(to_json(new), encoding="utf-8")
+    part.replace(path)
+    return new
+
+
+def _of_bag(bag: Path, truth: Truth, recogniser: Recogniser | None) -> Sensed:
+    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+    with BagReader(bag) as reader:
+        senses = BagSenses(reader, hearing, recogniser, AUDIO if recogniser else "")
+        given = tuple(
+            Given(at_ns=at_ns, entry=entry) for at_ns, entry in senses.records() if isinstance(entry, MONITORED)
+        )
+        return Sensed(truth=truth, sources=senses.sources, given=given)
+
+
+def _read(path: Path) -> Sensed | None:
+    try:
+        return from_json(Sensed, path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, RecordError):
+        return None

@@ -1,0 +1,274 @@
+"""One run: the bag built where it is not, the questions that are left asked, and the whole scored."""
+
+import json
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from action_selector.choose.abstain import WhenUnsure
+from action_selector.choose.linear_scorer import Fitted
+from action_selector.selector_factory import SelectorFiles
+from norm_core import __version__
+from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
+from norm_core.models.catalogue import Catalogue
+from sim_replays.runs.answerers import Files, JudgeFiles
+from sim_replays.runs.items.clip_items import PAPER_SHOTS
+from sim_replays.runs.items.item_bag import build, is_built, read_key
+from sim_replays.runs.items.suite_items import Material, material
+from sim_replays.runs.results import run_folder
+from sim_replays.runs.results.run_folder import Run
+from sim_replays.runs.retrieval import with_precedents
+from sim_replays.runs.run_config import Asking
+from sim_replays.runs.transport import Transport
+from sim_replays.suites import egogapbench, fitting
+from sim_replays.suites.files import sha256_of_files
+from sim_replays.suites.report import Report, with_notes
+from sim_replays.suites.target import SuiteError
+
+ENCODER = "encoder"
+WHOLE_S = 3600.0
+
+# What a run can do without, so that it shows what that step adds.
+STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
+    "veto": {"veto_others": False},
+    "avoidance": {"avoid_others": False},
+    "viewpoint": {"ask_viewpoint": False},
+    "precedents": {"precedents": 0},
+    "permutation": {"orders": 1},
+    "norms": {"ask_norms": False},
+}
+
+PROGRESS_EVERY_S = 2.0
+_PACKAGES = ("numpy", "onnxruntime", "rosbags", "pydantic", "torch", "transformers", "ray")
+
+# Hears how many questions there are, and how many are answered.
+Progress = Callable[[int, int], None]
+
+
+def selector_files(
+    model: str,
+    *,
+    when_unsure: str = "best_effort",
+    precedents_index: str = "",
+    fitted: str = "",
+    without: Sequence[str] = (),
+) -> SelectorFiles:
+    """The selector's settings for a run, less the steps that it is to do without.
+
+    A model that fails is not helped out by likeness: that would be a guess.
+    """
+    if unknown := [step for step in without if step not in STEPS_LESS]:
+        raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
+    if when_unsure not in set(WhenUnsure):
+        raise SuiteError(f"there is no way {when_unsure!r} to be unsure; there are {', '.join(WhenUnsure)}")
+    left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
+    return SelectorFiles(
+        model="" if model == ENCODER else model,
+        when_unsure=WhenUnsure(when_unsure),
+        precedents_index=precedents_index,
+        fitted=fitted,
+        fall_back=model == ENCODER,
+        **left_out,
+    )
+
+
+def files_for(
+    model: str,
+    asking: Asking,
+    *,
+    when_unsure: str = "best_effort",
+    precedents_index: str = "",
+    fitted: str = "",
+    without: Sequence[str] = (),
+) -> Files:
+    """The settings of whoever answers the suite's questions: the judge about talk, the selector about actions."""
+    if asking.suite in PAPER_SHOTS:
+        if fitted or without:
+            raise SuiteError(f"the judge answers {asking.suite}: --fitted and --without are of the selector")
+        return judge_files(model, asking)
+    files = selector_files(
+        model, when_unsure=when_unsure, precedents_index=precedents_index, fitted=fitted, without=without
+    )
+    return with_precedents(files, asking)
+
+
+def judge_files(model: str, asking: Asking) -> JudgeFiles:
+    """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
+    name = MODEL if model == ENCODER else model
+    if asking.sampling == "paper":
+        return JudgeFiles(model=name, query_window_s=WHOLE_S, query_images=PAPER_SHOTS[asking.suite])
+    return JudgeFiles(model=name)
+
+
+def run(
+    out: Path,
+    asking: Asking,
+    files: Files,
+    transport: Transport,
+    *,
+    how: str,
+    progress: Progress,
+    shards: str = "1",
+) -> tuple[Run, Report]:
+    """Asks what the folder has no answer to yet. However it ends, what was answered is kept and scored."""
+    made = material(asking)
+    described_so = described(asking, files, how, made)
+    if fitted := _fitted(asking, files):
+        _check_unseen(fitted, made)
+    bag = out / run_folder.BAG
+    built = is_built(bag, asking, made)
+    run_folder.begin(out, {**described_so, "shards": shards})
+    if not built:
+        build(bag, asking, made)
+    key = read_key(bag)
+    known = run_folder.read_raw(out)
+    wanted = [query_id for query_id in key.orders if query_id not in known]
+    done = len(known)
+    progress(done, len(key.orders))
+    kept = Kept(out, done, len(key.orders))
+    try:
+        if wanted:
+            for _ in run_folder.append(out, transport.play(bag, frozenset(wanted))):
+                done += 1
+                kept.tell(done)
+                progress(done, len(key.orders))
+    finally:
+        kept.write(done)
+        found = run_folder.open_run(out)
+        scored = run_folder.finish(found)
+    return found, with_notes(scored, *cautions(asking, files))
+
+
+class Kept:
+    """How far a run has got, in its folder for whoever looks in from elsewhere: rate and time left of this call."""
+
+    def __init__(self, out: Path, done: int, total: int) -> None:
+        self._out, self._before, self._total = out, done, total
+        self._began_s = self._written_s = time.monotonic()
+
+    def tell(self, done: int) -> None:
+        """Writes it, though at most once in a while."""
+        if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
+            self.write(done)
+
+    def write(self, done: int) -> None:
+        """Writes it now."""
+        self._written_s = time.monotonic()
+        rate = (done - self._before) / max(self._written_s - self._began_s, 1e-3)
+        left_s = (self._total - done) / rate if rate else None
+        plain = {"answered": done, "total": self._total, "answers_per_s": round(rate, 3), "left_s": left_s}
+        run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
+
+
+def fit(asking: Asking, out: Path) -> Fitted:
+    """Writes what is fitted on the labels of the data that is asked of, each fold without the images of its own."""
+    if asking.suite != egogapbench.SUITE:
+        raise SuiteError(f"nothing can be fitted on {asking.suite}: there is {egogapbench.SUITE} to fit on")
+    if asking.setting not in set(egogapbench.Setting):
+        raise SuiteError(f"there is no setting {asking.setting!r}; the settings are {', '.join(egogapbench.Setting)}")
+    data = Path(asking.data)
+    items, labels = egogapbench.read(data, asking.style)
+    encoder = SentenceEncoder(remembered=100_000)
+    made = fitting.fit(
+        items,
+        labels,
+        encoder,
+        egogapbench.Setting(asking.setting),
+        style=asking.style,
+        data_sha256=sha256_of_files(egogapbench.files(data, asking.style)),
+        encoder_sha256=encoder.weights_sha256,
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    run_folder.write_whole(out, f"{made.model_dump_json()}\n")
+    return made
+
+
+def described(asking: Asking, files: Files, how: str, made: Material) -> dict[str, Any]:
+    """What a run's folder says of how it was made."""
+    catalogue = Catalogue()
+    manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
+    fitted = _fitted(asking, files)
+    given = ("sampling", "frames", "precedents")
+    said = [asking.style] if isinstance(files, SelectorFiles) else []
+    said += [getattr(asking, name) for name in given if getattr(asking, name) != Asking.model_fields[name].default]
+    model = ENCODER if files.model in {"", MODEL} else files.model
+    marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
+    marks += [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
+    return {
+        "name": " ".join((asking.suite, asking.setting, *said, model, *marks)),
+        "asking": asking.model_dump(mode="json"),
+        "answering": files.model_dump(mode="json"),
+        "answering_sha256": files.sha256(),
+        "transport": how,
+        "model": model,
+        "encoder_sha256": SentenceEncoder().weights_sha256,
+        "manifest": manifest,
+        "fitted": {"sha256": fitted.sha256(), "caution": _caution(fitted)} if fitted else None,
+        "data_sha256": sha256_of_files(list(made.files)),
+        "seed": asking.seed,
+        "versions": {
+            "tactful": __version__,
+            "python": platform.python_version(),
+            "machine": platform.platform(),
+            **{name: version(name) for name in _PACKAGES if find_spec(name)},
+        },
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _is_without(files: Files, values: Mapping[str, Any]) -> bool:
+    return all(getattr(files, name, None) == value for name, value in values.items())
+
+
+def _fitted(asking: Asking, files: Files) -> Fitted | None:
+    """The weights of a run, or an error where they are not for what is asked."""
+    if not (isinstance(files, SelectorFiles) and files.fitted):
+        return None
+    if files.model:
+        raise SuiteError(f"fitted weights are for the encoder alone, and would not be used beside {files.model}")
+    found = Fitted.read(Path(files.fitted), "")
+    if (found.suite, found.style) != (asking.suite, asking.style):
+        raise SuiteError(
+            f"{files.fitted}: was fitted on {found.suite} in style {found.style}, and not on {asking.suite} in "
+            f"style {asking.style}: fit it anew with `tactful bench fit`"
+        )
+    return found
+
+
+def _caution(fitted: Fitted) -> str:
+    return (
+        f"{run_folder.FITTED} on {fitted.items} labelled items of {len(fitted.images)} images ({fitted.setting}), each "
+        "answered by weights that never saw its image: what the wording gives away, not what is perceived"
+    )
+
+
+def _check_unseen(fitted: Fitted, made: Material) -> None:
+    if seen := next((one.id for one in made.targets if fitted.saw(one.id, one.group)), None):
+        raise SuiteError(
+            f"{seen}: is of an image that the weights were fitted on, in an item that they do not know: fit them on "
+            "the data that is asked, or ask of other images"
+        )
+
+
+def cautions(asking: Asking, files: Files) -> list[str]:
+    """What must stand beside a figure, for it not to be taken for more than it is."""
+    form = f", frames {asking.frames}" if asking.setting == "video" else ""
+    notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]
+    if asking.setting in {"others-given", "others-and-captions"}:
+        notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
+    if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
+        notes.append("the sentence encoder sees no pictures: this figure is of words alone")
+    if isinstance(files, SelectorFiles) and not files.model and asking.style != Asking.model_fields["style"].default:
+        notes.append(f"the sentence encoder is asked in no style: {asking.style} changes nothing")
+    if asking.precedents:
+        notes.append(f"precedents {asking.precedents}: only the half of the items was asked that none are taken from")
+    if asking.only:
+        notes.append(f"only the items named in {asking.only} were asked")
+    if asking.limit:
+        notes.append(f"only the first {asking.limit} items were asked")
+    return notes

@@ -1,0 +1,1 @@
+"""A suite's items as they go into a bag."""

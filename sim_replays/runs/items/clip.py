@@ -1,0 +1,101 @@
+"""A clip's pictures at times that count from its beginning, from a folder of JPEGs or a video file."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import av
+import cv2
+
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from sim_replays.suites.target import SuiteError
+
+FRAMES, VIDEOS = "frames", "videos"
+VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
+_QUALITY = 95
+
+
+@record
+class Shot:
+    """One picture and when it was seen; in a video file it is the first at or after at_s."""
+
+    path: Path
+    offset_ns: int
+    at_s: float | None = None
+
+
+def one_a_second(paths: Sequence[Path]) -> tuple[Shot, ...]:
+    """Pictures that were taken a second apart."""
+    return tuple(Shot(path=path, offset_ns=second * NS_PER_S) for second, path in enumerate(paths))
+
+
+def shots(folder: Path, name: str, *, duration_s: float | None, most: int) -> tuple[Shot, ...]:
+    """A clip's pictures: so many evenly spread where most is given, else one a second.
+
+    They lie in folder/frames/NAME/*.jpg, evenly spread over the clip, or in a video folder/videos/NAME.mp4.
+    """
+    pictures = sorted((folder / FRAMES / name).glob("*.jpg"))
+    video = next((path for suffix in VIDEO_SUFFIXES if (path := folder / VIDEOS / f"{name}{suffix}").is_file()), None)
+    if not pictures and video is None:
+        raise SuiteError(
+            f"{folder}: has no pictures of {name}: put frames/{name}/*.jpg or videos/{name}.mp4 there, or choose a "
+            "setting without pictures, as text"
+        )
+    length_s = duration_s or (float(len(pictures)) if pictures else _length_s(video))
+    times_s = [length_s * place / most for place in range(most)] if most else list(range(max(1, round(length_s))))
+    if not pictures:
+        assert video
+        return tuple(Shot(path=video, offset_ns=s_to_ns(at_s), at_s=at_s) for at_s in times_s)
+    every_s = length_s / len(pictures)
+    places = dict.fromkeys(min(len(pictures) - 1, round(at_s / every_s)) for at_s in times_s)
+    return tuple(Shot(path=pictures[place], offset_ns=s_to_ns(place * every_s)) for place in places)
+
+
+def jpegs(found: Sequence[Shot]) -> Iterator[tuple[Shot, bytes]]:
+    """Each shot with its picture, in the order given; the shots of one video follow one another in time."""
+    waiting = list(found)
+    while waiting:
+        shot = waiting[0]
+        if shot.at_s is None:
+            yield shot, shot.path.read_bytes()
+            waiting.pop(0)
+            continue
+        of_video = [one for one in waiting if one.path == shot.path]
+        yield from zip(of_video, _decoded(shot.path, [one.at_s or 0.0 for one in of_video]), strict=True)
+        waiting = [one for one in waiting if one.path != shot.path]
+
+
+def _decoded(path: Path, times_s: Sequence[float]) -> Iterator[bytes]:
+    """The first picture at or after each time; the last of all where the video ends before."""
+    try:
+        with av.open(str(path)) as container:
+            left, last = list(times_s), None
+            for frame in container.decode(video=0):
+                last = frame
+                while left and frame.time is not None and frame.time >= left[0] - 1e-6:
+                    left.pop(0)
+                    yield _jpeg(frame)
+                if not left:
+                    return
+            if last is None:
+                raise SuiteError(f"{path}: holds no picture")
+            for _ in left:
+                yield _jpeg(last)
+    except (av.error.FFmpegError, OSError, IndexError) as error:
+        raise SuiteError(f"{path}: cannot be read as a video: {error}") from error
+
+
+def _jpeg(frame: av.VideoFrame) -> bytes:
+    encoded, jpeg = cv2.imencode(".jpg", frame.to_ndarray(format="bgr24"), (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
+    if not encoded:
+        raise SuiteError("the image library could not encode a JPEG")
+    return bytes(jpeg.tobytes())
+
+
+def _length_s(path: Path | None) -> float:
+    assert path
+    try:
+        with av.open(str(path)) as container:
+            return (container.duration or 0) / av.time_base
+    except (av.error.FFmpegError, OSError) as error:
+        raise SuiteError(f"{path}: cannot be read as a video: {error}") from error

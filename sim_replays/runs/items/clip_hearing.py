@@ -1,0 +1,62 @@
+"""What the robot's ears make of a clip's sound: the same path as a microphone's."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from norm_core.records.speech import Utterance
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Scribe
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from sim_replays.runs.items.clip import VIDEO_SUFFIXES, VIDEOS
+from sim_replays.suites.target import SuiteError
+
+AUDIO = "audio"
+AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".m4a", ".ogg")
+# A stamp of zero would be one that was never set.
+_BASE_NS = NS_PER_S
+
+
+class Transcriber:
+    """Holds a loaded model a language; a clip that several norms are about is heard once."""
+
+    def __init__(self, model: str = "") -> None:
+        self._model = model
+        self._whispers: dict[str, tuple[HearingConfig, Whisper]] = {}
+        self._heard: dict[Path, tuple[Utterance, ...]] = {}
+
+    def heard(self, folder: Path, clip: str, language: str) -> tuple[Utterance, ...]:
+        """The utterances in folder/audio/CLIP.wav or folder/videos/CLIP.mp4, stamped from the clip's beginning."""
+        path = _sound(folder, clip)
+        if path not in self._heard:
+            self._heard[path] = self._written(path, language)
+        return self._heard[path]
+
+    def _written(self, path: Path, language: str) -> tuple[Utterance, ...]:
+        if language not in self._whispers:
+            whisper = WhisperConfig(model=self._model, language=language)
+            config = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
+            self._whispers[language] = config, Whisper(whisper)
+        config, whisper_model = self._whispers[language]
+        listener, scribe = Listener(config), Scribe(config, whisper_model, AUDIO)
+        passages = [one for chunk in chunks_of(path, _BASE_NS) for one in listener.hear(chunk, _BASE_NS)]
+        written = [said for one in (*passages, *listener.flush()) for said in scribe.write(one)]
+        return tuple(_from_beginning(said) for said in written if said.final)
+
+
+def _from_beginning(said: Utterance) -> Utterance:
+    words = tuple(
+        replace(word, start_ns=word.start_ns - _BASE_NS, end_ns=word.end_ns - _BASE_NS) for word in said.words
+    )
+    start_ns = max(0, said.start_ns - _BASE_NS)
+    return replace(said, stamp_ns=start_ns, start_ns=start_ns, end_ns=said.end_ns - _BASE_NS, words=words)
+
+
+def _sound(folder: Path, clip: str) -> Path:
+    wanted = [folder / AUDIO / f"{clip}{suffix}" for suffix in AUDIO_SUFFIXES]
+    wanted += [folder / VIDEOS / f"{clip}{suffix}" for suffix in VIDEO_SUFFIXES]
+    found = next((path for path in wanted if path.is_file()), None)
+    if found is None:
+        raise SuiteError(f"{folder}: has no sound of {clip}: put audio/{clip}.wav or videos/{clip}.mp4 there")
+    return found

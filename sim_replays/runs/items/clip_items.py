@@ -1,0 +1,186 @@
+"""Questions about clips, for the judge: VideoNorms' norms in a scene, and HSRI's about a segment of robot talk."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from norm_core.records.episode import Query
+from norm_core.records.speech import Speaker, Timing, Utterance
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.judge.suite_questions import CULTURES
+from sim_replays.runs.items.clip import Shot, shots
+from sim_replays.runs.run_config import Asked, Asking, Material, chosen_setting
+from sim_replays.suites import hsri, videonorms
+from sim_replays.suites.hsri import HSRI, Segment, SegmentKind
+from sim_replays.suites.videonorms import VIDEONORMS, Annotation, Side
+
+PAPER_SHOTS = {"videonorms": 32, "hsri": 15}
+_PARTIES = {"agent": Speaker.ROBOT, "user": Speaker.USER}
+
+
+class NormSetting(StrEnum):
+    """What is given of a clip of VideoNorms."""
+
+    GIVEN = "transcript-given"
+    WHISPER = "whisper"  # what the ears hear in the clip's sound
+    TEXT = "text"  # the transcript given, and no pictures
+    BLIND = "blind"
+
+
+class SegmentSetting(StrEnum):
+    """What is given of a segment of HSRI."""
+
+    GIVEN = "transcript-given"
+    TEXT = "text"  # the transcript alone
+    BLIND = "blind"
+
+
+def videonorms_material(asking: Asking) -> Material:
+    """An episode a norm in a clip, with all three questions."""
+    data, setting = Path(asking.data), chosen_setting(NormSetting, asking.setting)
+    found = videonorms.read(data)
+    heard = _ears(data, asking) if setting is NormSetting.WHISPER else None
+    asked = []
+    for one in found:
+        given = one.transcript if setting in {NormSetting.GIVEN, NormSetting.TEXT} else ""
+        utterances = heard(one.clip, CULTURES[one.culture]) if heard else _lines(one.id, given)
+        pictured = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
+        asked.append(
+            Asked(
+                id=one.id,
+                queries=tuple(_norm_query(one, task) for task in videonorms.TASKS),
+                shots=_shots(data, asking, one.clip, one.duration_s) if pictured else (),
+                utterances=utterances,
+                orders={f"{one.id}:{task}": tuple(range(len(Side))) for task in videonorms.TASKS},
+            )
+        )
+    file = data / videonorms.FILE if data.is_dir() else data
+    return Material(suite=VIDEONORMS, asked=tuple(asked), targets=tuple(videonorms.targets(found)), files=(file,))
+
+
+def hsri_material(asking: Asking) -> Material:
+    """For each segment drawn an episode with what is asked of the whole talk, and one for each party's words alone."""
+    data, setting = Path(asking.data), chosen_setting(SegmentSetting, asking.setting)
+    segments = hsri.read(data)
+    by_id = {segment.id: segment for segment in segments}
+    drawn = hsri.drawn(segments)
+    episodes: dict[tuple[str, str], list[hsri.Question]] = {}
+    for question in drawn:
+        party = hsri.TOLD.get(question.task, "")
+        episodes.setdefault((question.id, party), []).append(question)
+    asked = []
+    for (name, party), questions in sorted(episodes.items()):
+        segment = by_id[name.partition("#")[0]]
+        blind = setting is SegmentSetting.BLIND
+        episode_id = f"{name}/{party}" if party else name
+        queries = tuple(_segment_query(episode_id, segment, question) for question in questions)
+        asked.append(
+            Asked(
+                id=episode_id,
+                item=name,
+                queries=queries,
+                shots=_shots(data, asking, segment.id, _duration_s(segment)) if setting is SegmentSetting.GIVEN else (),
+                utterances=() if blind else _talk(segment, party),
+                orders={
+                    query.query_id: tuple(range(len(question.options)))
+                    for query, question in zip(queries, questions, strict=True)
+                },
+            )
+        )
+    file = data / hsri.FILE if data.is_dir() else data
+    return Material(suite=HSRI, asked=tuple(asked), targets=tuple(hsri.targets(drawn)), files=(file,))
+
+
+def _norm_query(one: Annotation, task: str) -> Query:
+    """Told is the norm with its category; where the norm itself is asked for, the category alone."""
+    return Query(
+        stamp_ns=0,
+        query_id=f"{one.id}:{task}",
+        episode_id=one.id,
+        task=task,
+        question=one.category if task == "norm" else f"{one.category}: {one.norm}",
+        style=one.culture.value,
+        options=() if task == "norm" else tuple(map(str, Side)),
+    )
+
+
+def _segment_query(episode_id: str, segment: Segment, question: hsri.Question) -> Query:
+    told = segment.kind.value if question.task in {"attributes", "multi"} else ""
+    assert told != SegmentKind.NONE
+    return Query(
+        stamp_ns=0,
+        query_id=f"{question.id}:{question.task}",
+        episode_id=episode_id,
+        task=question.task,
+        question=told,
+        options=tuple(map(str, question.options)),
+        several=question.task == "attributes",
+    )
+
+
+def _lines(name: str, text: str) -> tuple[Utterance, ...]:
+    """A transcript as it is given, a line an utterance in that order; who speaks may stand before a colon."""
+    found = []
+    for place, line in enumerate(line for line in text.splitlines() if line.strip()):
+        who, colon, words = line.partition(": ")
+        found.append(_utterance(f"{name}-{place}", Speaker.UNKNOWN, words if colon else line, who if colon else ""))
+    return tuple(_in_order(found))
+
+
+def _talk(segment: Segment, party: str) -> tuple[Utterance, ...]:
+    """The talk of all, or of one party alone; with times where the annotation has them."""
+    lines = [line for line in segment.transcript if not party or line.speaker == party]
+    timed = any(line.end_s > 0 for line in segment.transcript)
+    begin_s = min(line.start_s for line in segment.transcript)
+    found = []
+    for place, line in enumerate(lines):
+        one = _utterance(f"{segment.id}-{place}", _PARTIES[line.speaker], line.text)
+        if timed:
+            start_ns, end_ns = s_to_ns(line.start_s - begin_s), s_to_ns(max(line.start_s, line.end_s) - begin_s)
+            one = _timed(one, start_ns, end_ns, Timing.SOURCE)
+        found.append(one)
+    return tuple(found if timed else _in_order(found))
+
+
+def _utterance(name: str, speaker: Speaker, text: str, speaker_id: str = "") -> Utterance:
+    return Utterance(
+        stamp_ns=0,
+        utterance_id=name,
+        speaker=speaker,
+        speaker_id=speaker_id.strip(),
+        text=text.strip(),
+        start_ns=0,
+        end_ns=0,
+        source_topic="transcript",
+    )
+
+
+def _timed(one: Utterance, start_ns: int, end_ns: int, timing: Timing) -> Utterance:
+    return replace(one, stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns, timing=timing)
+
+
+def _in_order(found: Sequence[Utterance]) -> list[Utterance]:
+    """Without times there is an order still: a nanosecond apart."""
+    return [_timed(one, place, place, Timing.ABSENT) for place, one in enumerate(found)]
+
+
+def _duration_s(segment: Segment) -> float | None:
+    lines = segment.transcript
+    spoken_s = max(line.end_s for line in lines) - min(line.start_s for line in lines)
+    return segment.duration_s or (spoken_s if spoken_s > 0 else None)
+
+
+def _shots(data: Path, asking: Asking, name: str, duration_s: float | None) -> tuple[Shot, ...]:
+    folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
+    most = PAPER_SHOTS[asking.suite] if asking.sampling == "paper" else 0
+    return shots(folder, name, duration_s=duration_s, most=most)
+
+
+def _ears(data: Path, asking: Asking) -> Callable[[str, str], tuple[Utterance, ...]]:
+    # Imported where it is wanted alone: Whisper takes seconds.
+    transcriber = import_module("sim_replays.runs.items.clip_hearing").Transcriber(asking.whisper)
+    folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
+    return partial(transcriber.heard, folder)

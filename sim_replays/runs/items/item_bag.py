@@ -1,0 +1,188 @@
+"""Bags of benchmark items, one episode each; what is right lies in a file beside the bag and never in it."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from norm_core.bags.reader import BagReader
+from norm_core.bags.writer import BagWriter
+from norm_core.records.episode import Episode, EpisodeEdge, Query
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_json
+from norm_core.records.record import record
+from norm_core.records.speech import Utterance
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.picture import Picture
+from sim_replays.runs.items.clip import jpegs
+from sim_replays.runs.items.picture_grid import tiled
+from sim_replays.runs.run_config import Asked, Asking, Material
+from sim_replays.suites.files import sha256_of_files
+from sim_replays.suites.target import SuiteError, Target
+
+START_NS = 1_767_225_600 * NS_PER_S  # an instant as good as any other, so that the same items give the same bytes
+EPISODES, FRAMES, UTTERANCES, QUERIES = (f"/tactful/{name}" for name in ("episodes", "frames", "utterances", "queries"))
+CAMERA = "/camera/image_raw/compressed"
+PAPER_WIDTH_PX, KEEP_HZ = 4096, 30.0
+
+Record = Episode | Frame | Utterance | Query
+
+
+@record
+class Key:
+    """What lies beside a bag: what was asked of which data, what stood where, and what is right."""
+
+    asking_sha256: str
+    data_sha256: str
+    suite: str
+    setting: str
+    orders: dict[str, tuple[int, ...]]
+    items: dict[str, str]  # the item that each query is about
+    targets: tuple[Target, ...]
+
+
+def key_path(bag: Path) -> Path:
+    """Where the labels of a bag lie."""
+    return bag.with_name(f"{bag.name}.labels.json")
+
+
+def read_key(bag: Path) -> Key:
+    """What lies beside a bag."""
+    path = key_path(bag)
+    try:
+        return from_json(Key, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, RecordError) as error:
+        raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error!s:.300}") from error
+
+
+def is_built(bag: Path, asking: Asking, made: Material) -> bool:
+    """Whether the bag of just these questions is there and whole: its labels are written last."""
+    if not key_path(bag).is_file():
+        return False
+    key = read_key(bag)
+    if (key.asking_sha256, key.data_sha256) != _identity(asking, made):
+        raise SuiteError(f"{bag}: was built of other questions or data: remove it, or choose another folder")
+    return True
+
+
+def build(bag: Path, asking: Asking, made: Material) -> Key:
+    """Writes the bag and its labels; a bag whose building was interrupted is made anew, and no other is touched."""
+    begun = bag.with_name(f"{bag.name}.building")
+    if begun.is_file():
+        shutil.rmtree(bag, ignore_errors=True)
+    elif bag.exists():
+        raise SuiteError(f"{bag}: is in the way, and was not built here: choose another place")
+    try:
+        bag.parent.mkdir(parents=True, exist_ok=True)
+        begun.touch()
+    except OSError as error:
+        raise SuiteError(f"{bag}: cannot be made: {error}") from error
+    asking_sha256, data_sha256 = _identity(asking, made)
+    key = Key(
+        asking_sha256=asking_sha256,
+        data_sha256=data_sha256,
+        suite=asking.suite,
+        setting=asking.setting,
+        orders={name: order for one in made.asked for name, order in one.orders.items()},
+        items={query.query_id: one.item or one.id for one in made.asked for query in one.queries},
+        targets=made.targets,
+    )
+    start_ns = START_NS
+    with BagWriter(bag) as writer:
+        for one in made.asked:
+            for topic, entry in _episode(one, asking, start_ns):
+                writer.write(topic, entry, entry.stamp_ns)
+                start_ns = max(start_ns, entry.stamp_ns)
+            start_ns += NS_PER_S
+    _write_key(bag, key)
+    begun.unlink()
+    return key
+
+
+def _write_key(bag: Path, key: Key) -> None:
+    """All or nothing: the labels say that the bag is whole."""
+    path = key_path(bag)
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(f"{to_json(key)}\n", encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be written: {error}: make room, then give the same command again") from error
+
+
+def episodes(bag: Path) -> Iterator[list[Record]]:
+    """The records of one episode after another, in the order of the bag."""
+    with BagReader(bag) as reader:
+        topics = {topic.topic for topic in reader.topics} & {EPISODES, FRAMES, UTTERANCES, QUERIES}
+        if QUERIES not in topics:
+            raise SuiteError(f"{bag}: holds no queries on {QUERIES}: it is no bag of a suite")
+        episode: list[Record] = []
+        for message in reader.messages(topics):
+            entry = reader.decode(message)
+            if isinstance(entry, Episode) and entry.state is EpisodeEdge.BEGIN and episode:
+                yield episode
+                episode = []
+            episode.append(entry)
+        if episode:
+            yield episode
+
+
+def _identity(asking: Asking, made: Material) -> tuple[str, str]:
+    plain = asking.model_dump(mode="json", exclude={"data", "pictures", "only"})
+    return sha256_of(plain), sha256_of_files(list(made.files))
+
+
+def _episode(one: Asked, asking: Asking, start_ns: int) -> Iterator[tuple[str, Record]]:
+    seen: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in _frames(one, asking, start_ns)]
+    heard = [_shifted(said, start_ns) for said in one.utterances]
+    asked_ns = max([start_ns, *(stamp_ns for stamp_ns, *_ in seen), *(said.end_ns for said in heard)])
+    length_s = max([1, *(shot.offset_ns // NS_PER_S + 1 for shot in one.shots)])
+    end_ns = max(start_ns + length_s * NS_PER_S, asked_ns + len(one.queries) + 1)
+    edge = Episode(
+        stamp_ns=start_ns,
+        episode_id=one.id,
+        state=EpisodeEdge.BEGIN,
+        suite=asking.suite,
+        setting=asking.setting,
+        start_ns=start_ns,
+        end_ns=end_ns,
+    )
+    yield EPISODES, edge
+    seen += [(said.stamp_ns, UTTERANCES, said) for said in heard]
+    for _, topic, entry in sorted(seen, key=lambda told: told[:2]):
+        yield topic, entry
+    for number, query in enumerate(one.queries, 1):
+        # Apart by a nanosecond, as two messages of one stamp have no order of their own.
+        yield QUERIES, replace(query, stamp_ns=asked_ns + number)
+    yield EPISODES, replace(edge, stamp_ns=end_ns, state=EpisodeEdge.END)
+
+
+def _shifted(said: Utterance, by_ns: int) -> Utterance:
+    """Stamped from the beginning of all, and not of the episode."""
+    words = tuple(replace(word, start_ns=word.start_ns + by_ns, end_ns=word.end_ns + by_ns) for word in said.words)
+    start_ns, end_ns = said.start_ns + by_ns, said.end_ns + by_ns
+    return replace(said, stamp_ns=said.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)
+
+
+def _frames(one: Asked, asking: Asking, start_ns: int) -> list[Frame]:
+    # Which pictures there are was chosen before: the camera keeps them all.
+    width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else CameraConfig().tile_width_px
+    config = CameraConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
+    ledger = Ledger()
+    camera = Camera(CAMERA, ReplayClock(), ledger, config)
+    frames = []
+    for shot, data in jpegs(one.shots):
+        picture = Picture(
+            stamp_ns=start_ns + shot.offset_ns, frame_id="camera", encoding="jpeg", compressed=True, data=data
+        )
+        frame = camera.see(picture)
+        if frame is None:
+            raise SuiteError(f"{shot.path}: is no usable JPEG: {'; '.join(ledger.reasons)}")
+        frames.append(frame)
+    if asking.frames.endswith("shuffled"):
+        drawn = random.Random(f"{asking.seed}:{one.id}").sample(frames, len(frames))
+        frames = [replace(shown, stamp_ns=frame.stamp_ns) for frame, shown in zip(frames, drawn, strict=True)]
+    return [tiled(frames)] if frames and asking.frames.startswith("tiled") else frames

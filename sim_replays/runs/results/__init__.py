@@ -1,0 +1,1 @@
+"""A run's folder, and what is computed from its raw answers."""

@@ -1,0 +1,97 @@
+"""How far stated probabilities hold, and what is taken for what, of a run's raw answers."""
+
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from sim_replays.runs.results.run_folder import Run, predictions
+from sim_replays.suites.target import Target, first_picked
+
+BINS = 10
+UNANSWERED = "unanswered"
+
+
+@record
+class Bin:
+    """Answers of like confidence; both are shares from 0 to 1."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    right: float
+
+
+@record
+class Calibration:
+    """One task; error is the expected calibration error in percent, over answers that told probabilities."""
+
+    task: str
+    count: int
+    error: float
+    bins: tuple[Bin, ...]
+
+
+@record
+class Confusion:
+    """One task's counts by what was picked, the last what was not answered; alike: rows are what is right."""
+
+    task: str
+    alike: bool
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+def calibrated(run: Run) -> list[Calibration]:
+    """By task. Where one of several is chosen, its probability against its being right; of sets each member's."""
+    targets = {target.key: target for target in run.key.targets}
+    pairs: dict[str, list[tuple[float, bool]]] = {}
+    for query_id, told in run.told.items():
+        answer = told.answer
+        target = targets[run.key.items[query_id], answer.task]
+        order = run.key.orders[query_id]
+        if answer.outcome is not Outcome.ANSWERED or len(answer.probabilities) != len(order) or not order:
+            continue
+        right = [order[place] in target.right for place in range(len(order))]
+        chosen = range(len(order)) if target.several else answer.chosen[:1]
+        pairs.setdefault(answer.task, []).extend((answer.probabilities[place], right[place]) for place in chosen)
+    return [of_pairs(task, found) for task, found in pairs.items()]
+
+
+def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> Calibration:
+    """Bins of equal width; the error is the mean distance of confidence and share right, weighed by count."""
+    bins = []
+    for place in range(BINS):
+        low, high = place / BINS, (place + 1) / BINS
+        inside = [(p, right) for p, right in pairs if min(BINS - 1, int(p * BINS)) == place]
+        if inside:
+            confidence = sum(p for p, _ in inside) / len(inside)
+            share = sum(right for _, right in inside) / len(inside)
+            bins.append(Bin(low=low, high=high, count=len(inside), confidence=confidence, right=share))
+    error = sum(one.count * abs(one.confidence - one.right) for one in bins) / len(pairs) if pairs else float("nan")
+    return Calibration(task=task, count=len(pairs), error=100 * error, bins=tuple(bins))
+
+
+def confusions(run: Run) -> list[Confusion]:
+    """Of tasks whose answers mean the same in every question, and of others by what each option is."""
+    found = predictions(run).predictions
+    made = []
+    for task in dict.fromkeys(target.task for target in run.key.targets):
+        asked = [target for target in run.key.targets if target.task == task and target.kinds and not target.several]
+        if not asked:
+            continue
+        alike = len({target.kinds for target in asked}) == 1
+        kinds = list(dict.fromkeys(kind for target in asked for kind in target.kinds))
+        columns = (*(kinds if alike else sorted(kinds)), UNANSWERED)
+        counts: dict[str, dict[str, int]] = {}
+        for target in asked:
+            row = counts.setdefault(_row(target, alike), dict.fromkeys(columns, 0))
+            pick = first_picked(target, found)
+            row[UNANSWERED if pick is None else target.kinds[pick]] += 1
+        rows = tuple(name for name in (columns if alike else sorted(counts)) if name in counts)
+        table = tuple(tuple(counts[row][column] for column in columns) for row in rows)
+        made.append(Confusion(task=task, alike=alike, rows=rows, columns=columns, counts=table))
+    return made
+
+
+def _row(target: Target, alike: bool) -> str:
+    return target.kinds[target.right[0]] if alike else f"of {target.options} options"

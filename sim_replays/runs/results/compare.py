@@ -1,0 +1,113 @@
+"""Two runs of the same questions, item by item: which is better, by how much, and where they first differ."""
+
+from collections.abc import Mapping
+from math import comb, erfc
+from typing import Any
+
+import numpy as np
+
+from norm_core.evaluation.figures import resampled
+from norm_core.records.record import record
+from sim_replays.runs.results.run_folder import Run, RunError, predictions
+from sim_replays.runs.transport import Told
+from sim_replays.suites.egonormia import intersection_over_union
+from sim_replays.suites.target import Predictions, Target, picked
+
+
+@record
+class Difference:
+    """One task in two runs; difference is second less first in points, with its 95 % interval over groups."""
+
+    task: str
+    count: int
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    only_first_right: int
+    only_second_right: int
+    mcnemar_p: float
+
+
+def compare(first: Run, second: Run) -> list[Difference]:
+    """By task, over all questions; those that a run did not answer are wrong in it."""
+    if {target.key for target in first.key.targets} != {target.key for target in second.key.targets}:
+        raise RunError(f"{first.folder} and {second.folder} are not of the same questions, and cannot be paired")
+    one, other = predictions(first).predictions, predictions(second).predictions
+    tasks = dict.fromkeys(target.task for target in first.key.targets)
+    return [_of_task(task, [t for t in first.key.targets if t.task == task], one, other) for task in tasks]
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The exact two-sided probability of a split as uneven as this, were the two equally good."""
+    total = only_first + only_second
+    tail = sum(comb(total, hits) for hits in range(min(only_first, only_second) + 1))
+    return min(1.0, float(2 * tail / 2.0**total)) if total < 1000 else _by_normal(only_first, only_second)
+
+
+def _by_normal(only_first: int, only_second: int) -> float:
+    """The same of so many that the exact sum does not fit a float: by the normal distribution, corrected for steps."""
+    z = (abs(only_first - only_second) - 1) / (only_first + only_second) ** 0.5
+    return erfc(max(z, 0.0) / 2**0.5)
+
+
+def first_difference(first: Run, second: Run) -> dict[str, Any] | None:
+    """The first question, in the order of the bag, on which anything differs but the time it took; None for parity."""
+    for query_id in first.key.orders | second.key.orders:
+        one, other = _plain(first.told, query_id), _plain(second.told, query_id)
+        if one != other:
+            differing = sorted(name for name in one | other if one.get(name) != other.get(name))
+            return {
+                "query_id": query_id,
+                "differs_in": differing,
+                "first": {name: one.get(name) for name in differing},
+                "second": {name: other.get(name) for name in differing},
+            }
+    return None
+
+
+def _plain(told: Mapping[str, Told], query_id: str) -> dict[str, Any]:
+    if query_id not in told:
+        return {"answer": "missing"}
+    answer = told[query_id].answer
+    known = answer.provenance
+    return {
+        "outcome": answer.outcome.value,
+        "chosen": answer.chosen,
+        "probabilities": answer.probabilities,
+        "text": answer.text,
+        "reason": answer.reason,
+        "window_digest": known.window_digest,
+        "prompt_digest": known.prompt_digest,
+        "model": known.model,
+        "weights_sha256": known.weights_sha256,
+        "config_sha256": known.config_sha256,
+    }
+
+
+def _of_task(task: str, targets: list[Target], one: Predictions, other: Predictions) -> Difference:
+    marks = [np.array([_mark(target, found) for target in targets]) for found in (one, other)]
+    groups = [target.group for target in targets]
+    gains = marks[1] - marks[0]
+    low, high = np.percentile(resampled(list(gains), groups), [2.5, 97.5])
+    only_first = int(((marks[0] == 1) & (marks[1] < 1)).sum())
+    only_second = int(((marks[1] == 1) & (marks[0] < 1)).sum())
+    return Difference(
+        task=task,
+        count=len(targets),
+        first=100 * float(marks[0].mean()),
+        second=100 * float(marks[1].mean()),
+        difference=100 * float(gains.mean()),
+        low=100 * float(low),
+        high=100 * float(high),
+        only_first_right=only_first,
+        only_second_right=only_second,
+        mcnemar_p=mcnemar(only_first, only_second),
+    )
+
+
+def _mark(target: Target, found: Predictions) -> float:
+    """1 for right; of sets what they share with the right one."""
+    places = picked(target, found)
+    return 0.0 if places is None else intersection_over_union(frozenset(places), frozenset(target.right))

@@ -1,0 +1,89 @@
+"""How often the candidates that could be right hold the right one, by coverage, from a run's raw answers."""
+
+from collections.abc import Mapping, Sequence
+
+from action_selector.choose.abstain import calibrated_set, coverage_for
+from norm_core.evaluation.figures import Figure, share
+from norm_core.records.record import record
+from sim_replays.runs.results.run_folder import Run, RunError
+from sim_replays.suites.fitting import FOLDS, fold_of
+
+
+@record
+class Case:
+    """One question: what each standing option was held to be worth, which is right, and its picture or video."""
+
+    probabilities: Mapping[int, float]
+    right: int
+    group: str
+
+
+@record
+class Calibrated:
+    """wanted is None where coverage was set and not fitted; coverage is then that, else the one fitted on all.
+
+    held: the set held the right option; sure: it held no other; right: of those sure, what was right; size: its mean.
+    """
+
+    wanted: float | None
+    coverage: float
+    held: Figure
+    sure: Figure
+    right: Figure
+    size: float
+
+
+def cases_of(run: Run) -> list[Case]:
+    """The questions of a run that have one right option, as far as they were answered with probabilities."""
+    found = []
+    targets = {target.key: target for target in run.key.targets}
+    for query_id, told in run.told.items():
+        target = targets.get((run.key.items[query_id], told.answer.task))
+        if target is None or target.several or not told.answer.probabilities:
+            continue
+        order = run.key.orders[query_id]
+        standing = {order[place]: p for place, p in enumerate(told.answer.probabilities) if p > 0}
+        found.append(Case(probabilities=standing, right=target.right[0], group=target.group))
+    if not found:
+        raise RunError(f"{run.folder}: holds no answers with probabilities to calibrate on")
+    return found
+
+
+def as_set(cases: Sequence[Case], coverage: float) -> Calibrated:
+    """What a coverage gives that was chosen without a look at any label."""
+    sets = [calibrated_set(case.probabilities, coverage) for case in cases]
+    return _measured(cases, sets, None, coverage)
+
+
+def cross_validated(cases: Sequence[Case], wanted: float) -> Calibrated:
+    """What a coverage gives on pictures or videos that it was not fitted on, each fold by the others."""
+    folds = [fold_of(case.group) for case in cases]
+    sets: list[tuple[int, ...]] = [()] * len(cases)
+    for fold in range(FOLDS):
+        known = [case for case, of in zip(cases, folds, strict=True) if of != fold]
+        if not known:
+            raise RunError("the answers are of too few pictures or videos to calibrate on some and measure on others")
+        coverage = _fitted(known, wanted)
+        for place, case in enumerate(cases):
+            if folds[place] == fold:
+                sets[place] = calibrated_set(case.probabilities, coverage)
+    return _measured(cases, sets, wanted, _fitted(cases, wanted))
+
+
+def _fitted(cases: Sequence[Case], wanted: float) -> float:
+    return coverage_for([case.probabilities for case in cases], [case.right for case in cases], wanted)
+
+
+def _measured(
+    cases: Sequence[Case], sets: Sequence[tuple[int, ...]], wanted: float | None, coverage: float
+) -> Calibrated:
+    groups = [case.group for case in cases]
+    sure = [place for place, could_be in enumerate(sets) if len(could_be) == 1]
+    return Calibrated(
+        wanted=wanted,
+        coverage=coverage,
+        held=share([float(case.right in could_be) for case, could_be in zip(cases, sets, strict=True)], groups),
+        sure=share([float(len(could_be) == 1) for could_be in sets], groups),
+        right=share([float(cases[at].right in sets[at]) for at in sure], [groups[at] for at in sure]),
+        size=sum(map(len, sets)) / len(sets),
+    )

@@ -1,0 +1,129 @@
+"""Written answers graded from 1 to 5 by a model, against every reference; what is graded is never asked again."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.reply import Card, Scores
+from norm_core.engines.request_context import Limit
+from norm_core.prompts import grades
+from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from sim_replays.runs.results.json_lines import drop_cut_line
+from sim_replays.suites.target import Key, Predictions, SuiteError, Target
+
+GRADES = "grades.jsonl"
+# By task: the field of the written answer that is graded, and as what the scorer knows the grade.
+FIELDS = {"norm": {"norm": "grade"}, "evidence": {"verbal": "verbal_grade", "nonverbal": "nonverbal_grade"}}
+
+
+class Grader(Protocol):
+    """An engine."""
+
+    @property
+    def card(self) -> Card: ...
+
+    def ask_many(self, prefix: Prompt, questions: list[Question], limit: Limit | None = None) -> list[Scores]: ...
+
+
+@record
+class Grade:
+    """One text against one reference; grade is 0 where the grader gave none, and reason says why."""
+
+    id: str
+    task: str
+    kind: str
+    reference: int
+    judge: str
+    weights_sha256: str = ""
+    prompt_digest: str = ""
+    grade: int = 0
+    reason: str = ""
+
+    @property
+    def of(self) -> tuple[Key, str]:
+        return (self.id, self.task), self.kind
+
+
+def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target, str, int, str, str]]:
+    """What is to be graded: a question, the kind of text, and the texts; evidence only where the label was right."""
+    found = []
+    for target in targets:
+        one = predictions.get(target.key)
+        if one is None or one.outcome is not Outcome.ANSWERED or target.task not in FIELDS:
+            continue
+        if target.right and one.chosen != target.right:
+            continue
+        written = _fields(one.text)
+        for kind in FIELDS[target.task]:
+            texts = target.evidence.get(kind, target.references)
+            found += [(target, kind, place, text, written[kind]) for place, text in enumerate(texts) if kind in written]
+    return found
+
+
+def graded(folder: Path, targets: list[Target], predictions: Predictions, grader: Grader) -> Iterator[Grade]:
+    """Asks for the grades that the folder does not hold yet, and writes each as it comes."""
+    drop_cut_line(folder / GRADES)
+    known = read_grades(folder)
+    if others := {one.judge for one in known} - {grader.card.model}:
+        raise SuiteError(f"{folder / GRADES}: holds grades of {', '.join(others)}: move them away to grade it anew")
+    done = {(*one.of, one.reference) for one in known}
+    for target, kind, place, reference, written in pairs(targets, predictions):
+        if (target.key, kind, place) in done:
+            continue
+        [scores] = grader.ask_many(grades.pair(kind, reference, written), [grades.grade()])
+        one = Grade(
+            id=target.id,
+            task=target.task,
+            kind=kind,
+            reference=place,
+            judge=grader.card.model,
+            weights_sha256=grader.card.weights_sha256,
+            prompt_digest=scores.prompt_digest,
+            grade=0 if scores.best is None else scores.best + 1,
+            reason=scores.reason,
+        )
+        try:
+            with (folder / GRADES).open("a", encoding="utf-8") as file:
+                file.write(f"{to_json(one)}\n")
+        except OSError as error:
+            raise SuiteError(f"{folder / GRADES}: cannot be written to: {error}") from error
+        yield one
+
+
+def read_grades(folder: Path) -> list[Grade]:
+    """The grades so far; a line that was cut short is none."""
+    path = folder / GRADES
+    if not path.is_file():
+        return []
+    *lines, _ = path.read_text(encoding="utf-8").split("\n")
+    try:
+        return [from_json(Grade, line) for line in lines]
+    except RecordError as error:
+        raise SuiteError(f"{path}: {error}") from error
+
+
+def best_by_question(found: list[Grade]) -> Mapping[Key, Mapping[str, float]]:
+    """Of each question the best grade over its references, by the scorer's names."""
+    best: dict[Key, dict[str, float]] = {}
+    for one in found:
+        key, kind = one.of
+        if one.grade:
+            names = best.setdefault(key, {})
+            name = FIELDS[one.task][kind]
+            names[name] = max(names.get(name, 0.0), float(one.grade))
+    return best
+
+
+def _fields(text: str) -> dict[str, str]:
+    """What was written by field; of a text that is no JSON of that kind, the whole as a norm."""
+    try:
+        plain = json.loads(text)
+    except ValueError:
+        return {"norm": text}
+    if not isinstance(plain, dict):
+        return {}
+    return {str(name): value for name, value in plain.items() if isinstance(value, str)}

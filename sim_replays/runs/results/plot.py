@@ -1,0 +1,80 @@
+"""Calibration and confusion as one SVG picture, readable on light and dark ground."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+
+from sim_replays.runs.results.calibration import Calibration, Confusion
+
+SIDE, LEFT, TOP, BELOW, RIGHT = 200, 130, 60, 90, 20
+WIDE, HIGH, ACROSS = LEFT + SIDE + RIGHT, TOP + SIDE + BELOW, 4
+_STYLE = """
+  svg { background: #ffffff; color: #1a1a1a; font: 12px sans-serif; --mark: #1f5fa8; --faint: #c9c9c9; }
+  @media (prefers-color-scheme: dark) {
+    svg { background: #16181c; color: #ececec; --mark: #7db4f0; --faint: #4a4d52; }
+  }
+  text { fill: currentColor; } .axis { stroke: currentColor; fill: none; } .ideal { stroke: var(--faint); }
+  .bar { fill: var(--mark); } .cell { fill: var(--mark); stroke: var(--faint); }
+"""
+
+
+def picture(title: str, calibrations: Sequence[Calibration], confusions: Sequence[Confusion]) -> str:
+    """A panel a task: calibration first, then confusion."""
+    drawn: list[Callable[[int, int], str]] = [partial(_calibration, one) for one in calibrations]
+    drawn += [partial(_confusion, one) for one in confusions]
+    parts = [f'<text x="16" y="24" font-size="15">{escape(title)}</text>']
+    for place, panel in enumerate(drawn):
+        row, column = divmod(place, ACROSS)
+        parts.append(panel(column * WIDE + LEFT, row * HIGH + TOP))
+    width, height = min(ACROSS, max(len(drawn), 1)) * WIDE, max(1, -(-len(drawn) // ACROSS)) * HIGH
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
+        f"<title>{escape(title)}: calibration and confusion</title>\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
+    )
+
+
+def _calibration(one: Calibration, x: int, y: int) -> str:
+    """A bar a bin, as high as the share that was right; on the line where confidence holds."""
+    said = f"{one.task}: ECE {one.error:.1f} %, n {one.count}"
+    parts = [
+        f'<text x="{x}" y="{y - 10}">{escape(said)}</text>',
+        f'<rect class="axis" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>',
+    ]
+    for each in one.bins:
+        height = each.right * SIDE
+        tip = f"{each.count} answers, confidence {100 * each.confidence:.0f} %, right {100 * each.right:.0f} %"
+        parts.append(
+            f'<rect class="bar" x="{x + each.low * SIDE + 1:.1f}" y="{y + SIDE - height:.1f}" '
+            f'width="{(each.high - each.low) * SIDE - 2:.1f}" height="{height:.1f}"><title>{tip}</title></rect>'
+        )
+    parts += [
+        f'<line class="ideal" x1="{x}" y1="{y + SIDE}" x2="{x + SIDE}" y2="{y}" stroke-width="2"/>',
+        f'<text x="{x}" y="{y + SIDE + 16}">0</text>',
+        f'<text x="{x + SIDE}" y="{y + SIDE + 16}" text-anchor="end">1</text>',
+        f'<text x="{x + SIDE / 2}" y="{y + SIDE + 16}" text-anchor="middle">confidence</text>',
+        f'<text x="{x - 8}" y="{y + SIDE / 2}" text-anchor="end">share right</text>',
+    ]
+    return "\n".join(parts)
+
+
+def _confusion(one: Confusion, x: int, y: int) -> str:
+    """A cell a pair, the darker the larger its share of the row; the number is the count."""
+    wide, high = SIDE / len(one.columns), SIDE / max(len(one.rows), 1)
+    said = f"{one.task}: {'right in rows, ' if one.alike else ''}picked in columns"
+    parts = [f'<text x="{x}" y="{y - 10}">{escape(said)}</text>']
+    for row, (name, counts) in enumerate(zip(one.rows, one.counts, strict=True)):
+        top, total = y + row * high, sum(counts) or 1
+        parts.append(f'<text x="{x - 8}" y="{top + high / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        for column, count in enumerate(counts):
+            left = x + column * wide
+            parts += [
+                f'<rect class="cell" x="{left:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{high:.1f}" '
+                f'fill-opacity="{0.05 + 0.5 * count / total:.2f}"/>',
+                f'<text x="{left + wide / 2:.1f}" y="{top + high / 2 + 4:.1f}" text-anchor="middle">{count}</text>',
+            ]
+    for column, name in enumerate(one.columns):
+        middle = x + (column + 0.5) * wide
+        turned = f'transform="rotate(35 {middle:.1f} {y + SIDE + 14})"'
+        parts.append(f'<text x="{middle:.1f}" y="{y + SIDE + 14}" {turned}>{escape(name)}</text>')
+    return "\n".join(parts)

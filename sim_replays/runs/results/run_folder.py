@@ -1,0 +1,213 @@
+"""A run's folder: what was asked how, every raw answer as it came, and what it scores; enough to score again."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.episode import Answer
+from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from sim_replays.runs.items.item_bag import Key, read_key
+from sim_replays.runs.results.grading import best_by_question, read_grades
+from sim_replays.runs.results.json_lines import drop_cut_line
+from sim_replays.runs.transport import Told
+from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.predictions import Read
+from sim_replays.suites.report import Report, report, to_plain, with_control, with_notes
+from sim_replays.suites.target import Prediction
+
+CONFIG, RAW, ANSWERS, SCORE, PROGRESS, BAG = (
+    "config.json", "raw.jsonl", "answers.jsonl", "score.json", "progress.json", "bag",
+)  # fmt: skip
+# Stands in the name of every run with weights fitted on labels, and keeps it from being shown among the others.
+FITTED = "FITTED"
+BLIND = "blind"  # the same questions, model and settings with nothing shown or told, where that was run as well
+# What may differ between a run and its continuation.
+_FREE = ("began", "versions", "shards")
+_ALIKE = 1e-6
+_GO_ON = "make room, then give the same command again"
+
+
+class RunError(TactfulError, OSError):
+    """A folder that is no run, or of another one, or that cannot be written to; what it holds stays."""
+
+
+@record
+class Run:
+    """A folder as it was found."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    told: Mapping[str, Told]
+    key: Key
+
+    @property
+    def name(self) -> str:
+        name = str(self.config.get("name") or self.folder.name)
+        return f"{name} (unfinished)" if self.left else name
+
+    @property
+    def left(self) -> int:
+        """How many questions were not asked yet."""
+        return sum(query_id not in self.told for query_id in self.key.orders)
+
+    @property
+    def is_fitted(self) -> bool:
+        return bool(self.config.get("fitted"))
+
+
+def begin(folder: Path, config: Mapping[str, Any]) -> None:
+    """Makes the folder, or checks that it is of the same run; an answer cut short is dropped."""
+    path = folder / CONFIG
+    if path.is_file():
+        known = _config(folder)
+        different = [name for name in config if name not in _FREE and known.get(name) != config[name]]
+        if different:
+            raise RunError(
+                f"{folder}: holds a run of another {', '.join(different)} "
+                f"({'; '.join(f'{known.get(name)!r} and not {config[name]!r}' for name in different)!s:.300}): "
+                "choose another --out"
+            )
+    elif folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file: choose another --out")
+    elif folder.exists() and {child.name for child in folder.iterdir()} not in (set(), {BAG, f"{BAG}.labels.json"}):
+        raise RunError(f"{folder}: holds other files and no run: choose another --out")
+    else:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{folder}: cannot be made: {error}") from error
+        write_whole(path, f"{json.dumps(config, indent=2)}\n")
+    drop_cut_line(folder / RAW)
+
+
+def read_raw(folder: Path) -> dict[str, Told]:
+    """The answers so far by query."""
+    path = folder / RAW
+    if not path.is_file():
+        return {}
+    found = {}
+    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # what follows the last whole line was cut short
+    for number, line in enumerate(lines, 1):
+        if line:
+            try:
+                told = from_json(Told, line)
+            except RecordError as error:
+                raise RunError(f"{path}, line {number}: {error}") from error
+            found[told.answer.query_id] = told
+    return found
+
+
+def append(folder: Path, told: Iterable[Told]) -> Iterable[Told]:
+    """Writes each answer to the disk as it comes, before it is given on."""
+    for one in told:
+        try:
+            with (folder / RAW).open("a", encoding="utf-8") as file:
+                file.write(f"{to_json(one)}\n")
+        except OSError as error:
+            drop_cut_line(folder / RAW)  # which takes no room
+            raise RunError(f"{folder}: cannot be written to: {error}: {_GO_ON}") from error
+        yield one
+
+
+def open_run(folder: Path) -> Run:
+    """A run that was made before."""
+    return Run(folder=folder, config=_config(folder), told=read_raw(folder), key=read_key(folder / BAG))
+
+
+def predictions(run: Run) -> Read:
+    """The raw answers, their places mapped back to the dataset's own order, and the grades that they got."""
+    found = {}
+    grades = best_by_question(read_grades(run.folder))
+    # In the bag's order, as several shards answer in none.
+    for query_id, order in run.key.orders.items():
+        if query_id not in run.told:
+            continue
+        answer = run.told[query_id].answer
+        one = Prediction(
+            id=run.key.items[query_id],
+            task=answer.task,
+            outcome=answer.outcome,
+            chosen=tuple(sorted(order[place] for place in answer.chosen)),
+            text=answer.text,
+            grades=grades.get((run.key.items[query_id], answer.task), {}),
+            reason=answer.reason,
+        )
+        found[one.key] = one
+    return Read(predictions=found, unknown=(), unusable=())
+
+
+def finish(run: Run) -> Report:
+    """Scores the run as far as it got, and writes answers and score."""
+    read = predictions(run)
+    scored = with_notes(report(suite_called(run.key.suite), run.key.targets, read), *_told_of(run))
+    if run.is_fitted:
+        scored = with_notes(scored, run.config["fitted"]["caution"])
+    if (run.folder / BLIND / CONFIG).is_file():
+        blind = open_run(run.folder / BLIND)
+        figures = suite_called(run.key.suite).figures(blind.key.targets, predictions(blind).predictions)
+        scored = with_control(scored, f"blind, {run.config.get('model')}", figures)
+    several = {target.key for target in run.key.targets if target.several}
+    lines = [_line(one, one.key in several) for one in read.predictions.values()]
+    write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+    write_whole(run.folder / SCORE, f"{json.dumps(to_plain(scored), indent=2, ensure_ascii=False)}\n")
+    return scored
+
+
+def _told_of(run: Run) -> list[str]:
+    """What must be said of the texts in a run: who graded them, and how often they were asked for again."""
+    notes = []
+    if run.left:
+        notes.append(
+            f"unfinished: {run.left} of {len(run.key.orders)} questions were never asked; run it again to go on"
+        )
+    if drawn := sum(_is_drawn(told.answer) for told in run.told.values()):
+        notes.append(f"{drawn} of {len(run.told)} answers are draws among options that were all alike to the model")
+    if found := read_grades(run.folder):
+        without = sum(not one.grade for one in found)
+        said = f"graded by {found[0].judge}: grades of another judge, as the papers' rows, are not comparable"
+        notes.append(f"{said}; {without} of {len(found)} grades were not given" if without else said)
+    written = [told.answer for told in run.told.values() if told.answer.provenance.seed]
+    if written:
+        again = sum(answer.provenance.seed for answer in written)
+        notes.append(f"{again} texts were asked for again, as what came had not its form ({len(written)} questions)")
+    return notes
+
+
+def _is_drawn(answer: Answer) -> bool:
+    likely = answer.probabilities
+    answered = answer.outcome is Outcome.ANSWERED and len(likely) > 1
+    return answered and max(likely) - min(likely) < _ALIKE
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file so that it is either the old one or the new one, whatever happens."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, path)  # noqa: PTH105
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error}: {_GO_ON}") from error
+
+
+def _line(one: Prediction, several: bool) -> dict[str, Any]:
+    answered = one.outcome is Outcome.ANSWERED
+    answer: Any = None
+    if answered:
+        answer = list(one.chosen) if several else one.chosen[0] if one.chosen else one.text
+    line: dict[str, Any] = {"id": one.id, "task": one.task, "answer": answer, "outcome": one.outcome.value}
+    return {**line, **one.grades} if answered else {**line, "reason": one.reason}
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        plain = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder}: is no run's folder: {error}") from error
+    if not isinstance(plain, dict):
+        raise RunError(f"{folder / CONFIG}: is no run's configuration")
+    return plain

@@ -1,0 +1,1 @@
+"""Coders' labels: forms, matching, agreement."""

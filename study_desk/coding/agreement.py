@@ -1,0 +1,349 @@
+"""How far coders agree: humans among themselves, and the monitor with each human, never mixed."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, replace
+from itertools import combinations
+from typing import TypeVar
+
+from norm_core.evaluation.agreement_coefficients import Tally, Unit, cohen_kappa, f1, fleiss_kappa, krippendorff_alpha
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from study_desk.coding.labels import by_coder
+from study_desk.coding.matching import match, match_any
+from study_desk.log.recording import Recording
+from study_desk.log.schema import MONITOR, Label
+
+T = TypeVar("T")
+
+TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
+NOTHING = "nothing"
+ALL = "all"
+
+
+class AgreementError(TactfulError, ValueError):
+    """Labels between which no agreement can be computed."""
+
+
+@record
+class Session:
+    """One session's labels by coder."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    labels: dict[str, tuple[Label, ...]]
+    reviewed: dict[str, frozenset[str]] = field(default_factory=dict)  # by whose labels are verdicts: on what events
+
+    @property
+    def events(self) -> frozenset[str]:
+        """The events that the monitor flagged."""
+        return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
+
+    def between(self, coders: Iterable[str]) -> "Session | None":
+        """The session as these coders share it: what a reviewer has not reviewed yet is no rejection.
+
+        None where they share none, as where one codes alone and another has reviewed only part.
+        """
+        if not set(coders) <= self.labels.keys():
+            return None
+        events = self.events.intersection(*(self.reviewed[coder] for coder in coders if coder in self.reviewed))
+        if events == self.events:
+            return self
+        labels = {coder: self.labels[coder] for coder in coders}
+        if not labels.keys() <= {MONITOR, *self.reviewed}:
+            return None
+        return replace(self, labels={c: tuple(x for x in found if x.event_id in events) for c, found in labels.items()})
+
+
+@record
+class Estimate:
+    """A figure with its 95 % bootstrap interval over sessions; the bounds are None with fewer than two of them."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@record
+class Row:
+    """One figure: of which coders, over which attribute, by which measure."""
+
+    comparison: str  # human-human or monitor-human
+    coders: tuple[str, ...]
+    polarity: str  # or all
+    attribute: str  # or all
+    measure: str
+    tolerance_s: float | None
+    units: int  # events or frames it is computed from
+    estimate: Estimate
+
+
+@record
+class Confusion:
+    """Matched events by what each coder called them; nothing stands for no match."""
+
+    coders: tuple[str, str]
+    categories: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    tolerance_s: float
+
+
+@record
+class Agreement:
+    sessions: int
+    coders: tuple[str, ...]
+    rows: tuple[Row, ...]
+    confusions: tuple[Confusion, ...]
+    remarks: tuple[str, ...]
+
+
+def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label]] | None = None) -> list[Session]:
+    """Sessions with the labels in their logs, and imported ones by session name."""
+    found = []
+    for recording in recordings:
+        coders = dict(by_coder(recording))
+        reviewed: dict[str, set[str]] = {}
+        for review in recording.reviews:
+            if review.reviewer not in recording.coders:
+                reviewed.setdefault(review.reviewer, set()).add(review.event_id)
+        for label in (extra or {}).get(recording.info.session, ()):
+            coders[label.coder] = (*coders.get(label.coder, ()), label)
+        found.append(
+            Session(
+                name=recording.info.session,
+                start_ns=recording.start_ns,
+                end_ns=recording.end_ns,
+                labels=coders,
+                reviewed={reviewer: frozenset(events) for reviewer, events in reviewed.items()},
+            )
+        )
+    return found
+
+
+def agree(
+    sessions: Sequence[Session],
+    *,
+    tolerances_s: Sequence[float] = TOLERANCES_S,
+    kappa_tolerance_s: float = 1.0,
+    frame_s: float = 1.0,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Agreement:
+    """Every measure between every two coders who share a session, and over all humans where there are more."""
+    if frame_s <= 0 or any(t < 0 for t in (*tolerances_s, kappa_tolerance_s)):
+        raise AgreementError("frames must be longer than 0 s, and no tolerance may be negative")
+    coders = sorted({coder for session in sessions for coder in session.labels})
+    humans = [coder for coder in coders if coder != MONITOR]
+    if not humans:
+        raise AgreementError(
+            "there is no human coder to agree with: import labels (study import) or let reviewers judge (study review)"
+        )
+    judge = _Judge(sessions, resamples, seed)
+    rows: list[Row] = []
+    confusions: list[Confusion] = []
+    pairs = [("human-human", pair) for pair in combinations(humans, 2)]
+    pairs += [("monitor-human", (MONITOR, human)) for human in humans if MONITOR in coders]
+    for comparison, pair in pairs:
+        shared = [both for s in sessions if (both := s.between(pair))]
+        if shared:
+            rows += judge.pair(comparison, pair, shared, tolerances_s, kappa_tolerance_s, frame_s)
+            confusions.append(_confusion(pair, shared, kappa_tolerance_s))
+    if len(humans) > 1:
+        shared = [every for s in sessions if (every := s.between(humans))]
+        if shared:
+            rows += judge.group("human-human", tuple(humans), shared, frame_s)
+    return Agreement(
+        sessions=len(sessions),
+        coders=tuple(coders),
+        rows=tuple(rows),
+        confusions=tuple(confusions),
+        remarks=tuple(_remarks(sessions, humans)),
+    )
+
+
+class _Judge:
+    """Computes figures over sessions and, resampling whole sessions, their intervals."""
+
+    def __init__(self, sessions: Sequence[Session], resamples: int, seed: int) -> None:
+        self._resamples, self._seed = resamples, seed
+
+    def pair(  # noqa: PLR0917
+        self,
+        comparison: str,
+        pair: tuple[str, str],
+        sessions: Sequence[Session],
+        tolerances_s: Sequence[float],
+        kappa_tolerance_s: float,
+        frame_s: float,
+    ) -> Iterable[Row]:
+        for polarity, attribute in _kinds(sessions, pair):
+            found = [[_only(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
+            names = (polarity or ALL, attribute or ALL)
+            for tolerance_s in tolerances_s:
+                counts = [_counts(a, b, s_to_ns(tolerance_s)) for a, b in found]
+                events = sum(map(sum, counts))
+                estimate = self._estimate(counts, lambda c: f1(*map(sum, zip(*c, strict=True))))
+                yield Row(
+                    comparison=comparison, coders=pair, polarity=names[0], attribute=names[1], measure="event F1",
+                    tolerance_s=tolerance_s, units=events, estimate=estimate,
+                )  # fmt: skip
+            if attribute is None:
+                matched = [_event_units(a, b, s_to_ns(kappa_tolerance_s)) for a, b in found]
+                yield self._row(
+                    comparison, pair, names, "event-matched Cohen's kappa", kappa_tolerance_s, matched, cohen_kappa
+                )
+            else:
+                frames = [_frames(s, pair, polarity, attribute, frame_s) for s in sessions]
+                for measure, coefficient in (
+                    ("frame-level Cohen's kappa", cohen_kappa),
+                    ("frame-level Krippendorff's alpha", krippendorff_alpha),
+                ):
+                    yield self._row(comparison, pair, names, measure, frame_s, frames, coefficient)
+
+    def group(
+        self, comparison: str, coders: tuple[str, ...], sessions: Sequence[Session], frame_s: float
+    ) -> Iterable[Row]:
+        for polarity, attribute in _kinds(sessions, coders):
+            if polarity and attribute:
+                frames = [_frames(s, coders, polarity, attribute, frame_s) for s in sessions]
+                for measure, coefficient in (
+                    ("frame-level Fleiss' kappa", fleiss_kappa),
+                    ("frame-level Krippendorff's alpha", krippendorff_alpha),
+                ):
+                    if len(coders) > 2 or coefficient is fleiss_kappa:
+                        yield self._row(
+                            comparison, coders, (polarity, attribute), measure, frame_s, frames, coefficient
+                        )
+
+    def _row(  # noqa: PLR0917
+        self,
+        comparison: str,
+        coders: tuple[str, ...],
+        names: tuple[str, str],
+        measure: str,
+        tolerance_s: float,
+        by_session: list[Tally],
+        coefficient: Callable[[Tally], float | None],
+    ) -> Row:
+        estimate = self._estimate(by_session, lambda chosen: coefficient(_summed(chosen)))
+        return Row(
+            comparison=comparison, coders=coders, polarity=names[0], attribute=names[1], measure=measure,
+            tolerance_s=tolerance_s, units=_summed(by_session).total(), estimate=estimate,
+        )  # fmt: skip
+
+    def _estimate(self, by_session: Sequence[T], figure: Callable[[Sequence[T]], float | None]) -> Estimate:
+        value = figure(by_session)
+        if len(by_session) < 2 or value is None:
+            return Estimate(value=value)
+        chance = random.Random(self._seed)
+        drawn = (figure(chance.choices(by_session, k=len(by_session))) for _ in range(self._resamples))
+        values = sorted(v for v in drawn if v is not None)
+        if not values:
+            return Estimate(value=value)
+        return Estimate(value=value, low=_quantile(values, 0.025), high=_quantile(values, 0.975))
+
+
+def _summed(tallies: Iterable[Tally]) -> Tally:
+    total: Tally = Counter()
+    for tally in tallies:
+        total.update(tally)
+    return total
+
+
+def _quantile(values: list[float], share: float) -> float:
+    """By linear interpolation, as numpy's default."""
+    at = share * (len(values) - 1)
+    low = int(at)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (at - low)
+
+
+def _kinds(sessions: Sequence[Session], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
+    """All, then each polarity and attribute that any of the coders used."""
+    used = {(x.polarity, x.attribute) for s in sessions for c in coders for x in s.labels[c]}
+    return [(None, None), *((p.value, a.value) for p in Polarity for a in Attribute if (p, a) in used)]
+
+
+def _only(labels: Sequence[Label], polarity: str | None, attribute: str | None) -> list[Label]:
+    return [x for x in labels if polarity in (None, x.polarity) and attribute in (None, x.attribute)]
+
+
+def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
+    """Hits, those of b missed by a, and those of a alone."""
+    found = match(a, b, tolerance_ns)
+    return len(found.pairs), len(found.left_b), len(found.left_a)
+
+
+def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
+    found = match_any(a, b, tolerance_ns)
+    units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in found.pairs]
+    units += [(_category(a[i]), NOTHING) for i in found.left_a]
+    units += [(NOTHING, _category(b[j])) for j in found.left_b]
+    return Counter(units)
+
+
+def _frames(
+    session: Session, coders: Sequence[str], polarity: str | None, attribute: str | None, frame_s: float
+) -> Tally:
+    """For each frame whether each coder marks anything that touches it; an instant touches one frame."""
+    frame_ns = s_to_ns(frame_s)
+    number = max(1, -(-(session.end_ns - session.start_ns) // frame_ns))
+    marked: list[set[int]] = []
+    for coder in coders:
+        touched: set[int] = set()
+        for label in _only(session.labels[coder], polarity, attribute):
+            first = (label.start_ns - session.start_ns) // frame_ns
+            last = (max(label.end_ns - 1, label.start_ns) - session.start_ns) // frame_ns
+            touched.update(range(max(first, 0), min(last, number - 1) + 1))
+        marked.append(touched)
+    return Counter(tuple("yes" if frame in touched else "no" for touched in marked) for frame in range(number))
+
+
+def _confusion(pair: tuple[str, str], sessions: Sequence[Session], tolerance_s: float) -> Confusion:
+    units = _summed(_event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
+    used = {value for unit in units for value in unit}
+    order = [f"{p.value} {a.value}" for p in Polarity for a in Attribute]
+    categories = (*(name for name in order if name in used), NOTHING)
+    counts = tuple(tuple(units[a, b] for b in categories) for a in categories)
+    return Confusion(coders=pair, categories=categories, counts=counts, tolerance_s=tolerance_s)
+
+
+def _category(label: Label) -> str:
+    return f"{label.polarity.value} {label.attribute.value}"
+
+
+def _remarks(sessions: Sequence[Session], humans: Sequence[str]) -> Iterable[str]:
+    if len(sessions) < 2:
+        yield "one session alone gives no interval: intervals resample whole sessions"
+    if len(humans) < 2:
+        yield "one human coder alone: there is no human agreement to hold the monitor's against"
+    yield (
+        "event-matched kappa has no count of what nobody marked, so it tends to lie below the frame-level one; "
+        "nothing is a category of its own in it"
+    )
+    reviewers = sorted({who for session in sessions for who in session.reviewed})
+    for coder in [human for human in humans if human not in reviewers]:
+        if missing := [session.name for session in sessions if coder not in session.labels]:
+            yield (
+                f"{coder}: no coding of session {', '.join(missing)}, left out of comparisons with {coder}; "
+                f"if {coder} coded it and found nothing, record that with study import LOG --coder {coder} --complete"
+            )
+    for session in sessions:
+        for reviewer, events in sorted(session.reviewed.items()):
+            if events < session.events:
+                yield (
+                    f"{reviewer} has reviewed {len(events)} of {len(session.events)} flags of session {session.name}: "
+                    "only those are compared, with the monitor and other reviewers; whoever codes alone is compared "
+                    "once all are reviewed"
+                )
+    if reviewers:
+        yield (
+            f"{', '.join(reviewers)} judged the monitor's own flags, so what it missed is not among their labels: "
+            "against them its recall says nothing, and two of them agree more than two who code alone"
+        )
+    minutes = sum(s.end_ns - s.start_ns for s in sessions) / NS_PER_S / 60
+    yield f"computed over {minutes:.1f} minutes in {len(sessions)} session(s)"

@@ -1,0 +1,146 @@
+"""What is exported: labels and speech of one session in whole milliseconds from an origin, free of overlap in lanes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from norm_core.records.record import record
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_MS
+from study_desk.coding.labels import in_order, monitor_labels, one_line
+from study_desk.log.recording import Recording
+from study_desk.log.schema import Label
+
+
+class FormError(TactfulError, ValueError):
+    """A file that cannot be written or read as labels; its message says where."""
+
+
+@record
+class Sheet:
+    """Times in a form count from origin_ns; media are links, which need not exist here."""
+
+    origin_ns: int
+    end_ns: int
+    labels: tuple[Label, ...]
+    utterances: tuple[Utterance, ...] = ()
+    media: tuple[str, ...] = ()
+    session: str = ""
+
+
+@record
+class Span:
+    """A label or an utterance in whole milliseconds; widened where it was shorter than one."""
+
+    start_ms: int
+    end_ms: int
+    widened: bool
+    item: Label | Utterance
+
+
+def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> Sheet:
+    """The monitor's labels, or others, with the session's speech; the origin is where its media begin."""
+    bag = recording.info.bag
+    origin_ns = bag.offset_ns if bag.offset_ns and bag.offset_ns <= recording.start_ns else recording.start_ns
+    return Sheet(
+        origin_ns=origin_ns,
+        end_ns=recording.end_ns,
+        labels=in_order(monitor_labels(recording) if labels is None else labels),
+        utterances=recording.utterances,
+        media=recording.info.media,
+        session=recording.info.session,
+    )
+
+
+@contextmanager
+def in_place_of(path: Path) -> Iterator[Path]:
+    """A file to write; it takes the place of path once it is whole, so that a full disk leaves what was there."""
+    special = path.exists() and not path.is_file()  # as /dev/stdout is, whose place nothing takes
+    target = path if special else path.resolve()
+    part = path if special else target.with_name(f".{target.name}.part")
+    try:
+        yield part
+        if part != target:
+            part.replace(target)
+    except OSError as error:
+        if part != target:
+            with suppress(OSError):
+                part.unlink()
+        raise FormError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def span(item: Label | Utterance, origin_ns: int) -> Span:
+    """The span of a label, at least one millisecond long since no tool takes less."""
+    start_ms, end_ms = to_ms(item.start_ns - origin_ns), to_ms(item.end_ns - origin_ns)
+    widened = end_ms <= start_ms
+    return Span(start_ms=start_ms, end_ms=start_ms + 1 if widened else end_ms, widened=widened, item=item)
+
+
+def lanes(spans: Iterable[Span]) -> list[list[Span]]:
+    """The spans in as few lanes as hold them without overlap; the first holds most."""
+    found: list[list[Span]] = []
+    for each in sorted(spans, key=lambda s: (s.start_ms, s.end_ms)):
+        lane = next((lane for lane in found if lane[-1].end_ms <= each.start_ms), None)
+        if lane is None:
+            found.append(lane := [])
+        lane.append(each)
+    return found
+
+
+def tiers(sheet: Sheet) -> dict[str, list[Span]]:
+    """Spans by the name of their tier, overlaps in tiers that end in "+2", "+3": speech, then labels."""
+    kinds: dict[str, list[Span]] = {}
+    for speaker in Speaker:
+        said = [span(u, sheet.origin_ns) for u in sheet.utterances if u.speaker is speaker]
+        if said:
+            kinds[f"speech {speaker.value}"] = said
+    for label in sheet.labels:
+        name = f"{label.polarity.value} {label.attribute.value}"
+        if len({other.coder for other in sheet.labels}) > 1:
+            name = f"{label.coder}: {name}"
+        kinds.setdefault(name, []).append(span(label, sheet.origin_ns))
+    return {
+        name if number == 1 else f"{name} +{number}": lane
+        for name, spans in kinds.items()
+        for number, lane in enumerate(lanes(spans), 1)
+    }
+
+
+def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
+    """What whoever opens the form should know of how it was made; tables hold the times as they are."""
+    spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
+    found = []
+    if widened := sum(each.widened for each in spans):
+        found.append(f"{widened} labels shorter than 1 ms were widened to 1 ms; their notes say instant")
+    if before := sum(each.start_ms < 0 for each in spans):
+        found.append(f"{before} labels begin before the media; they are at its start")
+    missing = [name for name in sheet.media if not Path(name).exists()]
+    if missing:
+        found.append(f"linked media not found from here: {', '.join(missing)}; the form links to them all the same")
+    if not sheet.labels:
+        found.append("there are no labels in this session; the form holds its speech alone")
+    return tuple(found)
+
+
+def from_ms(start_ms: float, end_ms: float, origin_ns: int, *, instant: bool) -> tuple[int, int]:
+    """Start and end of a label in nanoseconds."""
+    start_ns = origin_ns + round(start_ms * NS_PER_MS)
+    return start_ns, start_ns if instant else origin_ns + round(end_ms * NS_PER_MS)
+
+
+def check_session(where: str, named: str, wanted: str) -> None:
+    """Refuses the coding of another session, where both are named."""
+    if named and wanted and named != one_line(wanted):
+        raise FormError(f"{where}: is of session {named}, and the log of {wanted}: import it into that session's log")
+
+
+def to_ms(ns: int) -> int:
+    """The nearest millisecond, by integers alone: stamps are too large for floats."""
+    return (ns + NS_PER_MS // 2) // NS_PER_MS
+
+
+def attributes_in(text: str, known: Sequence[str]) -> str | None:
+    """The one of the known names that text holds."""
+    plain = text.lower().replace(" ", "_").replace("-", "_")
+    return next((name for name in sorted(known, key=len, reverse=True) if name in plain), None)

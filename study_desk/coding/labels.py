@@ -1,0 +1,127 @@
+"""Flags, reviews and coders' labels in one form: who says what of which stretch."""
+
+from collections.abc import Iterable
+
+from norm_core.records.flag import Severity, SocialFlag, Verdict
+from study_desk.log.recording import Recording
+from study_desk.log.schema import MONITOR, Label, Review
+
+
+def monitor_labels(recording: Recording) -> tuple[Label, ...]:
+    """What the monitor flagged, one label an attribute; one still open ends where it was last decided."""
+    return tuple(label for flag in recording.flags for label in _labels(flag))
+
+
+def reviewed_labels(recording: Recording, reviewer: str) -> tuple[Label, ...]:
+    """What a reviewer left of the monitor's flags: accepted, relabelled, and without those rejected or not reviewed."""
+    reviews = {review.event_id: review for review in recording.reviews if review.reviewer == reviewer}
+    found: list[Label] = []
+    for flag in recording.flags:
+        review = reviews.get(flag.event_id)
+        if review is None or review.verdict is Verdict.REJECT:
+            continue
+        found += _reviewed(flag, review)
+    return tuple(found)
+
+
+def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
+    """Every coder's labels: the monitor's, imported ones, and reviewers' where they differ from both.
+
+    A coder who found nothing has none.
+    """
+    coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
+    coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
+    for label in recording.labels:
+        coders[label.coder].append(label)
+    for reviewer in {review.reviewer for review in recording.reviews} - coders.keys():
+        coders[reviewer] = list(reviewed_labels(recording, reviewer))
+    return {coder: in_order(found) for coder, found in coders.items()}
+
+
+def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
+    return tuple(sorted(labels, key=lambda label: (label.start_ns, label.end_ns, label.polarity, label.attribute)))
+
+
+def to_note(label: Label, *, instant: bool) -> str:
+    """What a form has no field for, in one line that a person can read and from_note can."""
+    known = {
+        "cue": label.code,
+        "severity": label.severity.value if label.severity else "",
+        "p": "" if label.probability is None else repr(label.probability),
+        "event": label.event_id,
+    }
+    parts = [f"{key}={value}" for key, value in known.items() if value and not any(c.isspace() for c in value)]
+    if instant:
+        parts.append("instant")
+    return f"{' '.join(parts)} | {one_line(label.comment)}"
+
+
+def from_note(note: str) -> dict[str, object]:
+    """The fields in a note; what is none of ours is the comment, so that a coder may write freely."""
+    head, bar, comment = note.partition(" | ") if " | " in note else note.rstrip().partition(" |")
+    fields: dict[str, object] = {}
+    try:
+        for part in head.split():
+            key, _, value = part.partition("=")
+            match key:
+                case "cue":
+                    fields["code"] = value
+                case "severity":
+                    fields["severity"] = Severity(value)
+                case "p":
+                    fields["probability"] = float(value)
+                case "event":
+                    fields["event_id"] = value
+                case "verdict":
+                    fields["verdict"] = Verdict(value)
+                case "instant":
+                    fields["instant"] = True
+                case "blind" if "verdict" in fields:
+                    fields["blind"] = True
+                case _:
+                    raise ValueError(key)
+    except ValueError:
+        return {"comment": note.strip()}
+    return fields | {"comment": comment} if bar else {"comment": note.strip()}
+
+
+def one_line(text: str) -> str:
+    """Text in one line, without what XML and spreadsheets refuse."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _labels(flag: SocialFlag) -> list[Label]:
+    end_ns = flag.offset_ns if flag.offset_ns >= 0 else max(flag.onset_ns, flag.decision_ns)
+    still_open = " (still open when the recording ended)" if flag.offset_ns < 0 else ""
+    return [
+        Label(
+            start_ns=flag.onset_ns,
+            end_ns=end_ns,
+            polarity=flag.polarity,
+            attribute=attribute,
+            code=flag.cue_id,
+            severity=flag.severity,
+            probability=flag.probability,
+            event_id=flag.event_id,
+            comment=flag.rationale + still_open,
+        )
+        for attribute in flag.attributes
+    ]
+
+
+def _reviewed(flag: SocialFlag, review: Review) -> list[Label]:
+    first = _labels(flag)[0]
+    relabelled = review.verdict is Verdict.RELABEL
+    return [
+        Label(
+            start_ns=first.start_ns,
+            end_ns=first.end_ns,
+            polarity=(review.polarity if relabelled else None) or flag.polarity,
+            attribute=attribute,
+            coder=review.reviewer,
+            severity=(review.severity if relabelled else None) or flag.severity,
+            event_id=flag.event_id,
+            comment=review.note,
+        )
+        for attribute in ((review.attributes if relabelled else ()) or flag.attributes)
+    ]

@@ -1,0 +1,95 @@
+"""The events of a log as an MCAP of foxglove.Event, for Foxglove's timeline; made anew from the log at any time."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mcap.writer import CompressionType, IndexType, Writer
+
+from norm_core.records.flag import SocialFlag
+from norm_core.runtime.time import NS_PER_S
+from study_desk.log.private_file import create
+from study_desk.log.schema import Entry
+
+TOPIC = "/tactful/events"
+
+_TIME = {"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}}
+_SCHEMA = {
+    "title": "foxglove.Event",
+    "type": "object",
+    "properties": {
+        "start_time": _TIME,
+        "end_time": _TIME,
+        "metadata": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"key": {"type": "string"}, "value": {"type": "string"}}},
+        },
+    },
+}
+
+
+class EventTrack:
+    """A new MCAP at path. Unchunked and flushed at each event, so that a crash leaves every whole event readable."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = create(path)
+        self._writer = Writer(
+            self._file, compression=CompressionType.NONE, index_types=IndexType.ALL, use_chunking=False
+        )
+        self._writer.start(profile="", library="tactful")
+        schema_id = self._writer.register_schema("foxglove.Event", "jsonschema", json.dumps(_SCHEMA).encode())
+        self._channel_id = self._writer.register_channel(TOPIC, "json", schema_id)
+        self._sync()
+
+    def write(self, flag: SocialFlag, wall_ns: int) -> None:
+        """Writes a flag as it stands; one that is open ends where it begins."""
+        start_ns, end_ns = flag.onset_ns, max(flag.onset_ns, flag.offset_ns)
+        event = {"start_time": _time(start_ns), "end_time": _time(end_ns), "metadata": _metadata(flag)}
+        data = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
+        self._writer.add_message(self._channel_id, log_time=max(flag.decision_ns, 0), publish_time=wall_ns, data=data)
+        self._sync()
+
+    def close(self) -> None:
+        self._writer.finish()  # type: ignore[no-untyped-call]
+        self._sync()
+        self._file.close()
+
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def write_track(path: Path, entries: Iterable[Entry]) -> None:
+    """The whole track of these entries, in place of whatever is at path."""
+    part = path.with_suffix(".part")
+    try:
+        track = EventTrack(part)
+        for entry in entries:
+            if isinstance(entry.record, SocialFlag):
+                track.write(entry.record, entry.wall_ns)
+        track.close()
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _time(stamp_ns: int) -> dict[str, int]:
+    sec, nanosec = divmod(stamp_ns, NS_PER_S)
+    return {"sec": sec, "nsec": nanosec}
+
+
+def _metadata(flag: SocialFlag) -> list[dict[str, Any]]:
+    values = {
+        "event_id": flag.event_id,
+        "state": flag.state.value,
+        "polarity": flag.polarity.value,
+        "attributes": " ".join(attribute.value for attribute in flag.attributes),
+        "severity": flag.severity.value,
+        "probability": f"{flag.probability:.3f}",
+        "cue": flag.cue_id,
+        "why": flag.rationale,
+        "correction": flag.correction,
+    }
+    return [{"key": key, "value": value} for key, value in values.items() if value]

@@ -1,0 +1,107 @@
+"""A session's records written into a new log: from a bag, or from a log of an older schema."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.messages import MessageError, message_type
+from norm_core.runtime.time import Clock, ReplayClock
+from study_desk.log.live_log import Sieve
+from study_desk.log.reader import LogError, read_sound
+from study_desk.log.recording import BAGGED, bag_reference
+from study_desk.log.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in
+from study_desk.log.writer import LogWriteError, StudyLog
+from study_desk.privacy.redact import Redactor
+
+# What a bag tells, each record with when it was known; None stands for a message that cannot be read.
+Told = Iterator[tuple[int, Any]]
+
+
+def log_bag(  # noqa: PLR0917
+    bag: Path,
+    folder: Path,
+    info: SessionInfo,
+    clock: Clock,
+    redactor: Redactor,
+    tell: Callable[[BagReader], Told] | None = None,
+) -> tuple[int, int]:
+    """Writes a bag's speech, presence, flags and decisions into a sealed log: its entries, and how many unreadable.
+
+    tell gives the records; those recorded in the bag if left out. Frames and sound stay in the bag.
+    """
+    sieve = Sieve()
+    with BagReader(bag) as reader:
+        start_ns, end_ns = reader.bounds_ns or (0, 0)
+        told = [
+            (known_ns, one)
+            for known_ns, one in (tell or _recorded)(reader)
+            if one is None or (isinstance(one, BAGGED) and sieve.keeps(one))
+        ]
+        _check_persons((one for _, one in told if one is not None), info, bag)
+        info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
+        try:
+            with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
+                for known_ns, one in told:
+                    if one is not None:
+                        log.append(one, known_ns)
+                log.close(sealed=True)
+        except LogWriteError as error:
+            raise LogError(f"{error}, remove {folder} and log the bag again") from error
+        return log.entries, sum(one is None for _, one in told)
+
+
+def _recorded(bag: BagReader) -> Told:
+    wanted = {message_type(cls) for cls in BAGGED}
+    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
+    for message in bag.messages(topics) if topics else ():
+        try:
+            yield message.stamp_ns, bag.decode(message)
+        except MessageError:
+            yield message.stamp_ns, None
+
+
+def _check_persons(told: Iterable[Any], info: SessionInfo, bag: Path) -> None:
+    """Refuses person ids that the bag lacks: a mistyped one would give a participant's words to nobody."""
+    named = {person for participant in info.participants for person in participant.person_ids}
+    if not named:
+        return
+    there = {person for one in told for person in persons_in(one)}
+    if missing := named - there:
+        raise LogError(
+            f"{bag}: nobody in it has the person id {', '.join(sorted(missing))}; "
+            f"it has {', '.join(sorted(there)) or 'none'}: mend the id, or leave out one that never came up"
+        )
+
+
+def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
+    """Enters into a log which bag its session was recorded in, as a log written live cannot know it."""
+    with BagReader(bag) as reader:
+        bounds = reader.bounds_ns
+    if bounds is None:
+        raise LogError(f"{bag}: holds no message, so that no session can have been recorded in it")
+    reference = bag_reference(bag, bounds[0])
+    with StudyLog.resume(folder, clock) as log:
+        log.append(reference, bounds[1])
+    return reference
+
+
+def migrate(old: Path, folder: Path) -> int:
+    """Writes the entries of an older log into a new one in the present schema, with their times; how many."""
+    contents = read_sound(old)
+    if contents.schema == SCHEMA:
+        raise LogError(f"{old}: has the present schema {SCHEMA} already: use it as it is")
+    records: list[tuple[int, int, Any]] = [
+        (entry.wall_ns, entry.ros_ns, entry.record)
+        for entry in contents.entries
+        if entry.record is not None and entry.kind is not Kind.CLOSED
+    ]
+    wall_ns, _, info = records[0]
+    clock = ReplayClock(wall_ns)
+    with StudyLog.begin(folder, replace(info, migrated_from=contents.head), clock) as log:
+        for wall_ns, ros_ns, record in records[1:]:
+            clock.advance_to(max(wall_ns, clock.now_ns()))
+            log.append(record, ros_ns)
+        log.close(sealed=contents.sealed)
+        return log.entries

@@ -1,0 +1,134 @@
+"""The study log of a session that goes on: written as things happen, and never in the way of what watches it."""
+
+from collections.abc import Callable
+from functools import partial
+from threading import Condition, Event, Thread
+from typing import Any
+
+from norm_core.records.presence import Presence
+from norm_core.records.speech import Utterance
+from norm_core.records.status import Health
+from norm_core.runtime.bounded_queue import Policy
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S
+from study_desk.log.reader import LogError
+from study_desk.log.writer import StudyLog
+
+QUEUED = 10_000
+# How often a disk that took nothing is tried again, and how long ending waits for the last entries.
+RETRY_S, END_S = 2.0, 5.0
+PRESENCE_EVERY_NS = NS_PER_S
+
+
+class Sieve:
+    """Says which records a log keeps: words that are final, and presence as it changes or once a second."""
+
+    def __init__(self) -> None:
+        self._told: tuple[Any, ...] = ()
+        self._told_ns = -PRESENCE_EVERY_NS
+
+    def keeps(self, record: Any) -> bool:
+        match record:
+            case Utterance():
+                return record.final
+            case Presence():
+                away = [face.looking_away for face in record.faces]
+                seen = (record.state, away, [(p.person_id, p.gaze, p.engagement) for p in record.persons])
+                news = seen != self._told or abs(record.stamp_ns - self._told_ns) >= PRESENCE_EVERY_NS
+                if news:
+                    self._told, self._told_ns = seen, record.stamp_ns
+                return news
+            case _:
+                return True
+
+
+class LiveLog:
+    """Writes what it is given from a thread of its own; what ails it stands in the ledger, and is tried again."""
+
+    def __init__(self, open_log: Callable[[], StudyLog], ledger: Ledger, *, retry_s: float = RETRY_S) -> None:
+        """open_log begins or resumes the log; it is called until it succeeds."""
+        self._open, self._ledger, self._retry_s = open_log, ledger, retry_s
+        self._queue = ledger.queue("study_log", QUEUED, Policy.REFUSE)
+        self._sieve = Sieve()
+        self._ending, self._changed = Event(), Condition()
+        self._given = self._done = 0
+        self._ails = False
+        self._thread = Thread(target=self._write, name="study_log", daemon=True)
+        self._thread.start()
+
+    def put(self, record: Any, ros_ns: int) -> bool:
+        """Takes a record without waiting for the disk; False where there is no room for it."""
+        if not self._sieve.keeps(record):
+            return True
+        with self._changed:
+            taken = self._queue.put((record, ros_ns))
+            self._given += taken
+        return taken
+
+    def settle(self, timeout_s: float) -> bool:
+        """Waits until all that was put so far is on the disk; at once False while the disk takes nothing."""
+        with self._changed:
+            given = self._given
+            self._changed.wait_for(lambda: self._ails or self._done >= given, timeout_s)
+            return self._done >= given
+
+    def close(self) -> None:
+        """Seals the log: the session ended as it should."""
+        self._queue.close()
+        self._ending.set()
+        self._thread.join(END_S)
+
+    def _write(self) -> None:
+        log = self._opened()
+        while log and not self._queue.is_drained():
+            entry = self._queue.get(self._retry_s)
+            if entry is None:
+                continue
+            self._tried(partial(log.append, *entry))
+            while log.held and not self._ending.wait(self._retry_s):
+                self._tried(log.flush)
+            if log.held:
+                break
+            with self._changed:
+                self._done += 1
+                self._changed.notify_all()
+        if log:
+            self._tried(partial(log.close, sealed=True))
+        if lost := self._given - self._done:
+            self._ledger.count("study_log_lost", lost)
+            self._ail(f"{lost} entries were not written before the end")
+
+    def _opened(self) -> StudyLog | None:
+        while True:
+            try:
+                log = self._open()
+            except (LogError, OSError) as error:
+                self._ail(f"{error}; the monitor goes on, and tries again")
+            else:
+                self._mend()
+                return log
+            if self._ending.wait(self._retry_s):
+                return None
+
+    def _tried(self, step: Callable[[], None]) -> None:
+        """An entry that the disk does not take is held by the log; one that can never be written is counted."""
+        try:
+            step()
+        except OSError as error:
+            self._ail(f"{error}, and it goes on")
+        except LogError as error:
+            self._ledger.count("study_log_refused")
+            self._ledger.trouble("study_log_entry", Health.DEGRADED, str(error))
+        else:
+            self._mend()
+
+    def _ail(self, why: str) -> None:
+        self._ledger.trouble("study_log", Health.DEGRADED, f"study log: {why}")
+        with self._changed:
+            self._ails = True
+            self._changed.notify_all()
+
+    def _mend(self) -> None:
+        self._ledger.mended("study_log")
+        with self._changed:
+            self._ails = False

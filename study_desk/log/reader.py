@@ -1,0 +1,154 @@
+"""Reads and verifies study logs: every fault is named with its file and line."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.json_codec import RecordError, canonical, from_json
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from study_desk.log.hash_chain import GENESIS, ChainError, parse
+from study_desk.log.migrate import check_and_upgrade
+from study_desk.log.schema import AFTERWARDS, RECORDS, SCHEMA, Entry, Kind, Tombstone
+
+SEGMENT = "events-{:06d}.jsonl"
+SEGMENTS = "events-*.jsonl"
+
+
+class LogError(TactfulError, ValueError):
+    """A log that cannot be used as it is; its message says what to do."""
+
+
+@record
+class Fault:
+    """Something wrong at a line; harmless where all the rest can be relied on."""
+
+    file: str
+    line: int
+    what: str
+    harmless: bool = False
+
+
+@record
+class LogContents:
+    """All of a log that could be read. head is the hash to cite; sealed says that the recording was ended.
+
+    What a tombstone names is not among the records, even where an erasure broke off; half_erased counts such entries.
+    """
+
+    entries: tuple[Entry, ...]
+    faults: tuple[Fault, ...]
+    head: str
+    sealed: bool
+    torn_bytes: int
+    schema: int
+    half_erased: int = 0
+
+
+def is_log(path: Path) -> bool:
+    return path.suffix == ".jsonl" or (path.is_dir() and any(path.glob(SEGMENTS)))
+
+
+def segments(path: Path) -> list[Path]:
+    """The files of a log, oldest first."""
+    if not path.exists():
+        raise LogError(f"{path}: there is no such log")
+    files = [path] if path.is_file() else sorted(path.glob(SEGMENTS))
+    if not files:
+        raise LogError(f"{path}: holds no study log (no {SEGMENTS})")
+    return files
+
+
+def read(path: Path) -> LogContents:
+    """Everything in a log, with its faults; it goes on after a fault where it can."""
+    entries: list[Entry] = []
+    faults: list[Fault] = []
+    seq, prev, torn, schema = 0, GENESIS, 0, SCHEMA
+    for file, number, text in lines(segments(path)):
+        if not text.endswith(b"\n"):
+            torn += len(text)
+            faults.append(
+                Fault(
+                    file=file,
+                    line=number,
+                    what="is cut short: the writer died; the next writer sets it aside",
+                    harmless=True,
+                )
+            )
+            continue
+        try:
+            line = parse(text)
+            schema = min(schema, line["schema"])
+            expected = (seq, prev)
+            seq, prev = int(line.get("seq", seq)) + 1, str(line.get("hash", prev))
+            line = check_and_upgrade(line, *expected)
+            entry = entry_of(line, file, number)
+        except (ChainError, RecordError, ValueError, TypeError) as error:
+            faults.append(Fault(file=file, line=number, what=str(error)))
+            continue
+        entries.append(entry)
+    if not entries and not faults:
+        faults.append(Fault(file="", line=0, what="holds no entry: every log has one from its beginning"))
+    buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
+    faults += _unaccounted(entries, buried)
+    return LogContents(
+        entries=tuple(replace(entry, record=None) if entry.seq in buried else entry for entry in entries),
+        faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
+        head=prev,
+        sealed=next((entry.kind is Kind.CLOSED for entry in reversed(entries) if entry.kind not in AFTERWARDS), False),
+        torn_bytes=torn,
+        schema=schema,
+        half_erased=sum(entry.seq in buried and entry.record is not None for entry in entries),
+    )
+
+
+def read_sound(path: Path) -> LogContents:
+    """As read, but a log that is not sound is an error; a torn last line alone is not."""
+    contents = read(path)
+    grave = [fault for fault in contents.faults if not fault.harmless]
+    if grave:
+        shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
+        raise LogError(
+            f"{path}: is not sound, with {len(grave)} faults: {shown}. "
+            "tactful study verify lists them all; tactful study recover saves the rest into a new log"
+        )
+    return contents
+
+
+def lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
+    """Each line of a log's files, with the name of its file and its number there."""
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                for number, text in enumerate(file, 1):
+                    yield path.name, number, text
+        except OSError as error:
+            raise LogError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
+    """The entry of a checked line; raises ValueError, TypeError or RecordError for a body that is no such record."""
+    kind = Kind(line["kind"])
+    body = line.get("body")
+    return Entry(
+        seq=line["seq"],
+        kind=kind,
+        wall_ns=line["wall_ns"],
+        ros_ns=line["ros_ns"],
+        record=None if body is None else from_json(RECORDS[kind], canonical(body["record"])),
+        file=file,
+        line=number,
+    )
+
+
+def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
+    """Bodies that are gone without a tombstone, and those that a tombstone says are gone and are not."""
+    faults = []
+    for entry in entries:
+        if entry.record is None and entry.seq not in buried:
+            faults.append(Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why"))
+        elif entry.record is not None and entry.seq in buried:
+            what = f"entry {entry.seq} was to be erased and is still there: run study erase again"
+            faults.append(Fault(file=entry.file, line=entry.line, what=what, harmless=True))
+    return faults

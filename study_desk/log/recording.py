@@ -1,0 +1,183 @@
+"""One session as it was logged or bagged: what exports, agreement and the report all read."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from norm_core.bags.listing import is_bag, list_files
+from norm_core.bags.reader import BagReader
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
+from norm_core.records.messages import MessageError, message_type
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+from study_desk.log.reader import LogError, is_log, read_sound
+from study_desk.log.schema import BagRef, Coding, Label, Recovered, Review, SessionInfo, Tombstone
+
+T = TypeVar("T")
+
+BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
+
+
+@record
+class Recording:
+    """A session, its flags as they stand at its end. head is the log's hash, or the bag's."""
+
+    info: SessionInfo
+    source: Path
+    head: str
+    start_ns: int
+    end_ns: int
+    flags: tuple[SocialFlag, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    utterances: tuple[Utterance, ...] = ()
+    robot_speech: tuple[RobotSpeech, ...] = ()
+    presences: tuple[Presence, ...] = ()
+    reviews: tuple[Review, ...] = ()
+    labels: tuple[Label, ...] = ()
+    codings: tuple[Coding, ...] = ()
+    views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: of each fact, whose view it is
+    notes: tuple[str, ...] = ()  # what a reader of any export should know
+
+    @property
+    def coders(self) -> frozenset[str]:
+        """Who coded the session: whose labels are here, and who found nothing. Erased labels were not nothing."""
+        return frozenset(
+            {label.coder for label in self.labels} | {coding.coder for coding in self.codings if not coding.labels}
+        )
+
+
+def open_recording(path: Path) -> Recording:
+    """The session in a log or in a bag."""
+    if is_log(path):
+        return from_log(path)
+    if is_bag(path):
+        return from_bag(path)
+    if not path.exists():
+        raise LogError(f"{path}: there is no such log or bag")
+    raise LogError(f"{path}: is neither a study log (events-*.jsonl) nor a rosbag2 bag (.mcap or .db3)")
+
+
+def open_all(paths: Iterable[Path]) -> list[Recording]:
+    """Several sessions, each of which may be there once."""
+    recordings = [open_recording(path) for path in paths]
+    seen: dict[tuple[str, str], Recording] = {}
+    for recording in recordings:
+        key = (recording.info.study, recording.info.session)
+        other = seen.setdefault(key, recording)
+        if other is not recording:
+            same = "a copy of one another" if other.head == recording.head else "two logs of one session"
+            raise LogError(
+                f"{other.source} and {recording.source} are {same} (study {key[0] or 'unnamed'}, session {key[1]}): "
+                "give one of them, or log one again under another session name"
+            )
+    return recordings
+
+
+def from_log(path: Path) -> Recording:
+    """The session in a log; a log that is not sound is an error."""
+    contents = read_sound(path)
+    records = [entry.record for entry in contents.entries if entry.record is not None]
+    info = next((r for r in records if isinstance(r, SessionInfo)), None)
+    if info is None:
+        raise LogError(f"{path}: does not say whose session it is: its first entry is missing")
+    if named := _of(records, BagRef):
+        info = replace(info, bag=named[-1])
+    notes = []
+    if contents.torn_bytes:
+        notes.append("the last entry was cut short by a crash and is not shown")
+    if not contents.sealed:
+        notes.append("the recording was not ended properly; the end of the session is that of its last entry")
+    notes += [f"{len(stone.seqs)} entries were erased: {stone.reason}" for stone in _of(records, Tombstone)]
+    if contents.half_erased:
+        notes.append(
+            f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
+            "run study erase or expire again"
+        )
+    if lost := [what for found in _of(records, Recovered) for what in found.lost]:
+        notes.append(f"this log was recovered from a damaged one, and lacks {'; '.join(lost)}")
+    return _recording(info, path, contents.head, records, tuple(notes))
+
+
+def from_bag(path: Path) -> Recording:
+    """The session in a bag, by its message types, whatever its topics are called."""
+    wanted = {message_type(cls) for cls in BAGGED}
+    records: list[Any] = []
+    unreadable = 0
+    with BagReader(path) as bag:
+        topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
+        for message in bag.messages(topics) if topics else ():
+            try:
+                records.append(bag.decode(message))
+            except MessageError:
+                unreadable += 1
+        bounds = bag.bounds_ns or (0, 0)
+    reference = bag_reference(path, bounds[0])
+    info = SessionInfo(study="", session=reference.name, bag=reference, start_ns=bounds[0], end_ns=bounds[1])
+    notes = [f"{unreadable} messages of the bag could not be read"] if unreadable else []
+    if not any(isinstance(r, SocialFlag) for r in records):
+        notes.append(f"{path} holds no flags: tactful study log runs the monitor over it, into a log to give here")
+    return _recording(info, path, reference.sha256, records, tuple(notes))
+
+
+def file_beside(recording: Recording, ending: str) -> Path:
+    """Where a file made of a session goes by itself: beside its source, whatever is in the session's name."""
+    name = re.sub(r"[^\w .-]", "_", recording.info.session).lstrip(".") or "session"
+    return recording.source.resolve().parent / f"{name}{ending}"
+
+
+def bag_reference(path: Path, offset_ns: int) -> BagRef:
+    """The name, hash and offset of a bag; the hash goes over its files in the order of their names."""
+    digest = hashlib.sha256()
+    for file in sorted(list_files(path).files):
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return BagRef(name=path.resolve().name, sha256=digest.hexdigest(), offset_ns=offset_ns)
+
+
+def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], notes: tuple[str, ...]) -> Recording:
+    flags = {flag.event_id: flag for flag in _of(records, SocialFlag)}  # the last state of each
+    reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}
+    utterances = {u.utterance_id: u for u in _of(records, Utterance) if u.final}
+    times = [*(f.onset_ns for f in flags.values()), *(max(f.offset_ns, f.onset_ns) for f in flags.values())]
+    times += [t for u in utterances.values() for t in (u.start_ns, u.end_ns)]
+    times += [p.stamp_ns for p in _of(records, Presence)] + [d.decided_ns for d in _of(records, Decision)]
+    start_ns = info.start_ns if info.start_ns >= 0 else min(times, default=0)
+    end_ns = info.end_ns if info.end_ns >= 0 else max(times, default=start_ns)
+    return Recording(
+        info=info,
+        source=path,
+        head=head,
+        start_ns=min([start_ns, *times]),
+        end_ns=max([end_ns, *times]),
+        flags=tuple(sorted(flags.values(), key=lambda flag: (flag.onset_ns, flag.event_id))),
+        decisions=tuple(sorted(_of(records, Decision), key=lambda decision: decision.decided_ns)),
+        utterances=tuple(sorted(utterances.values(), key=lambda u: (u.start_ns, u.utterance_id))),
+        robot_speech=tuple(sorted(_of(records, RobotSpeech), key=lambda speech: speech.stamp_ns)),
+        presences=tuple(sorted(_of(records, Presence), key=lambda presence: presence.stamp_ns)),
+        reviews=tuple(reviews.values()),
+        labels=tuple(_of(records, Label)),
+        codings=tuple({coding.coder: coding for coding in _of(records, Coding)}.values()),
+        views=_views(_of(records, SocialFlag)),
+        notes=notes,
+    )
+
+
+def _views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
+    """Several cues may hold one event: what came with one state of it, under a new measure, is one cue's view."""
+    known: dict[str, dict[tuple[str, float | None], int]] = {}
+    views: dict[str, tuple[int, ...]] = {}
+    for flag in states:
+        seen = known.setdefault(flag.event_id, {})
+        newest = max(seen.values(), default=-1) + 1
+        views[flag.event_id] = tuple(seen.setdefault((f.measure, f.threshold), newest) for f in flag.evidence)
+    return views
+
+
+def _of(records: list[Any], cls: type[T]) -> list[T]:
+    return [r for r in records if isinstance(r, cls)]

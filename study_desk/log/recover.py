@@ -1,0 +1,81 @@
+"""Saves what is sound in a log that is not: into a new one that names the old one's head and what is missing."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.json_codec import RecordError
+from norm_core.records.record import record
+from norm_core.runtime.time import ReplayClock
+from study_desk.log.hash_chain import ChainError, parse
+from study_desk.log.migrate import check_and_upgrade
+from study_desk.log.reader import LogError, entry_of, lines, read, segments
+from study_desk.log.schema import Entry, Kind, Recovered, SessionInfo, Tombstone
+from study_desk.log.writer import StudyLog
+
+UNNAMED = "unnamed"
+
+
+@record
+class Recovery:
+    """How many entries the new log has, and what of the old one is not in it."""
+
+    entries: int
+    lost: tuple[str, ...]
+
+
+def recover(old: Path, folder: Path) -> Recovery:
+    """Writes every line that is what its own hash says into a new log, in the order of their numbers."""
+    sound, lost = _sound(old)
+    if not sound:
+        raise LogError(f"{old}: holds no line that is sound, so that nothing can be recovered")
+    contents = read(old)
+    first = sound[min(sound)]
+    records = [(entry, _kept(entry)) for _, entry in sorted(sound.items()) if entry.kind is not Kind.CLOSED]
+    info = next((kept for _, kept in records if isinstance(kept, SessionInfo)), None)
+    if info is None:
+        lost.append("the entry that names the session and its participants")
+    info = replace(info or SessionInfo(study=UNNAMED, session=old.resolve().name), migrated_from=contents.head)
+    clock = ReplayClock(first.wall_ns)
+    with StudyLog.begin(folder, info, clock) as log:
+        for entry, kept in records:
+            clock.advance_to(max(entry.wall_ns, clock.now_ns()))
+            if kept is not None and not isinstance(kept, SessionInfo):
+                log.append(kept, entry.ros_ns)
+        log.append(Recovered(torn_bytes=contents.torn_bytes, lost=tuple(lost)), 0)
+        log.close(sealed=contents.sealed)
+    return Recovery(entries=log.entries, lost=tuple(lost))
+
+
+def _sound(old: Path) -> tuple[dict[int, Entry], list[str]]:
+    """The entries by their numbers, each checked by itself, and what is missing; what was erased is in neither."""
+    sound: dict[int, Entry] = {}
+    links: dict[int, tuple[str, str]] = {}  # by number: the hash of the line before, and its own
+    lost: list[str] = []
+    for file, number, text in lines(segments(old)):
+        try:
+            line = parse(text)
+            entry = entry_of(check_and_upgrade(line, line.get("seq", -1), line.get("prev", "")), file, number)
+        except (ChainError, RecordError, ValueError, TypeError) as error:
+            lost.append(f"{file}:{number} {error}")
+            continue
+        if entry.seq in sound:
+            lost.append(f"{file}:{number} has the number {entry.seq}, which an earlier line has")
+            continue
+        sound[entry.seq], links[entry.seq] = entry, (line["prev"], line["hash"])
+    missing = sorted(set(range(max(sound, default=-1))) - sound.keys())
+    if more := max(0, len(missing) - len(lost)):
+        lost.append(f"{more} more entries; the numbers that are not there begin with {missing[0]}")
+    buried = {seq for e in sound.values() if isinstance(e.record, Tombstone) for seq in e.record.seqs}
+    for seq, entry in sound.items():
+        where = f"{entry.file}:{entry.line}"
+        if entry.record is None and seq not in buried:
+            lost.append(f"{where} its body is gone, and no tombstone says why")
+        if seq - 1 in sound and links[seq][0] != links[seq - 1][1]:
+            lost.append(f"{where} does not follow the line before it: both are kept, and one is not the original")
+    return {seq: replace(e, record=None) if seq in buried else e for seq, e in sound.items()}, lost
+
+
+def _kept(entry: Entry) -> Any:
+    """A record as it may stand under a new number: a tombstone names none of the new log's entries."""
+    return replace(entry.record, seqs=()) if isinstance(entry.record, Tombstone) else entry.record

@@ -1,0 +1,67 @@
+"""What a running node must be told of the study that it takes part in."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from norm_core.runtime.config import Config, load
+from study_desk.log.reader import LogError
+from study_desk.log.schema import Participant
+from study_desk.privacy.key_file import KeyFile
+from study_desk.privacy.redact import Policy, Redactor
+
+
+class StudyConfig(Config):
+    study_log: str = Field(
+        default="", description="folder of the session's study log, a new one or the one to go on with; empty for none"
+    )
+    study_name: str = Field(default="", description="name of the study")
+    study_session: str = Field(default="", description="name of the session; each once in a study")
+    study_condition: str = Field(default="", description="condition of the session")
+    study_participants: tuple[str, ...] = Field(
+        default=(), description="pseudonyms, each with = the person ids of this session: P-7K3MX=person_1,voice_2"
+    )
+    study_clips: tuple[str, ...] = Field(default=(), description="pseudonyms of who consented to clips")
+    study_no_words: tuple[str, ...] = Field(
+        default=(), description="pseudonyms of who did not consent to a transcript: their words stay out"
+    )
+    study_keys: str = Field(default="", description="key file with the names to take out; it stays apart")
+    study_policy: str = Field(default="", description="YAML of what may be kept of words; names go by default")
+    study_retention_days: int = Field(default=0, ge=0, description="days after which study expire empties it; 0: none")
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.study_log and not (self.study_name and self.study_session):
+            raise ValueError("study_log needs study_name and study_session: a log says whose session it is")
+        return self
+
+
+def participants_of(
+    texts: Iterable[str], clips: Iterable[str] = (), no_words: Iterable[str] = ()
+) -> tuple[Participant, ...]:
+    """The participants in texts as P-7K3MX=person_1,voice_2, with what they consented to."""
+    clips, no_words = set(clips), set(no_words)
+    split = [text.partition("=") for text in texts]
+    if unknown := (clips | no_words) - {pseudonym for pseudonym, _, _ in split}:
+        raise LogError(f"{', '.join(sorted(unknown))}: no participant of this session; name them as participants too")
+    return tuple(
+        Participant(
+            pseudonym=pseudonym,
+            person_ids=tuple(filter(None, ids.split(","))),
+            clips=pseudonym in clips,
+            transcript=pseudonym not in no_words,
+        )
+        for pseudonym, _, ids in split
+    )
+
+
+def redactor_of(policy: Path | None, keys: Path | None, participants: Iterable[Participant] = ()) -> Redactor:
+    """What takes out of a log what the policy and the key file say."""
+    participants, names = tuple(participants), None
+    if keys:
+        file = KeyFile(keys)
+        names = file.names()
+        file.check_pseudonyms(participant.pseudonym for participant in participants)
+    return Redactor(load(Policy, policy) if policy else None, names, participants)

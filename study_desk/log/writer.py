@@ -1,0 +1,379 @@
+"""Writes a study log: append-only, hash-chained JSONL with an MCAP of its events beside it, synced at every entry."""
+
+import fcntl
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from mcap.writer import MCAP0_MAGIC
+
+from norm_core.records.flag import SocialFlag
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import Clock
+from study_desk.log.event_track import EventTrack, write_track
+from study_desk.log.hash_chain import GENESIS, erased, link, parse, to_line
+from study_desk.log.private_file import MODE, create
+from study_desk.log.reader import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
+from study_desk.log.schema import KINDS, Closed, Recovered, SessionInfo, Tombstone
+from study_desk.privacy.redact import Redactor
+
+LOCK = ".lock"
+
+
+class LogWriteError(TactfulError, OSError):
+    """An entry that could not be written. The log holds it, and the next append or flush tries it again."""
+
+
+class StudyLog:
+    """An open log; make one with begin or resume, and use it in a with statement. One writer at a time."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        redactor: Redactor | None = None,
+        *,
+        rotate_bytes: int = 64_000_000,
+        most_held: int = 10_000,
+        entropy: Callable[[int], bytes] = os.urandom,
+        write: Callable[[int, bytes], int] = os.write,
+    ) -> None:
+        self.folder, self._clock, self._redactor = folder, clock, redactor or Redactor()
+        self._rotate_bytes, self._most_held = rotate_bytes, most_held
+        self._entropy, self._write = entropy, write
+        self._held: deque[tuple[Any, Any, int, int]] = deque()
+        self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
+        self._fd = -1
+        self._track: EventTrack | None = None
+        self._taken_up = False  # whether the present file has an older writer's track, which is ended
+        self.track_faults = 0  # events missing from the MCAP until it is made anew on closing
+        self._lock = self._locked()
+
+    @classmethod
+    def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
+        """A new log in a folder that holds none."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LogError(f"{folder}: cannot be made: {error.strerror}") from error
+        if not all(map(_is_stillborn, folder.iterdir())):
+            raise LogError(f"{folder}: is not empty; a log begins in a folder of its own (or resume the one there)")
+        log = cls(folder, clock, **settings)
+        try:
+            for path in folder.glob("events-*"):
+                path.unlink()
+            log._next_segment()
+            log.append(info, max(info.start_ns, 0))
+        except (LogError, OSError):
+            log._abandon()
+            raise
+        return log
+
+    @classmethod
+    def take_up(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
+        """Begins a session's log, or goes on with it where it was begun; that of another session is an error."""
+        if not any(_has_an_entry(path) for path in folder.glob(SEGMENTS)):
+            return cls.begin(folder, info, clock, **settings)
+        there = next((e.record for e in read(folder).entries if isinstance(e.record, SessionInfo)), None)
+        if there is None or (there.study, there.session) != (info.study, info.session):
+            whose = f"study {there.study}, session {there.session}" if there else "a session that it does not name"
+            raise LogError(f"{folder}: is the log of {whose}; give this session a folder of its own")
+        return cls.resume(folder, clock, **settings)
+
+    @classmethod
+    def resume(cls, folder: Path, clock: Clock, **settings: Any) -> Self:
+        """Goes on with a log, setting aside what a crash left half written."""
+        if not folder.is_dir():
+            raise LogError(f"{folder}: is no folder of a log, and only such a one can be written on")
+        log = cls(folder, clock, **settings)
+        try:
+            last = segments(folder)[-1]
+            torn = _set_torn_aside(last)
+            contents = read_sound(folder)
+            if not contents.entries:
+                raise LogError(f"{folder}: holds no whole entry; begin a new log")
+            if contents.schema != 2:
+                raise LogError(f"{folder}: has the schema {contents.schema}; make a new one of it: study migrate")
+            log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
+            log._segment = int(last.stem.split("-")[1])
+            if contents.half_erased:
+                log._empty_buried()
+            log._mend_tracks()
+            log._go_on()
+            if torn:
+                log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
+        except (LogError, OSError):
+            log._abandon()
+            raise
+        return log
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry: what a paper cites."""
+        return self._prev
+
+    @property
+    def entries(self) -> int:
+        """How many are on the disk."""
+        return self._seq
+
+    @property
+    def held(self) -> int:
+        """Entries that wait for the disk."""
+        return len(self._held)
+
+    def append(self, record: Any, ros_ns: int) -> None:
+        """Writes a record, redacted by the policy; on disk when this returns. Raises LogWriteError."""
+        if len(self._held) >= self._most_held:
+            raise LogWriteError(f"{self.folder}: {len(self._held)} entries wait for the disk; this one was not taken")
+        cleaned = self._redactor.clean(record)
+        try:
+            plain = to_plain(cleaned)
+        except ValueError as error:  # before it is held, or it would stop all that come after
+            raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
+        self._held.append((cleaned, plain, ros_ns, self._clock.now_ns()))
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what is held. Raises LogWriteError where the disk still does not take it."""
+        while self._held:
+            record, plain, ros_ns, wall_ns = self._held[0]
+            line = link(
+                self._seq,
+                KINDS[type(record)].value,
+                wall_ns,
+                ros_ns,
+                plain,
+                self._entropy(16).hex(),
+                self._prev,
+            )
+            try:
+                if self._taken_up and isinstance(record, SocialFlag):
+                    self._next_segment()
+                self._put(to_line(line))
+            except OSError as error:
+                raise LogWriteError(
+                    f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all before "
+                    "it is on disk: make room"
+                ) from error
+            self._held.popleft()
+            self._seq, self._prev = self._seq + 1, line["hash"]
+            self._tracked(record, wall_ns)
+
+    def bury(self, tombstone: Tombstone) -> None:
+        """Writes a tombstone, and takes the bodies that it names out of the files. Raises LogWriteError.
+
+        The tombstone is first: a crash, or a full disk, then leaves a log whose next writer finishes this.
+        """
+        self.append(tombstone, 0)
+        os.close(self._fd)
+        self._fd = -1
+        try:
+            self._empty_buried()
+        finally:
+            self._go_on()
+        self._mend_tracks()
+
+    def close(self, *, sealed: bool = False) -> None:
+        """Ends the writing; sealed states that the recording is complete."""
+        if self._fd < 0:
+            return
+        try:
+            if sealed:
+                self.append(Closed(entries=self._seq), 0)
+            self.flush()
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+            try:
+                if self._track:
+                    self._track.close()
+                if self.track_faults:
+                    mend_tracks(self.folder, everything=True)
+            except OSError:
+                self.track_faults += 1  # the next writer makes it anew
+            finally:
+                os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(LogWriteError) if error else nullcontext():  # or it would hide the error that ended the writing
+            self.close()
+
+    def _put(self, data: bytes) -> None:
+        if self._size and self._size + len(data) > self._rotate_bytes:
+            self._next_segment()
+        done = 0
+        try:
+            while done < len(data):
+                done += self._write(self._fd, data[done:])
+            os.fsync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, self._size)  # which frees room, and so works on a full disk
+            raise
+        self._size += len(data)
+
+    def _tracked(self, record: Any, wall_ns: int) -> None:
+        if not isinstance(record, SocialFlag):
+            return
+        try:
+            if self._track is None:
+                raise OSError("the track was lost earlier")
+            self._track.write(record, wall_ns)
+        except (OSError, ValueError):
+            self._track = None
+            self.track_faults += 1
+
+    def _mend_tracks(self) -> None:
+        """A track can be made anew at any time, so that a full disk keeps nobody from writing."""
+        try:
+            mend_tracks(self.folder)
+        except OSError:
+            self.track_faults += 1
+
+    def _go_on(self) -> None:
+        """Opens the last file to write on."""
+        path = self.folder / SEGMENT.format(self._segment)
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+            self._size = path.stat().st_size
+        except OSError as error:
+            raise LogError(f"{path}: cannot be written: {error.strerror}") from error
+        self._track, self._taken_up = None, True
+
+    def _empty_buried(self) -> None:
+        """Takes the bodies that tombstones name out of the files, and all that was made of them; safe to do again."""
+        try:
+            for pattern in ("events-*.mcap", "events-*.part", "events-*.torn"):  # of half an entry nobody knows whose
+                for path in self.folder.glob(pattern):
+                    path.unlink()
+            stones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
+            buried = {seq for stone in stones for seq in stone.seqs}
+            for path in segments(self.folder):
+                _without_bodies(path, buried)
+        except OSError as error:
+            raise LogWriteError(
+                f"{self.folder}: an erasure was begun and is not finished ({error.strerror or error}): what is to go "
+                "is still on the disk, and no report or export shows it. Make room, and run study erase again"
+            ) from error
+
+    def _next_segment(self) -> None:
+        """Opens the next file; where that fails, the present one stays."""
+        path = self.folder / SEGMENT.format(self._segment + 1)
+        descriptor = -1
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
+            track = EventTrack(path.with_suffix(".mcap"))
+            folder = os.open(self.folder, os.O_RDONLY)
+            os.fsync(folder)  # or a crash could lose the file's name
+            os.close(folder)
+        except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+                for made in (path, path.with_suffix(".mcap")):
+                    made.unlink(missing_ok=True)
+            raise LogWriteError(f"{path}: cannot be made: {error.strerror or error}") from error
+        if self._fd >= 0:
+            os.close(self._fd)
+        if self._track:
+            self._track.close()
+        self._fd, self._track, self._size, self._taken_up = descriptor, track, 0, False
+        self._segment += 1
+
+    def _locked(self) -> int:
+        try:
+            descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
+        except OSError as error:
+            raise LogError(f"{self.folder}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise LogError(f"{self.folder}: another process writes this log; end it first") from error
+        return descriptor
+
+    def _abandon(self) -> None:
+        """Lets go of the files of a log that could not be begun."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        os.close(self._lock)
+
+
+def mend_tracks(folder: Path, *, everything: bool = False) -> int:
+    """Makes anew the MCAPs that a crash left without their end, or all; how many."""
+    stale = [path for path in segments(folder) if everything or not _is_whole(path.with_suffix(".mcap"))]
+    entries = read(folder).entries if stale else ()
+    for path in stale:
+        write_track(path.with_suffix(".mcap"), (entry for entry in entries if entry.file == path.name))
+    return len(stale)
+
+
+def _has_an_entry(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
+
+
+def _is_stillborn(path: Path) -> bool:
+    """Whether a file was left by a writer that died, or had no room, before the first entry was whole."""
+    if path.name == LOCK:
+        return True
+    entries = path.with_suffix(".jsonl")
+    return path.match("events-*") and entries.exists() and not _has_an_entry(entries)
+
+
+def _is_whole(track: Path) -> bool:
+    if not track.exists() or track.stat().st_size < len(MCAP0_MAGIC):
+        return False
+    with track.open("rb") as file:
+        file.seek(-len(MCAP0_MAGIC), os.SEEK_END)
+        return file.read() == MCAP0_MAGIC
+
+
+def _set_torn_aside(path: Path) -> int:
+    """Moves a last line without an end into a file of its own; how many bytes."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    torn = data[whole:]
+    if torn:
+        aside = path.with_suffix(".torn")
+        earlier = aside.read_bytes() if aside.exists() else b""
+        try:
+            with _in_place_of(aside) as file:
+                file.write(earlier + torn)
+        except OSError as error:
+            what = f"the half entry at its end cannot be set aside ({error.strerror or error}): make room"
+            raise LogWriteError(f"{path}: {what}") from error
+        os.truncate(path, whole)
+    return len(torn)
+
+
+def _without_bodies(path: Path, seqs: set[int]) -> None:
+    """Writes a file of entries anew without these bodies, where it has any of them."""
+    lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
+    if any(line["seq"] in seqs and "body" in line for line, _ in lines):
+        with _in_place_of(path) as new:
+            new.writelines(to_line(erased(line)) if line["seq"] in seqs else text for line, text in lines)
+
+
+@contextmanager
+def _in_place_of(path: Path) -> Iterator[BinaryIO]:
+    """A file to write; synced, it takes the place of path, and leaves no part of itself where that fails."""
+    part = path.with_suffix(".part")
+    try:
+        with create(part) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Redaction, erasure, anonymous bags, key files and the inventory."""

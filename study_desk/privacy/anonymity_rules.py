@@ -1,0 +1,107 @@
+"""What becomes of each topic of a bag that is to be shared: what may identify someone is changed or left out."""
+
+from enum import StrEnum
+
+from norm_core.bags.errors import BagError
+from norm_core.bags.topic import BagTopic
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.messages import message_type
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from study_desk.log.schema import Participant
+from study_desk.privacy.redact import Names, Policy
+
+PICTURES = (*IMAGE_TYPES, message_type(Frame))
+WORDS = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, Decision, Presence))
+
+
+class Treatment(StrEnum):
+    BLURRED = "blurred"
+    MUTED = "muted"
+    REDACTED = "redacted"
+    KEPT = "kept"
+    DROPPED = "dropped"
+
+
+class Audio(StrEnum):
+    DROP = "drop"
+    MUTE = "mute"
+
+
+class NoFace(StrEnum):
+    BLUR = "blur"
+    LEAVE = "leave"
+    DROP = "drop"
+
+
+@record
+class Choices:
+    """How a bag is made anonymous. keep lists topics that pass as they are; those with pictures or sound may not."""
+
+    audio: Audio = Audio.DROP
+    no_face: NoFace = NoFace.BLUR
+    keep: tuple[str, ...] = ()
+    participants: tuple[Participant, ...] = ()
+    names: Names = Names()
+    policy: Policy = Policy()
+
+
+@record
+class TopicReport:
+    """What was done to a topic; of its pictures, how many have faces blurred, are blurred whole, or are left."""
+
+    topic: str
+    type_name: str
+    treatment: Treatment
+    why: str = ""
+    messages: int = 0
+    written: int = 0
+    changed: int = 0
+    unreadable: int = 0  # left out, as nobody can say what they show
+    faces: int = 0
+    blurred_by_face: int = 0
+    blurred_whole: int = 0
+    left: int = 0
+
+
+@record
+class AnonymityReport:
+    made: str
+    topics: tuple[TopicReport, ...]
+    faces_were_looked_for: bool
+    warnings: tuple[str, ...]
+
+
+def treatments(topics: tuple[BagTopic, ...], choices: Choices) -> dict[tuple[str, str], tuple[Treatment, str]]:
+    """What becomes of each topic and why; what is neither known nor listed goes."""
+    return {topic.key: _treatment(topic, choices) for topic in topics}
+
+
+def _treatment(topic: BagTopic, choices: Choices) -> tuple[Treatment, str]:
+    listed = topic.topic in choices.keep
+    if topic.type_name in PICTURES:
+        found = (Treatment.BLURRED, "")
+    elif is_sound(topic.type_name):
+        mute = choices.audio is Audio.MUTE
+        found = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
+    elif topic.type_name in WORDS:
+        found = (Treatment.REDACTED, "")
+    elif listed:
+        return Treatment.KEPT, "listed: passes as it is, unseen"
+    else:
+        return Treatment.DROPPED, "not listed"
+    if listed:
+        raise BagError(
+            f"{topic.topic}: holds {topic.type_name}, which is {found[0]} and never kept as it is; take it off the list"
+        )
+    return found
+
+
+def is_sound(type_name: str) -> bool:
+    """Whether messages of a type hold sound, by the name that robots' packages give it."""
+    name = type_name.rsplit("/", 1)[-1].lower()
+    return "audio" in type_name.lower() and not name.endswith("info")

@@ -1,0 +1,213 @@
+"""A bag made anonymous as far as that can be done by machine, and a report of what was done to each topic."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from norm_core.bags.atomic_bag import whole_bag
+from norm_core.bags.reader import BagError, BagMessage, BagReader
+from norm_core.bags.topic import BagTopic
+from norm_core.bags.types import serialize
+from norm_core.records.messages import RECORDS, MessageError
+from norm_monitor.senses.camera.picture import PictureError
+from norm_monitor.senses.microphone.pcm import SoundError
+from study_desk.log.recording import from_bag
+from study_desk.privacy.anonymity_rules import AnonymityReport, Choices, TopicReport, Treatment, treatments
+from study_desk.privacy.anonymous_pictures import Pictures
+from study_desk.privacy.anonymous_sound import Sound, joined
+from study_desk.privacy.blur import FindFaces
+from study_desk.privacy.redact import Redactor
+from study_desk.privacy.voices import audible_spans
+
+
+def anonymize(
+    bag: Path,
+    made: Path,
+    choices: Choices,
+    find: FindFaces | None,
+    progress: Callable[[int, int], None] = lambda done, whole: None,
+) -> AnonymityReport:
+    """Writes the bag's shareable part to made. Two passes: faces and names are first found, then taken out."""
+    with BagReader(bag) as reader:
+        reader.require(choices.keep)
+        work = _Work(bag, reader, choices, find)
+        names = work.topics_with(Treatment.BLURRED, Treatment.REDACTED)
+        passing = work.topics_with(*(set(Treatment) - {Treatment.DROPPED}))
+        counts = {topic.topic: topic.message_count for topic in reader.topics}
+        whole = sum(counts[name] for name in (*names, *passing))
+        done = 0
+        for message in reader.messages(names) if names else ():
+            work.look(message)
+            progress(done := done + 1, whole)
+        with whole_bag(made) as writer:
+            for message in reader.messages(passing) if passing else ():
+                changed = work.changed(message)
+                if changed is not None:
+                    topic = work.described(message)
+                    writer.write_copied(topic, changed, message.stamp_ns)
+                progress(done := done + 1, whole)
+    return work.report(str(made))
+
+
+class _Work:
+    """The state of one bag's two passes."""
+
+    def __init__(self, bag: Path, reader: BagReader, choices: Choices, find: FindFaces | None) -> None:
+        self._reader = reader
+        self._find = find
+        self._topics = {topic.key: topic for topic in reader.topics}
+        self._fates = treatments(reader.topics, choices)
+        self._redactor = Redactor(choices.policy, choices.names, choices.participants)
+        self._pictures = {
+            key: Pictures(find, choices.no_face)
+            for key, (treatment, _) in self._fates.items()
+            if treatment is Treatment.BLURRED
+        }
+        self._sound = Sound([])
+        self._unlabelled: list[str] = []  # pseudonyms of who may be heard and whom no utterance names
+        if self.topics_with(Treatment.MUTED):
+            recording = from_bag(bag)
+            recording = replace(recording, info=replace(recording.info, participants=choices.participants))
+            labels = {utterance.speaker_id for utterance in recording.utterances}
+            self._unlabelled = [p.pseudonym for p in choices.participants if p.clips and not labels & {*p.person_ids}]
+            bounds = reader.bounds_ns or (0, 0)
+            self._sound = Sound(joined(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10)))
+        self._counts = {key: dict.fromkeys(("messages", "written", "changed", "unreadable"), 0) for key in self._topics}
+
+    def topics_with(self, *wanted: Treatment) -> list[str]:
+        return sorted({topic for (topic, _), (treatment, _) in self._fates.items() if treatment in wanted})
+
+    def look(self, message: BagMessage) -> None:
+        """First pass: remembers faces, and the names that are said."""
+        key = (message.topic, message.type_name)
+        treatment, _ = self._fates[key]
+        if treatment not in (Treatment.BLURRED, Treatment.REDACTED):
+            return
+        try:
+            decoded = self._reader.decode(message)
+        except (BagError, MessageError):  # counted as it is left out
+            decoded = None
+        if treatment is Treatment.BLURRED:
+            self._pictures[key].look(decoded, message.stamp_ns)
+        elif decoded is not None:
+            self._redactor.clean(decoded)
+
+    def changed(self, message: BagMessage) -> bytes | None:
+        """Second pass: the bytes to write, None where the message is left out."""
+        key = (message.topic, message.type_name)
+        treatment, _ = self._fates[key]
+        counts = self._counts[key]
+        if treatment is Treatment.DROPPED:
+            return None
+        counts["messages"] += 1
+        data: bytes | None = message.data
+        if treatment is not Treatment.KEPT:
+            try:
+                data = self._made_anonymous(key, treatment, message)
+            except (PictureError, SoundError, BagError, MessageError):
+                counts["unreadable"] += 1
+                return None
+        counts["written"] += data is not None
+        counts["changed"] += data is not None and data != message.data
+        return data
+
+    def described(self, message: BagMessage) -> BagTopic:
+        """The topic as it is to be declared in the new bag."""
+        return self._reader.described(message)
+
+    def report(self, made: str) -> AnonymityReport:
+        reports = []
+        for key, topic in self._topics.items():
+            treatment, why = self._fates[key]
+            pictures = self._pictures.get(key)
+            counts = self._counts[key] if treatment is not Treatment.DROPPED else {"messages": topic.message_count}
+            reports.append(
+                TopicReport(
+                    topic=topic.topic,
+                    type_name=topic.type_name,
+                    treatment=treatment,
+                    why=why,
+                    faces=pictures.faces if pictures else 0,
+                    blurred_by_face=pictures.blurred_by_face if pictures else 0,
+                    blurred_whole=pictures.blurred_whole if pictures else 0,
+                    left=pictures.left if pictures else 0,
+                    **counts,
+                )
+            )
+        return AnonymityReport(
+            made=made,
+            topics=tuple(sorted(reports, key=lambda r: (r.topic, r.type_name))),
+            faces_were_looked_for=self._find is not None,
+            warnings=(*_warnings(reports, looked=self._find is not None), *map(_muted_throughout, self._unlabelled)),
+        )
+
+    def _made_anonymous(self, key: tuple[str, str], treatment: Treatment, message: BagMessage) -> bytes | None:
+        pictures = self._pictures.get(key)
+        try:
+            decoded = self._reader.decode(message)
+        except (BagError, MessageError):
+            if pictures:
+                pictures.skip()
+            raise
+        if pictures:
+            changed = pictures.changed(decoded)
+        elif treatment is Treatment.MUTED:
+            changed = self._sound.changed(decoded, message.stamp_ns)
+        else:
+            changed = _without(self._redactor.clean(decoded), self._redactor.text)
+        if changed is None:
+            return None
+        if changed is decoded:
+            return message.data
+        return serialize(changed) if message.type_name in RECORDS else self._reader.encode(message, changed)
+
+
+def _without(value: Any, clean: Callable[[str], str]) -> Any:
+    """A record with names out of all its text, ids too."""
+    if isinstance(value, str) and not isinstance(value, StrEnum):
+        return clean(value)
+    if isinstance(value, tuple):
+        return tuple(_without(item, clean) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _without(getattr(value, field.name), clean) for field in fields(value)})
+    return value
+
+
+def _muted_throughout(pseudonym: str) -> str:
+    return (
+        f"{pseudonym}: no utterance has a person id of theirs, so they are muted throughout; "
+        f"name the ids that the transcript has: --participant {pseudonym}=ID"
+    )
+
+
+def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:
+    pictures = sum(r.written for r in reports if r.treatment is Treatment.BLURRED)
+    left = sum(r.left for r in reports)
+    unseen = [r.topic for r in reports if r.treatment is Treatment.KEPT]
+    found = []
+    if left:
+        found.append(
+            f"no face was found in {left} of {pictures} pictures, which are left as recorded: a face may have "
+            "been missed there; look through them, or blur them with --no-face blur"
+        )
+    if any(r.blurred_by_face for r in reports):
+        found.append("a face may have been missed beside one that was found: look through the pictures")
+    if pictures and not looked:
+        found.append("faces could not be looked for: every picture is blurred as a whole")
+    if unseen:
+        found.append(f"{', '.join(unseen)} passed as recorded: see for yourself that they identify nobody")
+    if any(r.treatment is Treatment.REDACTED for r in reports):
+        found.append(
+            "names are found by a list and by introductions; a name said in passing may remain: read the words"
+        )
+    found += [
+        f"{r.topic}: {r.unreadable} of {r.messages} messages of sound were left out, as they state no format that can "
+        "be told from silence"
+        for r in reports
+        if r.treatment is Treatment.MUTED and r.unreadable
+    ]
+    if any(r.treatment is Treatment.MUTED and r.written for r in reports):
+        found.append("who speaks is taken from the transcript: a voice that it gives to the wrong speaker is heard")
+    return tuple(found)

@@ -1,0 +1,70 @@
+"""Messages with sound, silent wherever anybody may speak whose voice is not to be heard."""
+
+from bisect import bisect_right
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
+from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
+
+# A message that does not state its own format cannot be placed in time: such a guess is refused.
+_STATED_NOWHERE = PcmFormat(sample_format="unstated", rate_hz=0, channels=0)
+_SILENCES = (b"\0", b"\x80", b"\0\x80")
+
+
+class Sound:
+    """spans_ns: when only those speak who may be heard; they are in order and apart from one another."""
+
+    def __init__(self, spans_ns: list[tuple[int, int]]) -> None:
+        self._starts = [start for start, _ in spans_ns]
+        self._ends = [end for _, end in spans_ns]
+
+    def changed(self, message: Any, recorded_ns: int) -> Any:
+        """The message as it is, where all of it lies in one span, else silent; raises SoundError for other messages."""
+        chunk = decode(message, _STATED_NOWHERE)
+        length_ns = len(chunk.samples) * NS_PER_S // chunk.rate_hz
+        start_ns, end_ns = recorded_ns - length_ns, recorded_ns + length_ns
+        if chunk.stamp_ns is not None:
+            start_ns, end_ns = chunk.stamp_ns, chunk.stamp_ns + length_ns
+        index = bisect_right(self._starts, start_ns) - 1
+        if index >= 0 and end_ns <= self._ends[index]:
+            return message
+        return _silent(message, chunk)
+
+
+def joined(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, those that touch made one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans_ns):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _silent(message: Any, chunk: SoundChunk) -> Any:
+    for silence in _SILENCES:
+        made = _filled(message, silence)
+        # What silence is depends on the format: none is taken on trust.
+        if not decode(made, _STATED_NOWHERE).samples.any() and len(chunk.samples):
+            return made
+    raise SoundError("audio_format_unknown", "its format has no silence")
+
+
+def _filled(message: Any, silence: bytes) -> Any:
+    """The message with every array of numbers in its body made of silence."""
+    if hasattr(message, "audio"):
+        return replace(message, audio=_filled(message.audio, silence))
+    if hasattr(message, "audio_data"):
+        return replace(message, audio_data=_filled(message.audio_data, silence))
+    changes = {}
+    for field in fields(message):
+        value = getattr(message, field.name)
+        if isinstance(value, np.ndarray) and "data" in field.name:
+            raw = (silence * (value.nbytes // len(silence) + 1))[: value.nbytes]
+            changes[field.name] = np.frombuffer(raw, value.dtype)
+    return replace(message, **changes)

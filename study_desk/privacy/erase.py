@@ -1,0 +1,195 @@
+"""Takes a participant's data out of a log, and leaves a tombstone; the chain still holds."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.flag import SocialFlag
+from norm_core.records.json_codec import to_plain
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance
+from norm_core.runtime.time import Clock
+from study_desk.log.reader import LogError, read, read_sound
+from study_desk.log.schema import (
+    BagRef,
+    Closed,
+    Entry,
+    Label,
+    Participant,
+    Recovered,
+    Review,
+    SessionInfo,
+    Tombstone,
+    persons_in,
+)
+from study_desk.log.writer import LogWriteError, StudyLog
+from study_desk.privacy.redact import WITHHELD, plain_words, quotes_in, telling_sentences
+
+# What says nothing of a person beyond a pseudonym, and what a chain needs to be understood.
+_KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef)
+
+# From how many characters on a person id is looked for in text: "7" would be found in most.
+_TELLING_ID = 4
+
+
+@record
+class Erasure:
+    """What was taken out; unattributed entries name no participant, and went too unless they were to be kept."""
+
+    participant: str
+    entries: int
+    unattributed: int
+    sole: bool
+    others: tuple[str, ...]
+    left: dict[str, int]  # what stays of the session, by kind
+
+
+def erase(
+    folder: Path,
+    participant: str,
+    clock: Clock,
+    reason: str = "the participant's wish",
+    *,
+    keep_unattributed: bool = False,
+) -> Erasure:
+    """Empties every entry about a participant. A session with them alone keeps nothing but its frame."""
+    contents = read_sound(folder)
+    if contents.schema != 2:  # the first with bodies that can go
+        raise LogError(
+            f"{folder}: has the schema {contents.schema}, whose entries cannot be erased: study migrate first"
+        )
+    participants = _participants(contents.entries)
+    whose = next((p for p in participants if p.pseudonym == participant), None)
+    if whose is None:
+        known = ", ".join(p.pseudonym for p in participants) or "none"
+        raise LogError(f"{folder}: has no participant {participant}; it has {known}")
+    sole = len(participants) == 1
+    theirs, nobodys = _concerned(contents.entries, whose, participants, sole=sole)
+    seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
+    _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock)
+    left = Counter(e.kind.value for e in read(folder).entries if e.record and not isinstance(e.record, _KEPT))
+    return Erasure(
+        participant=participant,
+        entries=len(seqs) + contents.half_erased,
+        unattributed=0 if keep_unattributed else len(nobodys),
+        sole=sole,
+        others=tuple(p.pseudonym for p in participants if p.pseudonym != participant),
+        left=dict(sorted(left.items())),
+    )
+
+
+def expire(folder: Path, clock: Clock) -> int:
+    """Empties a log whose retention time has passed; how many entries. None stated keeps it."""
+    contents = read_sound(folder)
+    info = next((e for e in contents.entries if isinstance(e.record, SessionInfo)), None)
+    if info is None or info.record.retention_days <= 0:
+        return 0
+    if clock.now_ns() < info.wall_ns + info.record.retention_days * 86_400 * 10**9:
+        return 0
+    seqs = tuple(e.seq for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT))
+    if seqs or contents.half_erased:
+        reason = f"kept for the {info.record.retention_days} days that were agreed"
+        _bury(folder, Tombstone(participant="", seqs=seqs, reason=reason), clock)
+    return len(seqs) + contents.half_erased
+
+
+def _bury(folder: Path, tombstone: Tombstone, clock: Clock) -> None:
+    """Empties what a tombstone names; taking the log up has finished an erasure that broke off."""
+    with StudyLog.resume(folder, clock) as log:
+        if tombstone.seqs:
+            try:
+                log.bury(tombstone)
+            except LogWriteError as error:
+                if log.held:
+                    raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
+                raise
+
+
+def _participants(entries: Iterable[Entry]) -> tuple[Participant, ...]:
+    return next((e.record.participants for e in entries if isinstance(e.record, SessionInfo)), ())
+
+
+def _concerned(
+    entries: Iterable[Entry], whose: Participant, participants: Iterable[Participant], *, sole: bool
+) -> tuple[set[int], set[int]]:
+    """Entries about the participant, and those of which nobody can say whom they are about."""
+    entries = [e for e in entries if e.record is not None and not isinstance(e.record, _KEPT)]
+    if sole:
+        return {e.seq for e in entries}, set()
+    ids = {*whose.person_ids, whose.pseudonym}
+    others = {name for p in participants if p != whose for name in (*p.person_ids, p.pseudonym)}
+    words = _Words(entries, whose, others)
+    theirs: set[int] = set()
+    nobodys: set[int] = set()
+    for entry in entries:
+        persons = persons_in(entry.record)
+        if persons & ids or words.are_told_in(entry.record, by_another=bool(persons & others)):
+            theirs.add(entry.seq)
+        elif _may_be_anybodys(entry.record) and not persons & others:
+            nobodys.add(entry.seq)
+    events = {e.record.event_id for e in entries if e.seq in theirs and isinstance(e.record, SocialFlag)}
+    for entry in entries:  # every state of an event goes, and what reviewers wrote of it
+        if isinstance(entry.record, SocialFlag | Review | Label) and entry.record.event_id in events:
+            theirs.add(entry.seq)
+    return theirs, nobodys - theirs
+
+
+def _may_be_anybodys(record: Any) -> bool:
+    """Whether it is about somebody, whom it has to name to be known."""
+    match record:
+        case Utterance():
+            return record.speaker is not Speaker.ROBOT
+        case SocialFlag():
+            return True
+        case Presence():
+            return bool(record.persons)
+        case _:
+            return False
+
+
+class _Words:
+    """What a participant said, and what they are called, to be found again in what others say and write."""
+
+    def __init__(self, entries: Iterable[Entry], whose: Participant, others: set[str]) -> None:
+        ids = {*whose.person_ids, whose.pseudonym}
+        said = [e.record for e in entries if isinstance(e.record, Utterance)]
+        mine = [u for u in said if u.speaker_id in ids and u.text != WITHHELD]
+        rest = [u.text for u in said if u.speaker is Speaker.ROBOT or u.speaker_id in others]
+        rest += [e.record.text for e in entries if isinstance(e.record, RobotSpeech)]
+        self._ids = {u.utterance_id for u in said if u.speaker_id in ids}
+        self._words = "".join(plain_words(utterance.text) for utterance in mine)
+        self._rest = "".join(map(plain_words, rest))
+        self._sentences = {sentence for utterance in mine for sentence in telling_sentences(utterance.text)}
+        names = [whose.pseudonym, *(i for i in whose.person_ids if len(i) >= _TELLING_ID)]
+        self._names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
+
+    def are_told_in(self, record: Any, *, by_another: bool) -> bool:
+        """Whether a record names the participant or repeats them; another may say the same of their own accord."""
+        text = "\n".join(_texts(to_plain(record)))
+        if self._names.search(text):
+            return True
+        if isinstance(record, Utterance) and by_another:
+            return False
+        plain = plain_words(text)
+        if any(sentence in plain for sentence in self._sentences):
+            return True
+        return isinstance(record, SocialFlag) and (
+            any(fact.utterance_id in self._ids for fact in record.evidence)
+            or any(self._are_mine_alone(quote) for quote in quotes_in(record))
+        )
+
+    def _are_mine_alone(self, quote: str) -> bool:
+        plain = plain_words(quote)
+        return bool(plain.strip()) and plain in self._words and plain not in self._rest
+
+
+def _texts(plain: Any) -> Iterator[str]:
+    """All text in the plain form of a record."""
+    if isinstance(plain, str):
+        yield plain
+    elif isinstance(plain, list | dict):
+        for part in plain.values() if isinstance(plain, dict) else plain:
+            yield from _texts(part)

@@ -1,0 +1,78 @@
+"""Faces of every size in a picture, to be blurred."""
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from norm_core.records.presence import Face
+from norm_monitor.senses.faces.detector import FaceDetector, Numbers
+from norm_monitor.senses.faces.weights import FULL_RANGE
+from study_desk.privacy.blur import Pixels
+
+# A face that is missed costs more than a wall blurred, so the detector need not be sure.
+MIN_CONFIDENCE = 0.2
+# Neighbouring tiles share this part of their side. What does not fit into it fits into a tile of twice the side.
+_TILE_OVERLAP = 1 / 3
+# Of boxes that differ less in width than by half, one that lies in the larger with this share of its area is the same
+# face; the blur's margin covers the rest.
+_SAME_FACE = 0.65
+
+
+class TiledFaceDetector:
+    """Finds faces of 20 px and more: in the whole picture, and in overlapping tiles of its full resolution."""
+
+    def __init__(self, weights_folder: Path | None = None) -> None:
+        self._detector = FaceDetector(FULL_RANGE, MIN_CONFIDENCE, weights_folder)
+        self._pool = ThreadPoolExecutor()
+
+    def find(self, image: Pixels) -> tuple[Face, ...]:
+        """The faces of a BGR picture, the largest first."""
+        height, width = image.shape[:2]
+        tiles = list(_tiles(width, height, self._detector.input_px))
+        parts = [image[top : top + side, left : left + side] for left, top, side in tiles]
+        found = [
+            (face.score, face.box + np.array((left, top, 0, 0)))
+            for (left, top, _), faces in zip(tiles, self._pool.map(self._detector.detect, parts), strict=True)
+            for face in faces
+        ]
+        kept: list[tuple[float, Numbers]] = []
+        for score, box in sorted(found, key=lambda face: -face[1][2] * face[1][3]):
+            if not any(2 * box[2] > larger[2] and _share_within(box, larger) >= _SAME_FACE for _, larger in kept):
+                kept.append((score, box))
+        return tuple(
+            Face(
+                left_ratio=float(box[0]) / width,
+                top_ratio=float(box[1]) / height,
+                width_ratio=float(box[2]) / width,
+                height_ratio=float(box[3]) / height,
+                confidence=score,
+            )
+            for score, box in kept
+        )
+
+
+def _tiles(width: int, height: int, smallest_px: int) -> Iterator[tuple[int, int, int]]:
+    """Left, top and side of each tile: first the whole picture, then ever smaller tiles."""
+    longest = max(width, height)
+    yield 0, 0, longest
+    doublings = math.ceil(math.log2(longest / smallest_px)) if longest > smallest_px else 0
+    for doubling in reversed(range(doublings)):
+        side = smallest_px << doubling
+        for top in _starts(height, side):
+            for left in _starts(width, side):
+                yield left, top, side
+
+
+def _starts(length: int, side: int) -> list[int]:
+    """Where tiles begin that cover a length evenly."""
+    steps = max(0, math.ceil((length - side) / (side * (1 - _TILE_OVERLAP))))
+    return [round(index * (length - side) / steps) for index in range(steps + 1)] if steps else [0]
+
+
+def _share_within(box: Numbers, other: Numbers) -> float:
+    """The share of a box's area that lies in another box."""
+    sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
+    return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:]))

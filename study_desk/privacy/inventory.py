@@ -1,0 +1,110 @@
+"""What is stored of a study, of what kind and why: for an ethics board, and for whoever asks."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from norm_core.records.record import record
+from study_desk.log.reader import is_log, read, segments
+from study_desk.log.schema import Kind, SessionInfo
+
+WHY = {
+    Kind.SESSION: "whose session it is, by pseudonym, and how it was made",
+    Kind.FLAG: "the errors and competencies that the study is about, with what was measured",
+    Kind.DECISION: "what the robot was advised to do",
+    Kind.UTTERANCE: "the words that a flag is judged by, names taken out",
+    Kind.ROBOT_SPEECH: "when the robot spoke",
+    Kind.PRESENCE: "how many faces were seen and where they looked; no picture, no identity, no emotion",
+    Kind.REVIEW: "reviewers' verdicts",
+    Kind.LABEL: "coders' labels",
+    Kind.CODING: "which coders coded the whole session",
+    Kind.TOMBSTONE: "that something was erased, for whom and why",
+    Kind.RECOVERED: "that a writer died, or what of a damaged log was lost",
+    Kind.CLOSED: "that the recording was complete",
+    Kind.BAG: "which bag the session was recorded in",
+}
+
+
+@record
+class Stored:
+    """One kind of thing in one place."""
+
+    place: str
+    kind: str
+    count: int
+    bytes: int
+    personal: bool
+    why: str
+
+
+@record
+class Inventory:
+    stored: tuple[Stored, ...]
+    sessions: tuple[str, ...]
+    participants: tuple[str, ...]
+    retention: tuple[str, ...]
+    erased_entries: int
+
+
+_PERSONAL = {Kind.FLAG, Kind.UTTERANCE, Kind.PRESENCE, Kind.DECISION, Kind.REVIEW, Kind.LABEL}
+
+
+def inventory(paths: Iterable[Path]) -> Inventory:
+    """What the logs, and whatever else lies in their folders, hold."""
+    stored: list[Stored] = []
+    sessions: list[str] = []
+    people: set[str] = set()
+    retention: list[str] = []
+    erased = 0
+    for path in paths:
+        if is_log(path):
+            contents = read(path)
+            entries = contents.entries
+            kinds = Counter(entry.kind for entry in entries if entry.record is not None)
+            erased += sum(entry.record is None for entry in entries) - contents.half_erased
+            for kind, count in kinds.items():
+                stored.append(
+                    Stored(
+                        place=str(path),
+                        kind=kind.value,
+                        count=count,
+                        bytes=0,
+                        personal=kind in _PERSONAL,
+                        why=WHY[kind],
+                    )
+                )
+            for info in (e.record for e in entries if isinstance(e.record, SessionInfo)):
+                sessions.append(f"{info.study}/{info.session}")
+                people.update(p.pseudonym for p in info.participants)
+                days = info.retention_days
+                retention.append(f"{info.session}: {f'{days} days' if days else 'no limit stated'}")
+        stored += _files(path)
+    return Inventory(
+        stored=tuple(stored),
+        sessions=tuple(sessions),
+        participants=tuple(sorted(people)),
+        retention=tuple(retention),
+        erased_entries=erased,
+    )
+
+
+def _files(path: Path) -> list[Stored]:
+    """Files by what they are; what is not the study desk's own is named as such."""
+    known = {
+        ".jsonl": ("the log itself", True),
+        ".mcap": ("the flags for Foxglove, made from the log", True),
+        ".torn": ("half an entry that a dying writer left", True),
+    }
+    files = (
+        segments(path) if path.is_file() else [f for f in sorted(path.rglob("*")) if f.is_file() and f.name != ".lock"]
+    )
+    bag = path.is_dir() and (path / "metadata.yaml").exists()
+    found = []
+    for file in files:
+        why, personal = known.get(file.suffix, ("not of the study desk: look into it", True))
+        if bag:
+            why, personal = "a recording with whatever its topics hold, faces and voices included", True
+        found.append(
+            Stored(place=str(file), kind="file", count=1, bytes=file.stat().st_size, personal=personal, why=why)
+        )
+    return found

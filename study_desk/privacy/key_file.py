@@ -1,0 +1,107 @@
+"""Who stands behind a pseudonym: a file of its own, readable by its owner alone, that no log refers to."""
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from norm_core.runtime.errors import TactfulError
+from study_desk.log.reader import SEGMENTS
+from study_desk.privacy.redact import Names
+
+# Without the letters and digits that are taken for one another.
+_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
+
+
+class KeyFileError(TactfulError, ValueError):
+    """A key file that cannot be used."""
+
+
+class Person(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    names: tuple[str, ...] = ()
+    note: str = ""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    version: int = 1
+    participants: dict[str, Person] = {}
+
+
+class KeyFile:
+    """Pseudonyms and names at path, which may not lie within a log."""
+
+    def __init__(self, path: Path) -> None:
+        if any(path.resolve().parent.glob(SEGMENTS)):
+            raise KeyFileError(f"{path}: lies in the folder of a log; names are kept apart from it")
+        self._path = path
+        try:
+            self._file = _File.model_validate_json(path.read_bytes()) if path.exists() else _File()
+        except (OSError, ValidationError) as error:
+            raise KeyFileError(f"{path}: is no key file: {str(error).splitlines()[0]}") from error
+
+    @property
+    def pseudonyms(self) -> tuple[str, ...]:
+        return tuple(sorted(self._file.participants))
+
+    def add(self, names: tuple[str, ...], note: str = "", pseudonym: str = "") -> str:
+        """The pseudonym of a new participant, drawn at random where none is given."""
+        if not names or not all(map(_is_name, names)):
+            raise KeyFileError(f"{self._path}: a name needs at least one letter; give one by which they may be called")
+        taken = self._file.participants
+        self._refuse_real_name(pseudonym, names)
+        while not pseudonym or pseudonym in taken:
+            if pseudonym:
+                raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already")
+            pseudonym = "P-" + "".join(secrets.choice(_ALPHABET) for _ in range(5))
+        taken[pseudonym] = Person(names=names, note=note)
+        self._save()
+        return pseudonym
+
+    def forget(self, pseudonym: str) -> bool:
+        """Removes a participant; whether they were there."""
+        there = self._file.participants.pop(pseudonym, None) is not None
+        if there:
+            self._save()
+        return there
+
+    def names(self) -> Names:
+        """All names with the pseudonyms that stand for them in transcripts; a file must be there."""
+        if not self._path.exists():  # or a mistyped path would leave every name in
+            raise KeyFileError(f"{self._path}: there is no such key file; study participant add makes one")
+        pairs = [(name, key) for key, person in self._file.participants.items() for name in person.names]
+        for name, key in pairs:
+            if not _is_name(name):
+                raise KeyFileError(
+                    f"{self._path}: {key} has the name {name!r}, without a letter: take it out of the file"
+                )
+        return Names(by_name=tuple(sorted(pairs)))
+
+    def check_pseudonyms(self, pseudonyms: Iterable[str]) -> None:
+        """Raises KeyFileError where one is a real name of the file."""
+        for pseudonym in pseudonyms:
+            self._refuse_real_name(pseudonym)
+
+    def _refuse_real_name(self, pseudonym: str, names: Iterable[str] = ()) -> None:
+        known = {name.strip().casefold() for person in self._file.participants.values() for name in person.names}
+        if pseudonym.strip().casefold() in known | {name.strip().casefold() for name in names}:
+            raise KeyFileError(f"{self._path}: {pseudonym} is a real name there; give a pseudonym, such as P-7K3MX")
+
+    def _save(self) -> None:
+        part = self._path.with_suffix(self._path.suffix + ".part")
+        try:
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(self._file.model_dump_json(indent=2).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._path)
+        except OSError as error:
+            raise KeyFileError(f"{self._path}: cannot be written: {error.strerror}") from error
+
+
+def _is_name(name: str) -> bool:
+    return any(map(str.isalpha, name))

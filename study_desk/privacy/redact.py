@@ -1,0 +1,233 @@
+"""What of people's words enters a log: names out, by policy; words of who did not consent out."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance
+from norm_core.runtime.config import Config
+from study_desk.log.schema import Label, Participant, Review, SessionInfo
+
+WITHHELD = "[not consented]"
+NAME = "[name]"
+
+# Where people say their own names. A name ends at what is no word; Chinese names have two to four characters.
+_INTRODUCTIONS = (
+    re.compile(r"(?i:\bmy name(?: is|'s|’s)|\bcall me|\bI am called)\s+((?-i:\w[\w'’-]*(?:\s+[A-Z]\w+)?))"),
+    re.compile(r"(?i:\bI(?:'m|’m| am))\s+([A-Z][\w'’-]+)(?=[.,!?]|$|\s+and\b)"),
+    re.compile(r"(?i:\bich hei(?:ß|ss)e|\bmein name ist|\bje m['’]appelle|\bme llamo|\bmi chiamo)\s+(\w[\w'’-]*)"),
+    re.compile(
+        r"(?:我叫|我的名字是|名前は)\s*(?![你您他她它])([\u4e00-\u9fff\u3040-\u30ff]{1,4}?)(?=[，。！？、,.!?\s]|です|$)"
+    ),
+)
+# What follows such words with a capital, or in a transcript of capitals alone, and is no name.
+_NO_NAME = re.compile(
+    "a|an|the|at|by|for|from|in|it|my|no|not|of|off|on|so|that|this|to|up|with|yes|back|done|fine|good|here|late|lost|"
+    "ok|okay|ready|sorry|sure|there|well|dich|dir|euch|ihnen|sie|uns|le|la|les|el|los|las|un|una|une|il|lo",
+    re.IGNORECASE,
+)
+# From how many words, or characters without spaces, on a withheld sentence is taken out of what others say.
+_TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
+# A quote ends where no other end follows before the next begins, as what was said may hold such marks too.
+_QUOTE = re.compile("“(.*?)”(?=[^”]*(?:“|$))", re.DOTALL)
+
+
+class Policy(Config):
+    """What may be kept of words. The default keeps words without names."""
+
+    words: bool = Field(default=True, description="whether transcripts are kept at all")
+    redact_names: bool = Field(default=True, description="whether names are replaced by pseudonyms, or by [name]")
+    redact_introductions: bool = Field(default=True, description="whether a name is also taken from how it is said")
+    known_only: bool = Field(
+        default=False, description="whether words of a person id that no participant has are withheld (passers-by)"
+    )
+    also: tuple[Annotated[str, Field(pattern=r"\w")], ...] = Field(
+        default=(), description="further names and words to take out, of whoever passes by"
+    )
+
+
+@record
+class Names:
+    """Real names with what stands for them; they come from the key file and never enter a log."""
+
+    by_name: tuple[tuple[str, str], ...] = ()
+
+
+class Redactor:
+    """Cleans records for one log. It remembers names that were said, so that later mentions go too."""
+
+    def __init__(
+        self, policy: Policy | None = None, names: Names | None = None, participants: Iterable[Participant] = ()
+    ) -> None:
+        self._policy = policy or Policy()
+        self._names: dict[str, str] = {}
+        self._participants = tuple(participants)
+        self._any_name: re.Pattern[str] | None = None
+        self._stay: set[str] = set()
+        self._withheld: set[str] = set()  # utterances whose words were withheld
+        self._withheld_words = ""
+        self._withheld_sentences: dict[str, re.Pattern[str]] = {}
+        self._kept_words: dict[str, str] = {}  # by speaker: what a flag may quote
+        for name, stand_in in (names or Names()).by_name:
+            self._learn(name, stand_in)
+        for word in self._policy.also:
+            self._learn(word, NAME)
+
+    def clean(self, entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
+        """The record as it may be kept."""
+        match entry:
+            case SessionInfo():
+                self._participants = entry.participants or self._participants
+                return entry
+            case Utterance():
+                return self._utterance(entry)
+            case RobotSpeech():
+                return self._robot_speech(entry)
+            case SocialFlag():
+                return self._flag(entry)
+            case Decision():
+                return replace(
+                    entry, explanation=self.text(entry.explanation), justification=self.text(entry.justification)
+                )
+            case Review():
+                return replace(entry, note=self.text(entry.note))
+            case Label():
+                return replace(entry, comment=self.text(entry.comment))
+            case _:
+                return entry
+
+    def text(self, text: str) -> str:
+        """Text without names, and without sentences that were withheld."""
+        if not text:
+            return text
+        plain = plain_words(text)
+        for sentence, pattern in self._withheld_sentences.items():
+            if sentence in plain:
+                text = pattern.sub(WITHHELD, text)
+        if not self._policy.redact_names:
+            return text
+        if self._policy.redact_introductions:
+            for name in _introduced(text):
+                self._learn(name, NAME)
+        if not self._names:
+            return text
+        if self._any_name is None:
+            # What stands for names is found too, and stays, so that no name is taken out of it.
+            stay = {*self._names.values(), *(p.pseudonym for p in self._participants), WITHHELD}
+            self._stay = {words.casefold() for words in stay}
+            known = sorted({*self._names, *stay}, key=len, reverse=True)
+            self._any_name = re.compile("|".join(map(_pattern, known)), re.IGNORECASE)
+        return self._any_name.sub(self._stand_in, text)
+
+    def _learn(self, name: str, stand_in: str) -> None:
+        if name.casefold() not in self._names:
+            self._names[name.casefold()] = stand_in
+            self._any_name = None
+
+    def _stand_in(self, found: re.Match[str]) -> str:
+        key = found[0].casefold()
+        return self._names.get(key) or (found[0] if key in self._stay else NAME)
+
+    def _robot_speech(self, speech: RobotSpeech) -> RobotSpeech:
+        if not self._policy.words:
+            return replace(speech, text=WITHHELD if speech.text else "")
+        self._keep_for_quotes("the robot by its own account", speech.text)
+        return replace(speech, text=self.text(speech.text))
+
+    def _utterance(self, utterance: Utterance) -> Utterance:
+        if not self._may_keep(utterance):
+            self._withhold(utterance)
+            return replace(utterance, text=WITHHELD, words=())
+        self._keep_for_quotes(utterance.speaker_id or utterance.speaker, utterance.text)
+        text = self.text(utterance.text)
+        # Timed words would spell out what the text no longer says.
+        words = utterance.words if text == utterance.text else ()
+        return replace(utterance, text=text, words=words)
+
+    def _keep_for_quotes(self, speaker: str, text: str) -> None:
+        kept, plain = self._kept_words.get(speaker, " "), plain_words(text)
+        if self._withholds() and not kept.endswith(plain):  # as the start and the stop of one speech tell the same
+            self._kept_words[speaker] = kept + plain[1:]
+
+    def _withhold(self, utterance: Utterance) -> None:
+        """Remembers words that were withheld, as flags and others repeat them."""
+        self._withheld.add(utterance.utterance_id)
+        self._withheld_words += plain_words(utterance.text)
+        for sentence in telling_sentences(utterance.text):
+            edge = r"\b" if sentence.startswith(" ") else ""
+            pattern = edge + r"\W+".join(map(re.escape, sentence.split())) + edge
+            self._withheld_sentences[sentence] = re.compile(pattern, re.IGNORECASE)
+
+    def _withholds(self) -> bool:
+        return not self._policy.words or self._policy.known_only or not all(p.transcript for p in self._participants)
+
+    def _may_keep(self, utterance: Utterance) -> bool:
+        if not self._policy.words:
+            return False
+        if utterance.speaker is Speaker.ROBOT:
+            return True
+        speaker = next((p for p in self._participants if utterance.speaker_id in p.person_ids), None)
+        if speaker is None and not all(p.transcript for p in self._participants):
+            return False  # it may be who refused
+        return speaker.transcript if speaker else not (self._policy.known_only and utterance.speaker_id)
+
+    def _flag(self, flag: SocialFlag) -> SocialFlag:
+        evidence = tuple(
+            replace(fact, quote=self._quote(fact.quote, touched=fact.utterance_id in self._withheld))
+            for fact in flag.evidence
+        )
+        rationale = _QUOTE.sub(lambda found: f"“{self._quote(found[1])}”", flag.rationale)
+        return replace(flag, evidence=evidence, rationale=self.text(rationale), correction=self.text(flag.correction))
+
+    def _quote(self, quote: str, *, touched: bool = False) -> str:
+        """A quote as it may be kept: where words are withheld, only of words that a log of them keeps."""
+        if not quote or not self._withholds():
+            return self.text(quote)
+        plain = plain_words(quote)
+        kept = not touched and plain not in self._withheld_words and any(plain in w for w in self._kept_words.values())
+        return self.text(quote) if kept else WITHHELD
+
+
+def _introduced(text: str) -> Iterator[str]:
+    """Names by which people introduce themselves: with a capital, where the script has any."""
+    for pattern in _INTRODUCTIONS:
+        for match in pattern.finditer(text):
+            name = match[1]
+            if name[0].isalpha() and not name[0].islower() and not _NO_NAME.fullmatch(name.split()[0]):
+                yield name
+
+
+def plain_words(text: str) -> str:
+    """The words of a text alone, each between spaces."""
+    return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])
+
+
+def telling_sentences(text: str) -> Iterator[str]:
+    """The sentences of a text that are long enough to be known again where plain_words of another text has them."""
+    for sentence in re.split(r"[.!?。！？]+", text):
+        plain = plain_words(sentence)
+        words = plain.split()
+        if len(words) >= _TELLING_WORDS:
+            yield plain
+        elif len(words) == 1 and not plain.isascii() and len(words[0]) >= _TELLING_CHARACTERS:
+            yield words[0]
+
+
+def quotes_in(flag: SocialFlag) -> Iterator[str]:
+    """Whatever a flag quotes; a rationale does so between these marks."""
+    yield from (fact.quote for fact in flag.evidence if fact.quote)
+    yield from _QUOTE.findall(flag.rationale)
+
+
+def _pattern(name: str) -> str:
+    # Word boundaries mean nothing in scripts without spaces.
+    spaced = name.isascii() or any(c.islower() or c.isupper() for c in name)
+    before = r"(?<!\w)" if spaced else ""
+    after = r"(?!\w)" if spaced else ""
+    return before + re.escape(name) + after

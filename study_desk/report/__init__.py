@@ -1,0 +1,1 @@
+"""The report of a session, the review server and clips."""

@@ -1,0 +1,210 @@
+"""Pictures and clips around a flag: faces blurred, all voices but the consented ones muted, never stored."""
+
+import base64
+import io
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.frame import Frame
+from norm_core.records.messages import message_type
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.picture import PictureError, decode, picture_of
+from study_desk.log.recording import Recording, bag_reference
+from study_desk.privacy.blur import FindFaces, Pixels, blurred, jpeg
+from study_desk.privacy.voices import RATE_HZ, muted_sound
+
+_KEPT = message_type(Frame)
+BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
+WIDTH_PX = 320
+BUDGET_BYTES = 40_000_000
+MOST_FRAMES = 3
+
+
+class ClipError(TactfulError, ValueError):
+    """A clip that cannot or may not be made; its message says which."""
+
+
+def may_show(recording: Recording) -> str:
+    """Why no clip may be shown; empty where every participant consented."""
+    participants = recording.info.participants
+    if not participants:
+        return "No clip: the log names no participant who consented to clips."
+    refused = [p.pseudonym for p in participants if not p.clips]
+    return f"No clip: {', '.join(refused)} did not consent to clips." if refused else ""
+
+
+def check_bag(recording: Recording, bag: Path) -> None:
+    """Raises ClipError where the log does not name this bag: consent to its pictures was never given."""
+    named = recording.info.bag
+    if not named.sha256:
+        raise ClipError(
+            f"{recording.source}: does not say which bag it is of; name it first: tactful study bag LOG BAG"
+        )
+    if bag_reference(bag, 0).sha256 != named.sha256:
+        raise ClipError(
+            f"{bag}: is not the bag that {recording.source} is of, which is {named.name}, sha256 {named.sha256[:16]}; "
+            "give that one, or name another that holds the same session: tactful study bag LOG BAG"
+        )
+
+
+def thumbnails(
+    recording: Recording, bag: Path, find: FindFaces | None, *, budget_bytes: int = BUDGET_BYTES
+) -> tuple[dict[str, list[str]], int]:
+    """At most three small pictures a flag as data URLs, and how many the budget left out."""
+    if reason := may_show(recording):
+        raise ClipError(reason)
+    check_bag(recording, bag)
+    wanted: dict[str, list[int]] = {}
+    for flag in recording.flags:
+        end_ns = max(flag.offset_ns, flag.onset_ns)
+        wanted[flag.event_id] = sorted({flag.onset_ns, (flag.onset_ns + end_ns) // 2, end_ns})[:MOST_FRAMES]
+    stamps, read_at = _frames_of(bag)
+    nearest = {event: sorted({_nearest(stamps, at_ns) for at_ns in times} - {-1}) for event, times in wanted.items()}
+    pictures = read_at({stamp for chosen in nearest.values() for stamp in chosen}, find)
+    found: dict[str, list[str]] = {}
+    used = left_out = 0
+    for event, chosen in nearest.items():
+        for stamp in chosen:
+            picture = pictures.get(stamp)
+            if picture is None:
+                continue
+            if used + len(picture) > budget_bytes:
+                left_out += 1
+                continue
+            used += len(picture)
+            found.setdefault(event, []).append(picture)
+    return found, left_out
+
+
+def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None) -> tuple[bytes, str]:
+    """A short WebM around a flag, and its type; sound alone where the bag has no pictures.
+
+    check_bag reads the whole bag: call it once before the first clip.
+    """
+    if reason := may_show(recording):
+        raise ClipError(reason)
+    flag = next((f for f in recording.flags if f.event_id == event_id), None)
+    if flag is None:
+        raise ClipError(f"there is no flag {event_id}")
+    from_ns, until_ns = flag.onset_ns - BEFORE_NS, max(flag.onset_ns, flag.offset_ns) + AFTER_NS
+    until_ns = min(until_ns, from_ns + 60 * NS_PER_S)
+    stamps, _ = _frames_of(bag, required=False)
+    times = [stamp for stamp in stamps if from_ns <= stamp < until_ns]
+    images = _images(bag, set(times), find) if times else {}
+    sound = muted_sound(recording, bag, from_ns, until_ns)
+    if not images and sound is None:
+        raise ClipError(f"{bag.name} holds neither pictures nor sound around this moment")
+    return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
+
+
+def _nearest(stamps: Sequence[int], at_ns: int) -> int:
+    if not stamps:
+        return -1
+    best = min(stamps, key=lambda stamp: abs(stamp - at_ns))
+    return best if abs(best - at_ns) <= 2 * NS_PER_S else -1
+
+
+def _frames_of(
+    bag: Path, *, required: bool = True
+) -> tuple[list[int], Callable[[set[int], FindFaces | None], dict[int, str]]]:
+    """When the bag has pictures, and how to get some of them as data URLs."""
+    topic = _camera(bag)
+    if topic is None:
+        if required:
+            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join((*IMAGE_TYPES, _KEPT))}")
+        return [], lambda stamps, find: {}
+    with BagReader(bag) as reader:
+        stamps = [message.stamp_ns for message in reader.messages([topic])]
+
+    def read_at(chosen: set[int], find: FindFaces | None) -> dict[int, str]:
+        return {stamp: _data_url(image) for stamp, image in _images(bag, chosen, find).items()}
+
+    return stamps, read_at
+
+
+def _camera(bag: Path) -> str | None:
+    with BagReader(bag) as reader:
+        for wanted in (_KEPT, *reversed(IMAGE_TYPES)):
+            for topic in reader.topics:
+                if topic.type_name == wanted and topic.message_count:
+                    return topic.topic
+    return None
+
+
+def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pixels]:
+    topic = _camera(bag)
+    found: dict[int, Pixels] = {}
+    if topic is None or not stamps:
+        return found
+    with BagReader(bag) as reader:
+        for message in reader.messages([topic]):
+            if message.stamp_ns in stamps:
+                image = _pixels(reader.decode(message))
+                if image is not None:
+                    found[message.stamp_ns] = blurred(image, find(image) if find else None)
+    return found
+
+
+def _pixels(decoded: Any) -> Pixels | None:
+    """A small BGR picture of a message."""
+    if isinstance(decoded, Frame):
+        image = cv2.imdecode(np.frombuffer(decoded.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+    else:
+        try:
+            image = decode(picture_of(decoded))
+        except PictureError:
+            return None
+    if image is None:
+        return None
+    scale = min(1.0, WIDTH_PX / image.shape[1])
+    size = (max(2, round(image.shape[1] * scale) // 2 * 2), max(2, round(image.shape[0] * scale) // 2 * 2))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _data_url(image: Pixels) -> str:
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg(image)).decode()
+
+
+def _webm(images: dict[int, Pixels], sound: NDArray[np.int16] | None, from_ns: int) -> bytes:
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="webm") as container:
+        video = None
+        if images:
+            first = next(iter(images.values()))
+            video = container.add_stream("libvpx", rate=10)
+            video.width, video.height, video.pix_fmt = first.shape[1], first.shape[0], "yuv420p"
+            video.time_base = video.codec_context.time_base = Fraction(1, 1000)
+        audio = None
+        if sound is not None:
+            audio = container.add_stream("libopus", rate=48_000, layout="mono")
+        if video is not None:
+            for stamp_ns, image in sorted(images.items()):
+                shape = (video.height, video.width)
+                fitted = image if image.shape[:2] == shape else cv2.resize(image, shape[::-1])
+                frame = av.VideoFrame.from_ndarray(np.asarray(fitted, np.uint8), format="bgr24")
+                frame.pts, frame.time_base = max(0, (stamp_ns - from_ns) // 1_000_000), Fraction(1, 1000)
+                _mux(container, video.encode(frame))
+            _mux(container, video.encode(None))
+        if audio is not None and sound is not None:
+            resampler = av.AudioResampler(format="flt", layout="mono", rate=48_000)
+            whole = av.AudioFrame.from_ndarray(sound.reshape(1, -1), format="s16", layout="mono")
+            whole.sample_rate, whole.pts = RATE_HZ, 0
+            for part in (*resampler.resample(whole), *resampler.resample(None)):
+                _mux(container, audio.encode(part))
+            _mux(container, audio.encode(None))
+    return buffer.getvalue()
+
+
+def _mux(container: Any, packets: Iterable[Any]) -> None:
+    for packet in packets:
+        container.mux(packet)

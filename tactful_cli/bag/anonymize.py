@@ -1,0 +1,86 @@
+"""`tactful bag anonymize`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.runtime.config import load
+from study_desk.log.session_config import participants_of
+from study_desk.privacy.anonymity_rules import Audio, Choices, NoFace, TopicReport, Treatment
+from study_desk.privacy.anonymize import anonymize as make_anonymous
+from study_desk.privacy.key_file import KeyFile
+from study_desk.privacy.redact import Names, Policy
+from tactful_cli.bag.arguments import AsJson, BagPath, MadePath, progress, topics_of
+from tactful_cli.console import err, print_json
+from tactful_cli.study.pages import face_finder
+
+app = typer.Typer()
+
+
+@app.command()
+def anonymize(  # noqa: PLR0917
+    bag: BagPath,
+    made: MadePath,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Further topic that passes as it is. Repeatable.", autocompletion=topics_of),
+    ] = None,
+    audio: Annotated[Audio, typer.Option(help="Drop all sound, or mute all voices but consented ones.")] = Audio.DROP,
+    no_face: Annotated[
+        NoFace, typer.Option(help="Blur, leave or drop a picture in which no face is found.")
+    ] = NoFace.BLUR,
+    participant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pseudonym, and with = the person ids of this session: P-7K3MX=person_1,voice_2. Repeatable."
+        ),
+    ] = None,
+    voice: Annotated[
+        list[str] | None,
+        typer.Option(help="Pseudonym of who may be heard, where the transcript labels them. Repeatable."),
+    ] = None,
+    no_words: Annotated[
+        list[str] | None, typer.Option(help="Pseudonym of whose words are withheld. Repeatable.")
+    ] = None,
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out; it stays apart.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="YAML of what may be kept of words; names go by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a bag that may be shared: faces blurred, sound dropped or muted, names out, unlisted topics dropped.
+
+    A machine misses faces and names: look through the result before it leaves your hands.
+    """
+    choices = Choices(
+        audio=audio,
+        no_face=no_face,
+        keep=tuple(keep or ()),
+        participants=participants_of(participant or (), voice or (), no_words or ()),
+        names=KeyFile(keys).names() if keys else Names(),
+        policy=load(Policy, policy) if policy else Policy(),
+    )
+    with progress("anonymizing") as tell:
+        report = make_anonymous(bag, made, choices, face_finder(), tell)
+    if as_json:
+        print_json(asdict(report))
+        return
+    print(f"{made}: {sum(topic.written for topic in report.topics)} messages")
+    for topic in report.topics:
+        print(f"  {topic.topic}: {_told(topic)}")
+    for warning in report.warnings:
+        err.print(warning, markup=False)
+
+
+def _told(topic: TopicReport) -> str:
+    if topic.treatment is Treatment.DROPPED:
+        return f"dropped, {topic.messages} messages: {topic.why}"
+    told = f"{topic.treatment.value}, {topic.written} of {topic.messages} messages"
+    if topic.treatment is Treatment.BLURRED:
+        told += f"; {topic.blurred_by_face} with faces blurred ({topic.faces} faces found)"
+        told += f", {topic.blurred_whole} blurred whole, {topic.left} left as recorded"
+    else:
+        told += f", {topic.changed} of them changed"
+    if topic.unreadable:
+        told += f"; {topic.unreadable} left out as they cannot be read"
+    return f"{told}; {topic.why}" if topic.why else told

@@ -1,0 +1,91 @@
+"""`tactful bag`: what a recorded bag holds; recording and playing one without rosbag2."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from norm_core.bags.definitions import Definitions
+from norm_core.bags.reader import BagReader
+from norm_core.runtime.time import ns_to_s
+from tactful_cli.bag import anonymize, mend
+from tactful_cli.bag.arguments import AsJson, BagPath
+from tactful_cli.console import err, print_json, print_table
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Look into, mend, cut, anonymize, record and play rosbag2 bags (docs/bags.md).",
+)
+
+
+@app.command()
+def info(bag: BagPath, as_json: AsJson = False) -> None:
+    """Show a bag's topics, types, counts and length."""
+    definitions = Definitions()
+    with BagReader(bag) as reader:
+        topics, bounds, count, notes = reader.topics, reader.bounds_ns, reader.message_count, reader.notes
+        files = [{"file": file.name, "bytes": file.stat().st_size} for file in reader.paths]
+    start_ns, end_ns = bounds or (None, None)
+    length_s = ns_to_s(bounds[1] - bounds[0]) if bounds else 0.0
+    unknown = sum(not definitions.is_known(topic) for topic in topics)
+    if as_json:
+        rows = [
+            {
+                "topic": t.topic,
+                "type": t.type_name,
+                "messages": t.message_count,
+                "decoded": definitions.is_known(t),
+                "latched": t.latched_depth > 0,
+            }
+            for t in topics
+        ]
+        result = {"messages": count, "start_ns": start_ns, "end_ns": end_ns, "length_s": length_s, "topics": rows}
+        print_json(result | {"files": files, "notes": notes})
+        return
+    print(f"{bag}: {count} messages in {length_s:.3f} s")
+    table = Table("topic", "type", "messages", "remarks")
+    for topic in topics:
+        remarks = ("" if definitions.is_known(topic) else "type unknown", "latched" if topic.latched_depth else "")
+        table.add_row(topic.topic, topic.type_name, str(topic.message_count), ", ".join(filter(None, remarks)))
+    print_table(table)
+    for note in notes:
+        err.print(note, markup=False)
+    if unknown:
+        err.print(f"{unknown} topics hold types that are not known here; their messages can be copied, not decoded.")
+
+
+@app.command()
+def play(
+    bag: BagPath,
+    rate: Annotated[float, typer.Option(help="How many times faster than recorded.")] = 1.0,
+) -> None:
+    """Publish a bag's messages as they were recorded."""
+    _host("bag_player", {"bag": str(bag.resolve()), "rate": float(rate)})
+
+
+@app.command()
+def record(
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder to make; one that exists is refused.")],
+    topics: Annotated[
+        list[str] | None, typer.Argument(help="Topics to record; all of them where none is named.")
+    ] = None,
+) -> None:
+    """Record topics into a new bag until interrupted."""
+    _host("bag_recorder", {"bag": str(bag.resolve()), "topics": topics or ["*"]})
+
+
+for _part in (mend, anonymize):
+    app.registered_commands += _part.app.registered_commands
+
+
+def _host(node: str, parameters: dict[str, Any]) -> None:
+    # ROS reads a value as YAML, of which JSON is the part without surprises.
+    given = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
+    command = [sys.executable, "-m", "norm_nodes.host", node, "--autostart", "--ros-args", *given]
+    os.execv(sys.executable, command)

@@ -1,0 +1,104 @@
+"""`tactful bag recover, cut`."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from norm_core.bags.cut import cut as cut_bag
+from norm_core.bags.reader import BagReader
+from norm_core.bags.recovery.recover import recover as recover_bag
+from norm_core.bags.recovery.report import Recovery
+from norm_core.runtime.time import ns_to_s
+from tactful_cli.bag.arguments import AsJson, BagPath, MadePath, progress, topics_of
+from tactful_cli.console import err, print_json
+
+app = typer.Typer()
+
+EXIT_LOSS = 1
+_MOST_SHOWN = 12
+
+
+@app.command()
+def recover(bag: BagPath, made: MadePath, as_json: AsJson = False) -> None:
+    """Make a valid bag of a damaged or unfinished one, and say what was lost. Exits with 1 where something was."""
+    with progress("recovering") as tell:
+        found = recover_bag(bag, made, tell)
+    if as_json:
+        print_json(asdict(found) | {"whole": found.is_whole})
+    else:
+        _show(found)
+    if not found.is_whole:
+        raise typer.Exit(EXIT_LOSS)
+
+
+@app.command()
+def cut(  # noqa: PLR0917
+    bag: BagPath,
+    made: MadePath,
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Seconds after the bag's start, or a stamp in s or ns.")
+    ] = "0",
+    to: Annotated[str, typer.Option(metavar="TIME", help="The first time left out; the bag's end if not given.")] = "",
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(help="Topic to keep; all if none is given. Repeatable.", autocompletion=topics_of),
+    ] = None,
+    latched: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Topic whose last message before the cut is kept too; /tf_static and those recorded as transient "
+            "local always are. Repeatable.",
+            autocompletion=topics_of,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a stretch of a bag, or some of its topics, into a new one."""
+    done = 0
+    with BagReader(bag) as reader:
+        whole = reader.message_count
+    with progress("cutting") as tell:
+
+        def step(messages: int) -> None:
+            nonlocal done
+            done += messages
+            tell(done, whole)
+
+        made_cut = cut_bag(bag, made, from_, to, topics=topics or None, latched=latched or (), progress=step)
+    if as_json:
+        print_json(asdict(made_cut) | {"messages": made_cut.messages})
+        return
+    print(f"{made}: {made_cut.messages} messages in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
+    for topic, count in made_cut.latched.items():
+        print(f"  {topic}: {count} from before the cut, at its beginning")
+    if made_cut.dropped_topics:
+        shown = ", ".join(made_cut.dropped_topics[:_MOST_SHOWN])
+        more = len(made_cut.dropped_topics) - _MOST_SHOWN
+        err.print(f"nothing of {shown}{f' and {more} more topics' if more > 0 else ''}", markup=False)
+
+
+def _show(found: Recovery) -> None:
+    first_ns = found.first_ns or 0
+    length_s = ns_to_s((found.last_ns or 0) - first_ns)
+    print(f"{found.made}: {found.messages} messages in {length_s:.3f} s")
+    for repair in found.repairs:
+        print(f"  mended: {repair}")
+    for topic, count in found.lost_by_topic.items():
+        print(f"  lost: {count} of {topic}")
+    if found.lost_by_topic:
+        print(f"  (at least; known from {found.lost_known_from})")
+    if found.hole_count:
+        print(f"  {found.lost_bytes} bytes gave nothing, {found.chunks_damaged} chunks are damaged")
+    for hole in found.holes[:_MOST_SHOWN]:
+        print(f"  at byte {hole.offset}: {hole.file} {hole.why}")
+    for gap in found.lost_times[:_MOST_SHOWN]:
+        after = "the start" if gap.after_ns is None else f"{ns_to_s(gap.after_ns - first_ns):.3f} s"
+        before = "the end" if gap.before_ns is None else f"{ns_to_s(gap.before_ns - first_ns):.3f} s"
+        print(f"  lost time: between {after} and {before}")
+    if found.jumps_back:
+        back_s = ns_to_s(found.largest_jump_back_ns)
+        print(f"  the clock went back {found.jumps_back} times, by up to {back_s:.3f} s; bags are read by their stamps")
+    if found.is_cut:
+        print("  it was cut short: what came after its last message is not known")
+    print("nothing is known to be lost" if found.is_whole else "something was lost")

@@ -1,0 +1,66 @@
+"""A bag's pictures as a model's input: what a recipe measures activations on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.models.manifest import Manifest
+from norm_core.records.frame import Frame
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import ReplayClock
+from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.picture import picture_of
+
+_KEPT = "norm_interfaces/msg/Frame"
+
+
+def bag_inputs(
+    bag: Path, manifest: Manifest, inputs: dict[str, tuple[int | None, ...]], most: int
+) -> list[dict[str, NDArray[np.float32]]]:
+    """Up to most of a bag's kept frames, spread over its length, as the model of the manifest takes a picture."""
+    divided_by, offset = (manifest.settings.get(f"picture_{name}") for name in ("divided_by", "offset"))
+    if not isinstance(divided_by, int | float) or not isinstance(offset, int | float) or len(inputs) != 1:
+        raise ConfigError(
+            f"{manifest.name}: settings: picture_divided_by and picture_offset are missing: "
+            "its manifest does not say how a picture becomes its one input"
+        )
+    ((name, shape),) = inputs.items()
+    if len(shape) != 4 or shape[1] != 3 or not (shape[2] and shape[3]):
+        raise ConfigError(f"{manifest.name}: its input {name} is {shape}, and a picture is (1, 3, height, width)")
+    frames = [frame for frame in _frames(bag) if frame is not None]
+    if not frames:
+        raise BagError(f"{bag}: holds no picture that can be decoded")
+    chosen = frames[:: max(1, -(-len(frames) // most))]
+    return [{name: (_fitted(frame, shape[2], shape[3]) / divided_by + offset).astype(np.float32)} for frame in chosen]
+
+
+def _frames(bag: Path) -> Iterator[Frame | None]:
+    with BagReader(bag) as reader:
+        topics = [t.topic for t in reader.topics if t.type_name in (*IMAGE_TYPES, _KEPT)]
+        if not topics:
+            raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}")
+        camera = Camera(topics[0], ReplayClock(), Ledger(), CameraConfig(keep_hz=2.0))
+        for message in reader.messages(topics[:1]):
+            decoded = reader.decode(message)
+            yield decoded if isinstance(decoded, Frame) else camera.see(picture_of(decoded))
+
+
+def _fitted(frame: Frame, height_px: int, width_px: int) -> NDArray[Any]:
+    """The frame's tile as RGB in the middle of a black (1, 3, height, width)."""
+    bgr = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+    if bgr is None:
+        raise BagError("a kept frame is no JPEG")
+    scale = min(width_px / bgr.shape[1], height_px / bgr.shape[0])
+    size = (max(1, round(bgr.shape[1] * scale)), max(1, round(bgr.shape[0] * scale)))
+    small = cv2.cvtColor(cv2.resize(bgr, size, interpolation=cv2.INTER_AREA), cv2.COLOR_BGR2RGB)
+    left, top = (width_px - size[0]) // 2, (height_px - size[1]) // 2
+    whole = np.zeros((height_px, width_px, 3), np.float64)
+    whole[top : top + size[1], left : left + size[0]] = small
+    return whole.transpose(2, 0, 1)[np.newaxis]

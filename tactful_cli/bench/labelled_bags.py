@@ -1,0 +1,96 @@
+"""`tactful bench monitor --bag BAG --labels FILE.csv`: the monitor's error flags against labelled intervals."""
+
+from pathlib import Path
+
+from rich.table import Table as Shown
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import ReplayClock, WallClock
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.monitor import Monitor
+from norm_monitor.windows.feed import WindowConfig
+from sim_replays.drivers.bag_driver import MONITORED
+from sim_replays.monitor_bench.event_metrics import TIMING_CUES, online, only, prior, silent
+from sim_replays.monitor_bench.interval_metrics import Agreement, agreement
+from sim_replays.monitor_bench.labelled_recording import Recording, recorded, session_of
+from sim_replays.monitor_bench.labels_file import read_intervals
+from tactful_cli.bench.monitor_bench import show_rows
+from tactful_cli.console import err, print_json, print_table
+from tactful_cli.flags import senses_of
+
+
+def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as_json: bool) -> None:
+    """Prints the measures over all bags together; one file of labels a bag, in the same order."""
+    if len(bags) != len(labels):
+        raise TactfulError(
+            f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each bag"
+        )
+    meaning = Meanings.shipped()
+    recordings = [_recorded(bag, file, topic, language, meaning) for bag, file in zip(bags, labels, strict=True)]
+    found = agreement(recordings)
+    sessions = [session_of(one) for one in recordings]
+    detectors = {
+        "speech timing alone": only(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
+        "prior": prior(sessions),
+        "always no": silent(sessions),
+    }
+    rows = {"monitor": found.online, **{name: online(chosen) for name, chosen in detectors.items()}}
+    if as_json:
+        print_json(
+            {
+                "bags": [one.name for one in recordings],
+                "labels": sum(len(one.labels) for one in recordings),
+                "monitor": to_plain(found),
+                "baselines": {name: to_plain(row) for name, row in rows.items() if name != "monitor"},
+            }
+        )
+        return
+    show_rows(rows)
+    _show(found)
+
+
+def _recorded(bag: Path, file: Path, topic: str, language: str, meaning: Meanings) -> Recording:
+    with BagReader(bag) as reader:
+        if reader.bounds_ns is None:
+            raise TactfulError(f"{bag}: holds no message")
+        labels = read_intervals(file, *reader.bounds_ns)
+        senses = senses_of(reader, topic, language)
+        clock = ReplayClock()
+        config = WindowConfig(sources=senses.sources or ("utterances",), lateness_s=0)
+        monitor = Monitor(config, Table.shipped(), meaning, clock, judge_every_s=0)
+        with err.status(f"watching {bag.name}"):
+            watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
+            return recorded(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
+
+
+def _show(found: Agreement) -> None:
+    shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s", "tenths of seconds")
+    for name, row in found.by_class.items():
+        recall = "/".join(f"{value:.0f}" for value in row.recall.values())
+        waits = f"{row.time_to_detection_s['p50']:.1f}" if row.time_to_detection_s else "-"
+        shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits, f"{row.frame_recall:.0f}")
+    print_table(shown)
+    frames = found.frames
+    print(
+        f"tenths of seconds: accuracy {frames.accuracy:.1f}, precision {frames.precision:.1f}, recall "
+        f"{frames.recall:.1f}, F1 {frames.f1:.1f}, macro F1 {frames.macro_f1:.1f}"
+    )
+    print(
+        f"false alarms an hour: {found.false_alarms_per_hour_active:.1f} of the robot's speech, "
+        f"{found.false_alarms_per_hour_idle:.1f} of the rest"
+    )
+    print(f"flags beyond the first a label that has any: {found.duplicates_per_event:.2f}")
+    print(f"known after the onset: {_listed(found.evidence_delay_s)}")
+    print(f"computed in: {_listed(found.compute_s, 4)}")
+    if found.brier is not None:
+        print(f"probabilities: Brier {found.brier:.3f}, calibration error {found.expected_calibration_error:.3f}")
+    print("recall and false alarms an hour from a probability of", end=" ")
+    print(", ".join(f"{floor}: {recall:.0f} and {wrong:.1f}" for floor, (recall, wrong) in found.by_floor.items()))
+    print(f"windows closed late: {found.windows_late:.1f} %")
+
+
+def _listed(percentiles: dict[str, float], places: int = 1) -> str:
+    return ", ".join(f"{name} {value:.{places}f} s" for name, value in percentiles.items()) or "none"

@@ -1,0 +1,214 @@
+"""`tactful bench monitor`: the norm monitor on scripted encounters, by the measures of an online detector."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from rich.progress import track
+from rich.table import Table as Shown
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.models.catalogue import Catalogue
+from norm_core.records.flag import Polarity
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
+from norm_monitor.context.meaning import Concepts, Meaning, Meanings
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.judge.judge import Judge
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from sim_replays.drivers.script_driver import watched, watched_from_sound
+from sim_replays.monitor_bench.event_metrics import (
+    MEASURED,
+    READINGS,
+    TIMING_CUES,
+    TOLERANCES_S,
+    Online,
+    Session,
+    online,
+    only,
+    prior,
+    resting_on,
+    silent,
+)
+from sim_replays.monitor_bench.false_alarms import false_alarms
+from sim_replays.monitor_bench.judge_triggering import (
+    CUES_ALONE_S,
+    EVERY_WINDOW_S,
+    SLOW_BEAT_S,
+    Asking,
+    judged,
+    triggering,
+)
+from sim_replays.monitor_bench.sensed_cache import sensed
+from sim_replays.scenarios.clean_talk import clean_talk
+from sim_replays.scenarios.encounter import Basis, Encounter
+from sim_replays.scenarios.library import encounters
+from sim_replays.suites.target import SuiteError
+from tactful_cli.console import err, print_json, print_table
+
+_HEADLINE = "2"  # the tolerance in seconds whose interval is shown
+_UNMEASURED = frozenset(Basis) - MEASURED
+
+
+class Source(StrEnum):
+    SCRIPT = "script"
+    AUDIO = "audio"
+
+
+def evaluate(  # noqa: PLR0917
+    split: str, limit: int, seed: int, source: Source, kept: Path, model: str, judge_every_s: float, as_json: bool
+) -> None:
+    """Prints one row a detector and polarity, the events told apart by whether the table can have a row, attributes."""
+    if model and source is Source.AUDIO:
+        raise TactfulError("a model is asked about the scripts' words: leave out --from audio, or --model")
+    clock = WallClock()
+    engine = _opened(model, clock) if model else None  # first: a model that is not here is known at once
+    chosen = encounters(split)[: limit or None]
+    meaning, table = _meaning(), Table.shipped()
+    sessions = _sessions(chosen, meaning, table, seed, source, kept)
+    detectors = _detectors(sessions)
+    asked: dict[str, Any] = {}
+    if engine:
+        asking = Asking(Judge(engine), clock)
+        try:
+            shown = track(chosen, f"asking {model}", console=err)
+            found = judged(shown, meaning, table, asking, seed, judge_every_s)
+        finally:
+            engine.close()
+        asked = _told_of(asking, model)
+        detectors = {"monitor": sessions, f"monitor and {model}": found, **detectors}
+    rows = {
+        f"{name}, {polarity.value}s": online(found, polarity)
+        for name, found in detectors.items()
+        for polarity in Polarity
+    }
+    if as_json:
+        head = {
+            "split": split, "from": source.value, "encounters": len(chosen), "table": table.version, "tolerance_s": 2.0
+        }  # fmt: skip
+        print_json({**head, **asked, "rows": {name: to_plain(row) for name, row in rows.items()}})
+        return
+    show_rows(rows)
+    print(f"{len(chosen)} encounters of {split}, from {source.value}; precision, recall and latency at 2 s")
+    for polarity in Polarity:
+        row = rows[f"monitor, {polarity.value}s"]
+        by_basis = ", ".join(f"{basis} {value:.0f}" for basis, value in row.by_basis.items())
+        print(f"recall of {polarity.value}s by basis: {by_basis}")
+        print(f"F1 of {polarity.value}s by attribute (macro {row.macro_f1_by_attribute:.1f}):")
+        for name, value in row.by_attribute.items():
+            print(f"  {name} {_with_interval(value, row.by_attribute_interval[name])}")
+    if asked:
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in asked["outcomes"].items())
+        spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
+        print(f"{model} was asked about {asked['windows']} windows, by their words alone: {outcomes}; {spent}")
+        for reason, count in asked["reasons"].items():
+            print(f"  {count} times: {reason}")
+
+
+def show_rows(rows: Mapping[str, Online]) -> None:
+    """A table with a row a detector."""
+    tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
+    shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
+    for name, row in rows.items():
+        shown.add_row(name, *_cells(row))
+    print_table(shown)
+
+
+def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
+    """Prints which labelled events a judge would not be shown, one row a way to trigger and kind of event."""
+    chosen = encounters(split)[: limit or None]
+    meaning, table = _meaning(), Table.shipped()
+    ways = {"cues alone": CUES_ALONE_S, "and every 30 s": SLOW_BEAT_S, "every window": EVERY_WINDOW_S}
+    found = {
+        name: triggering(track(chosen, name, console=err), meaning, table, every_s, seed)
+        for name, every_s in ways.items()
+    }
+    if as_json:
+        head = {"split": split, "encounters": len(chosen), "table": table.version}
+        print_json({**head, "ways": {name: to_plain(way) for name, way in found.items()}})
+        return
+    shown = Shown("judged", "calls/h", "events", "n", "never shown %", "not whole %")
+    for name, way in found.items():
+        for kind, missed in way.missed.items():
+            shares = f"{missed.unseen:.1f}", f"{missed.not_whole:.1f}"
+            shown.add_row(name, f"{way.calls_per_hour:.0f}", kind, str(missed.events), *shares)
+    print_table(shown)
+    print(f"{len(chosen)} encounters of {split}; a call is a window that a judge would be asked about")
+
+
+def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
+    """Prints how many errors are flagged in clean talk."""
+    talks = track(list(clean_talk(length_s, seed)), "watching", console=err)
+    found = false_alarms(talks, _meaning(), Table.shipped(), seed)
+    if as_json:
+        print_json(to_plain(found))
+        return
+    an_hour = f"{found.per_hour:.1f} an hour [{found.per_hour_interval[0]:.1f}, {found.per_hour_interval[1]:.1f}]"
+    by_cue = ", ".join(f"{name} {count}" for name, count in found.by_cue.items())
+    print(
+        f"{found.count} errors flagged in {found.hours:.2f} hours of clean talk, {an_hour}"
+        + (f": {by_cue}" * bool(by_cue))
+    )
+
+
+def _meaning() -> Meanings:
+    return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
+
+
+def _opened(model: str, clock: WallClock) -> Engine:
+    catalogue = Catalogue()
+    return open_engine(catalogue.manifest(model), clock, beside=catalogue.path(model).parent)
+
+
+def _told_of(asking: Asking, model: str) -> dict[str, Any]:
+    """How the asking went."""
+    return {
+        "model": model,
+        "windows": len(asking.spent_s),
+        "outcomes": dict(asking.outcomes),
+        "reasons": dict(asking.reasons.most_common(3)),
+        "latency_s": asking.latency_s(),
+    }
+
+
+def _sessions(  # noqa: PLR0917
+    chosen: Sequence[Encounter], meaning: Meaning, table: Table, seed: int, source: Source, kept: Path
+) -> list[Session]:
+    followed = track(chosen, "watching", console=err)
+    if source is Source.SCRIPT:
+        return [watched(one, meaning, table, seed) for one in followed]
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SuiteError(f"{kept}: cannot hold what is heard: {error.strerror}") from error
+    whisper = Whisper(WhisperConfig())
+    return [watched_from_sound(sensed(one, kept, whisper, seed), meaning, table) for one in followed]
+
+
+def _detectors(sessions: list[Session]) -> dict[str, list[Session]]:
+    return {
+        "monitor": sessions,
+        "where a row exists": resting_on(sessions, MEASURED),
+        "only rows' false alarms": resting_on(sessions, MEASURED, lambda alarm: alarm.cue_id not in READINGS),
+        "where none does": resting_on(sessions, _UNMEASURED),
+        "only readings' false alarms": resting_on(sessions, _UNMEASURED, lambda alarm: alarm.cue_id in READINGS),
+        "speech timing alone": only(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
+        "prior": prior(sessions),
+        "always no": silent(sessions),
+    }
+
+
+def _cells(row: Online) -> list[str]:
+    at_each = "/".join(f"{value:.0f}" for value in row.f1.values())
+    latency = f"{row.latency_s['p50']:.1f}" if row.latency_s else "-"
+    shares = [f"{row.precision:.0f}", f"{row.recall:.0f}", f"{row.false_alarms_per_hour:.0f}"]
+    headline = _with_interval(row.f1[_HEADLINE], row.f1_interval[_HEADLINE])
+    return [at_each, headline, *shares, latency, str(row.events), str(row.alarms)]
+
+
+def _with_interval(value: float, interval: tuple[float, float]) -> str:
+    return f"{value:.0f} [{interval[0]:.0f}, {interval[1]:.0f}]"

@@ -1,0 +1,143 @@
+"""`tactful bench run` and `build`: a suite's items as a bag, played to the selector."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from action_selector.selector_factory import open_engine_called
+from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
+from norm_core.records.record import record
+from norm_core.runtime.time import WallClock
+from sim_replays.runs import execute
+from sim_replays.runs.answerers import Files
+from sim_replays.runs.items.item_bag import build, is_built
+from sim_replays.runs.items.suite_items import material
+from sim_replays.runs.ray_shards import RayShards
+from sim_replays.runs.results.grading import graded, pairs, read_grades
+from sim_replays.runs.results.run_folder import BLIND, finish, open_run, predictions
+from sim_replays.runs.run_config import Asking
+from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
+from sim_replays.runs.transport import Transport, TransportError
+from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.report import with_notes
+from sim_replays.suites.target import SuiteError
+from tactful_cli.bench.show import show_report
+from tactful_cli.console import err
+
+_TOLD_EVERY_S = 10.0
+
+
+class How(StrEnum):
+    DDS = DDS
+    DIRECT = DIRECT
+
+
+@record
+class Spread:
+    """Over how many processes a run is spread, and on which Ray cluster; on this machine where it names none."""
+
+    shards: int = 1
+    ray: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.shards}{f' on Ray at {self.ray}' if self.ray else ''}"
+
+
+def run(
+    out: Path, asking: Asking, files: Files, spread: Spread, *, how: How, rate: float, blind: bool, as_json: bool
+) -> None:
+    """Runs what is left to be run, blind as well where that is asked for, and shows the score of the whole."""
+    began_s = time.monotonic()
+    with _progress() as progress:
+        played = _transport(how, files, rate, spread)
+        named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
+        try:
+            found, scored = execute.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
+            if blind and asking.setting != "blind":
+                unseeing = asking.model_copy(update={"setting": "blind", "pictures": ""})
+                execute.run(out / BLIND, unseeing, files, played, how=named, progress=progress, shards=str(spread))
+                scored = with_notes(finish(found), *execute.cautions(asking, files))
+        except TransportError as error:
+            raise TransportError(f"{error}\nwhat was answered is in {out}, and the same command goes on") from error
+        except KeyboardInterrupt:
+            err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
+            raise
+    show_report(suite_called(found.key.suite), scored, as_json)
+    err.print(f"{len(found.told)} answers in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
+
+
+def grade(folder: Path, judge: str, as_json: bool) -> None:
+    """Grades what is not graded yet, and shows the score with the grades."""
+    found = open_run(folder)
+    targets, read = list(found.key.targets), predictions(found).predictions
+    wanted = len(pairs(targets, read))
+    if not wanted:
+        raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
+    engine = open_engine_called(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock())
+    with _progress() as progress:
+        before = len(read_grades(folder))
+        progress(before, wanted)
+        for done, _ in enumerate(graded(folder, targets, read, engine), before + 1):
+            progress(done, wanted)
+    show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
+
+
+def make(bag: Path, asking: Asking) -> str:
+    """Builds a bag where it is not built; says what it holds."""
+    made = material(asking)
+    if is_built(bag, asking, made):
+        return f"{bag} is built already"
+    key = build(bag, asking, made)
+    return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
+
+
+def _transport(how: How, files: Files, rate: float, spread: Spread) -> Transport:
+    if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
+        raise SuiteError("rclpy and norm_nodes are not installed here: run it by ./tactful, or with --transport direct")
+    if spread.ray:
+        return RayShards(files, spread.ray, spread.shards, how.value)
+    if spread.shards > 1:
+        return Shards(files, spread.shards, how.value, rate)
+    return transport(files, how.value, rate)
+
+
+@contextmanager
+def _progress() -> Iterator[execute.Progress]:
+    """A bar on a terminal, a line now and then elsewhere; both with rate and time left."""
+    if not sys.stderr.isatty():
+        yield _Lines().tell
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task("answers", total=None, rate="")
+        began_s, before = time.monotonic(), -1
+
+        def tell(done: int, total: int) -> None:
+            nonlocal before
+            before = done if before < 0 else before
+            rate = (done - before) / max(time.monotonic() - began_s, 1e-3)
+            bar.update(task, completed=done, total=total, rate=f"{rate:.1f}/s")
+
+        yield tell
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._began_s = self._told_s = time.monotonic()
+        self._before = -1
+
+    def tell(self, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        self._before = done if self._before < 0 else self._before
+        if now_s - self._told_s < _TOLD_EVERY_S and done < total:
+            return
+        self._told_s = now_s
+        rate = (done - self._before) / max(now_s - self._began_s, 1e-3)
+        left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
+        err.print(f"{done} of {total} answers, {rate:.1f}/s{left}")

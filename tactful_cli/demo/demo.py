@@ -1,0 +1,63 @@
+"""`tactful demo`: a shipped session through the robot's nodes, over real DDS."""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from sim_replays.drivers.node_driver import END
+from sim_replays.drivers.session_replay import over_dds
+from sim_replays.examples.demo_session import write_demo_session
+from tactful_cli.console import err, out, print_json
+from tactful_cli.demo import report
+from tactful_cli.demo.view import DemoView
+from tactful_cli.verb import single
+
+app = single()
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path | None, typer.Option(help="Where to write; a new temporary folder by default.")] = None,
+    rate: Annotated[float, typer.Option(min=0.1, max=10, help="How many times faster than recorded.")] = 1.0,
+    fast: Annotated[bool, typer.Option("--fast", help="In lockstep: as fast as the models allow, no drops.")] = False,
+    domain: Annotated[
+        int | None, typer.Option(min=0, max=232, help="ROS domain to use; one that is free by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+) -> None:
+    """Play two short encounters to the camera, ears, monitor and selector over DDS, and watch what they say."""
+    began_s = time.monotonic()
+    folder = folder or Path(tempfile.mkdtemp(prefix="tactful-demo-"))
+    # A bag is never written over.
+    folder = folder / time.strftime("%Y%m%d-%H%M%S")
+    folder.mkdir(parents=True)
+    session = write_demo_session(folder / "session")
+    length_s = (session.truth.end_ns - session.truth.start_ns) / 1e9
+    pace = "as fast as the models allow" if fast else f"{length_s / rate:.0f} s"
+    console = Console(quiet=True) if as_json else out
+    err.print(f"Starting camera, ears, windows, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
+    said: list[tuple[int, str, Any]] = []
+    end: dict[str, Any] = {}
+    with DemoView(session, console) as view:
+        for one in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
+            if one.topic == END:
+                end = one.what
+            told = view.take(one)
+            if told is not None:
+                said.append((one.at_ns, one.topic, told))
+    told = report.summary(session, view, end, time.monotonic() - began_s)
+    files = report.write(folder, session, view, said)
+    if as_json:
+        print_json({**told, "files": {name: str(path) for name, path in files.items()}})
+    else:
+        report.show(session, view, told, out)
+        for name, path in files.items():
+            out.print(f"{name:<18} {path}", soft_wrap=True)
+        out.print(f"More: ./tactful flags {session.bag} --topic /audio --explain", soft_wrap=True)
+    if not (view.flags and view.decisions):
+        err.print("No flag or no decision came: ./tactful doctor says what does not work here.")
+        raise typer.Exit(1)

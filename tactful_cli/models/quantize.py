@@ -1,0 +1,223 @@
+"""The recipes of `tactful models quantize`: each makes weights or has them made, and a manifest that names them."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import yaml
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.session import Arrays, open_session
+from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, open_tokenizer
+from norm_core.models.bert_onnx import write_onnx
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.estimate import estimated
+from norm_core.models.manifest import EngineKind, Manifest
+from norm_core.models.quantize_onnx import agreement, int8_dynamic, int8_static
+from norm_core.models.store import Store, sha256_of_file
+from norm_core.runtime.config import ConfigError, check
+from norm_monitor.senses.faces.weights import onnx_file
+from tactful_cli.bag.pictures import bag_inputs
+
+_MOST_EXAMPLES = 64
+_BUILDER_TIMEOUT_S = 6 * 3600.0
+_SENTENCES = (
+    "Good morning! Is the lift working?",
+    "No.",
+    "I am sorry for your loss.",
+    "The robot waters the plants while a guest waits at the desk for an answer that does not come.",
+    "Could you please step aside, so that the lady with the walking frame can pass?",
+    "Visitors sign in on the second floor between 9 and 17 o'clock.",
+    "Stop.",
+    "He laughed at a joke which nobody else in the room had understood.",
+)
+
+
+class Recipe(StrEnum):
+    INT8_DYNAMIC = "int8-dynamic"
+    INT8_STATIC = "int8-static"
+    INT8_ENCODER = "int8-encoder"
+    INT4_GENAI = "int4-genai"
+    NF4 = "nf4"
+    INT8_BNB = "int8-bnb"
+    AWQ = "awq"
+
+
+def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict[str, Any]:
+    """Runs the recipe on a model, and gives what the command prints of it."""
+    catalogue, store = Catalogue(), Store()
+    manifest, beside = catalogue.manifest(name), catalogue.path(name).parent
+    new_name = new_name or f"{name}-{recipe.value}"
+    if new_name in catalogue.names():
+        raise ConfigError(f"there is a model {new_name} already: name another with --name")
+    match recipe:
+        case Recipe.NF4 | Recipe.INT8_BNB:
+            return _when_loaded(manifest, recipe, new_name, catalogue)
+        case Recipe.INT4_GENAI:
+            _of_transformers(manifest, recipe)
+            return _by_genai_builder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
+        case Recipe.INT8_ENCODER:
+            return _encoder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
+        case Recipe.AWQ:
+            raise EngineFailedError(
+                "AWQ is not made here: it fits its scales on a GPU with tools of its own. Name a repository that holds "
+                "AWQ weights in a manifest (quantization: awq), and the transformers engine loads it"
+            )
+    return _onnx(
+        manifest, _onnx_model(manifest, store, beside), recipe, new_name=new_name, catalogue=catalogue, bag=bag
+    )
+
+
+def _onnx_model(manifest: Manifest, store: Store, beside: Path) -> Path:
+    folder = store.open(manifest, beside).folder
+    if manifest.engine is EngineKind.TFLITE:
+        return onnx_file(Path(manifest.files[0].path).stem)
+    models = [file.path for file in manifest.files if file.path.endswith(".onnx")]
+    if manifest.engine is not EngineKind.ONNX or len(models) != 1 or folder is None:
+        raise ConfigError(
+            f"{manifest.name}: an int8 recipe needs one ONNX file, and this has {', '.join(models) or 'none'}"
+        )
+    return folder / models[0]
+
+
+def _onnx(
+    manifest: Manifest, model: Path, recipe: Recipe, *, new_name: str, catalogue: Catalogue, bag: Path | None
+) -> dict[str, Any]:
+    session = open_session(model)
+    examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MOST_EXAMPLES) if bag else []
+    # Every fourth example is kept from the recipe, so that the comparison is not of what it was fitted on.
+    fitted, held = [e for i, e in enumerate(examples) if i % 4 != 3], list(examples[3::4])
+    target = catalogue.own / new_name / f"{model.stem}.{recipe.value}.onnx"
+    catalogue.own.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
+        made_at = Path(making, target.name)
+        if recipe is Recipe.INT8_STATIC:
+            int8_static(model, made_at, fitted)
+        else:
+            int8_dynamic(model, made_at)
+        measured = agreement(model, made_at, held or [session.blank()])
+        target.parent.mkdir(exist_ok=True)
+        made_at.replace(target)
+    size_ratio = target.stat().st_size / model.stat().st_size
+    on = f"{len(held)} pictures that it was not fitted on" if held else "zeros alone, as no bag was given"
+    plain = manifest.model_dump(mode="json", exclude_defaults=True) | {
+        "name": new_name,
+        "engine": EngineKind.ONNX.value,
+        "source": {"path": new_name},
+        "files": [_file(target.parent, target)],
+        "quantization": recipe.value,
+        "made_from": manifest.name,
+        "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}, on {on}.",
+    }
+    plain.pop("memory", None)  # measured on another file
+    made = _written(plain, new_name, catalogue)
+    return made | {
+        "size_ratio": size_ratio,
+        "fitted_on": len(fitted),
+        "compared_on": len(held),
+        "cosines": measured.cosines,
+    }
+
+
+def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
+    if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
+        raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors")
+    made = catalogue.own / new_name
+    made.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
+        whole, small = Path(making, "whole.onnx"), Path(making, "model.onnx")
+        write_onnx(folder, whole)
+        int8_dynamic(whole, small)
+        tokenizer = open_tokenizer(folder / "tokenizer.json", manifest.context_tokens or DEFAULT_TOKENS)
+        rows = [tokenizer.encode(sentence).ids for sentence in _SENTENCES]
+        examples = [{"tokens": np.array([row], np.int64)} for row in rows]
+        measured = agreement(whole, small, examples)
+        size_ratio = small.stat().st_size / whole.stat().st_size
+        shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
+        small.replace(made / "model.onnx")
+    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
+        "name": new_name,
+        "source": {"path": new_name},
+        "files": [_file(made, made / name) for name in ("model.onnx", "tokenizer.json")],
+        "quantization": "int8",
+        "made_from": manifest.name,
+        "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its vectors is {measured.worst:.4f}, "
+        f"on {len(examples)} sentences.",
+    }
+    figures = {"size_ratio": size_ratio, "fitted_on": 0, "compared_on": len(examples), "cosines": measured.cosines}
+    return _written(plain, new_name, catalogue) | figures
+
+
+def _file(folder: Path, path: Path) -> dict[str, Any]:
+    relative = path.relative_to(folder).as_posix()
+    return {"path": relative, "sha256": sha256_of_file(path), "size_bytes": path.stat().st_size}
+
+
+def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
+    """bitsandbytes quantizes while it loads: the new manifest names the same weights."""
+    _of_transformers(manifest, recipe)
+    if manifest.quantization not in ("bf16", "f16", "f32"):
+        raise ConfigError(f"{manifest.name}: is {manifest.quantization} already")
+    _need("bitsandbytes", recipe, "transformers")
+    quantization = "int8" if recipe is Recipe.INT8_BNB else "nf4"
+    memory = estimated(manifest, quantization)
+    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
+        "name": new_name,
+        "quantization": quantization,
+        "made_from": manifest.name,
+    }
+    if memory:
+        plain["memory"] = memory.model_dump(mode="json")
+    return _written(plain, new_name, catalogue)
+
+
+def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
+    _need("onnxruntime_genai", Recipe.INT4_GENAI, "genai")
+    _need("torch", Recipe.INT4_GENAI, "transformers")
+    made = catalogue.own / new_name
+    command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(folder), "-o", str(made)]
+    command += ["-p", "int4", "-e", "cpu"]
+    try:
+        built = subprocess.run(command, stdout=sys.stderr, check=False, timeout=_BUILDER_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise EngineFailedError(f"the builder was not done in {_BUILDER_TIMEOUT_S / 3600:.0f} h") from error
+    if built.returncode:
+        raise EngineFailedError(f"onnxruntime-genai's builder ended with code {built.returncode}; it says why above")
+    files = [path for path in sorted(made.rglob("*")) if path.is_file()]
+    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
+        "name": new_name,
+        "engine": EngineKind.GENAI.value,
+        "source": {"path": new_name},
+        "files": [_file(made, path) for path in files],
+        "quantization": "int4",
+        "made_from": manifest.name,
+    }
+    return _written(plain, new_name, catalogue)
+
+
+def _of_transformers(manifest: Manifest, recipe: Recipe) -> None:
+    if manifest.engine is not EngineKind.TRANSFORMERS:
+        raise ConfigError(f"{manifest.name}: {recipe} is for models of the transformers engine, not {manifest.engine}")
+
+
+def _need(module: str, recipe: Recipe, extra: str) -> None:
+    if find_spec(module) is None:
+        raise EngineFailedError(
+            f"the recipe {recipe} needs {module.replace('_', '-')}, which is not installed here; "
+            f"install it with ./tactful setup {extra}"
+        )
+
+
+def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:
+    path = catalogue.own / f"{new_name}.yaml"
+    check(Manifest, plain, str(path))  # before it is written: a manifest that cannot be read would break the listing
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return {"name": new_name, "manifest_path": str(path)}

@@ -1,0 +1,63 @@
+"""How agreement looks in a terminal: a table for each pair of coders, a row a label, a column a measure."""
+
+from collections.abc import Iterator
+
+from rich.box import SIMPLE
+from rich.table import Table
+
+from study_desk.coding.agreement import Agreement, Estimate, Row
+
+LEGEND = (
+    "F1: onsets matched within the seconds named. Kappa, events: Cohen's, of matched events. Kappa and alpha, frames: "
+    "Cohen's, Fleiss' and Krippendorff's. n: events that either marked. Below each figure its 95 % interval; "
+    "– where it is undefined."
+)
+_SHORT = {
+    "event-matched Cohen's kappa": "kappa\nevents",
+    "frame-level Cohen's kappa": "kappa\nframes",
+    "frame-level Fleiss' kappa": "Fleiss\nframes",
+    "frame-level Krippendorff's alpha": "alpha\nframes",
+}
+
+
+def tables(found: Agreement) -> Iterator[Table]:
+    """Humans among themselves first, then the monitor with each of them."""
+    groups: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    for row in found.rows:
+        groups.setdefault((row.comparison, row.coders), []).append(row)
+    for (comparison, coders), rows in groups.items():
+        yield _table(f"{comparison}: {', '.join(coders)}", rows)
+
+
+def _table(title: str, rows: list[Row]) -> Table:
+    measures = list(dict.fromkeys(_measure(row) for row in rows))
+    labels: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        label = "all" if row.attribute == "all" else f"{row.polarity} {row.attribute.replace('_', ' ')}"
+        labels.setdefault(label, {})[_measure(row)] = row
+    shown = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    shown.add_column("label", overflow="fold")
+    for name in ("n", *measures):
+        shown.add_column(name, justify="right", overflow="fold")
+    for label, by_measure in labels.items():
+        events = next((str(r.units) for r in by_measure.values() if r.measure == "event F1"), "")
+        cells = (_cell(by_measure[name].estimate) if name in by_measure else "" for name in measures)
+        shown.add_row(label, events, *cells)
+    return shown
+
+
+def _measure(row: Row) -> str:
+    return f"F1\n{row.tolerance_s:g} s" if row.measure == "event F1" else _SHORT.get(row.measure, row.measure)
+
+
+def _cell(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return _short(estimate.value)
+    return f"{_short(estimate.value)}\n{_short(estimate.low)}–{_short(estimate.high)}"
+
+
+def _short(value: float) -> str:
+    """Without the zero before the point, as is usual for what cannot exceed 1."""
+    return f"{value:.2f}".replace("0.", ".", 1)

@@ -1,0 +1,281 @@
+"""`tactful study export, import, agreement`."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.records.json_codec import RecordError, from_json, to_plain
+from norm_core.runtime.time import NS_PER_MS, WallClock, ns_to_s
+from study_desk.coding.agreement import TOLERANCES_S, agree, sessions_of
+from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
+from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
+from study_desk.coding.labels import by_coder
+from study_desk.log.reader import LogError
+from study_desk.log.recording import Recording, file_beside, open_all, open_recording
+from study_desk.log.schema import MONITOR, Coding, Label, Review
+from study_desk.log.session_config import redactor_of
+from study_desk.log.writer import LogWriteError, StudyLog
+from tactful_cli.console import err, print_json, print_table
+from tactful_cli.study.agreement_table import LEGEND, tables
+from tactful_cli.study.logs import AsJson, LogPath, SourcePath
+
+app = typer.Typer()
+
+
+class Form(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    EAF = "eaf"
+    BORIS = "boris"
+    TEXTGRID = "textgrid"
+    WEBVTT = "webvtt"
+    PARQUET = "parquet"
+
+
+WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
+    Form.CSV: (".csv", table.write_csv),
+    Form.JSONL: (".jsonl", table.write_jsonl),
+    Form.EAF: (".eaf", eaf.write_eaf),
+    Form.BORIS: (".xlsx", boris.write_boris),
+    Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
+    Form.WEBVTT: (".vtt", webvtt.write_webvtt),
+    Form.PARQUET: (".parquet", table.write_parquet),
+}
+TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
+
+
+@app.command()
+def export(  # noqa: PLR0917
+    source: SourcePath,
+    form: Annotated[Form, typer.Option("--form", help="What to write.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; beside the source if left out.")
+    ] = None,
+    coder: Annotated[str, typer.Option(help="Whose labels; all for everyone's.")] = MONITOR,
+    media: Annotated[list[str] | None, typer.Option(help="Video or sound to link. Repeatable.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a session's labels and speech for a coder's tool or for statistics."""
+    recording = open_recording(source)
+    sheet = sheet_of(recording, _labels_of(recording, coder))
+    if media:
+        sheet = replace(sheet, media=tuple(media))
+    ending, write = WRITERS[form]
+    path = output or file_beside(recording, ending)
+    for written in (path, boris.behaviours_path(path)) if form is Form.BORIS else (path,):
+        _spare(written, force=force)
+    write(path, sheet)
+    notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
+    if form is Form.BORIS:
+        notes.append(f"{boris.behaviours_path(path)}: the codes; import them as behaviors before the events")
+    if as_json:
+        print_json(
+            {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
+        )
+    else:
+        print(path)
+        for note in notes:
+            err.print(note, markup=False)
+
+
+@app.command("import")
+def import_(  # noqa: PLR0917
+    log: LogPath,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON."),
+    ] = None,
+    coder: Annotated[str, typer.Option(help="Pseudonym of who coded or reviewed; as the file says if left out.")] = "",
+    observation: Annotated[
+        str, typer.Option(metavar="ID", help="Observation to take of a BORIS export that holds several.")
+    ] = "",
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add to the labels that this coder has in the log.")] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Record that the coder coded the whole session, whatever was found; a form without rows implies it.",
+        ),
+    ] = False,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Take labels that begin before the session or after its end.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Append a coder's labels, or a reviewer's verdicts, to a log; what it holds already is not taken twice."""
+    recording = open_recording(log)
+    if file is None and not complete:
+        raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
+    coded = _read(file, recording, coder, observation) if file else ()
+    if file and not outside:
+        _check_times(file, coded, recording)
+    empty = file is not None and not coded and file.suffix.lower() != ".json"
+    new = _new(coded, recording, log, empty_by=coder if empty else "", add=add)
+    found = (*new, *_codings(coded, new, recording, coder, complete=complete or empty))
+    redactor = redactor_of(None, keys)
+    with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
+        before = writer.entries
+        try:
+            for entry in found:
+                writer.append(entry, entry.start_ns if isinstance(entry, Label) else recording.end_ns)
+        except LogWriteError as error:
+            taken = f"{writer.entries - before} of {len(found)} are in the log"
+            raise LogError(f"{error}, and import the file again with --add: {taken}") from error
+        head = writer.head
+    if as_json:
+        print_json({"imported": len(found), "head": head})
+    else:
+        labels, verdicts = (sum(isinstance(entry, kind) for entry in found) for kind in (Label, Review))
+        counts = [f"{number} {name}" for number, name in ((labels, "labels"), (verdicts, "verdicts")) if number]
+        counts += [f"coding by {e.coder} complete: {e.labels} labels" for e in found if isinstance(e, Coding)]
+        print(f"{', '.join(counts) or 'nothing new'}\nhead {head}")
+
+
+@app.command()
+def agreement(  # noqa: PLR0917
+    sources: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of different sessions.")],
+    tolerance: Annotated[
+        list[float] | None, typer.Option(help="Seconds within which onsets match. Repeatable.")
+    ] = None,
+    frame_s: Annotated[float, typer.Option(min=0.05, max=60, help="Length of a frame.")] = 1.0,
+    resamples: Annotated[int, typer.Option(min=1, max=100_000, help="Bootstrap draws of whole sessions.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Folder to write confusion pictures (SVG) into.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute how far coders agree: humans among themselves, and the monitor with each of them."""
+    sessions = sessions_of(open_all(sources))
+    found = agree(
+        sessions, tolerances_s=tuple(tolerance or TOLERANCES_S), frame_s=frame_s, resamples=resamples, seed=seed
+    )
+    if picture:
+        picture.mkdir(parents=True, exist_ok=True)
+        for confusion in found.confusions:
+            name = "-".join("".join(c if c.isalnum() else "_" for c in coder) for coder in confusion.coders)
+            (picture / f"confusion-{name}.svg").write_text(confusion_svg(confusion), encoding="utf-8")
+    if as_json:
+        print_json(to_plain(found))
+        return
+    for shown in tables(found):
+        print_table(shown)
+    err.print(LEGEND, markup=False)
+    for remark in found.remarks:
+        err.print(remark, markup=False)
+
+
+def _spare(path: Path, *, force: bool) -> None:
+    """Refuses to write over a file, which may hold a coder's work; an empty one holds none."""
+    if path.is_file() and path.stat().st_size and not force:
+        raise FormError(f"{path}: is there already, and may hold a coder's work: name another with -o, or add --force")
+
+
+def _check_times(file: Path, coded: Iterable[Label | Review], recording: Recording) -> None:
+    """Refuses labels that begin outside the session, by a millisecond or more."""
+    origin_ns = sheet_of(recording).origin_ns
+    begun_ns = [entry.start_ns for entry in coded if isinstance(entry, Label)]
+    outside = [ns for ns in begun_ns if not origin_ns - NS_PER_MS < ns < recording.end_ns + NS_PER_MS]
+    if outside:
+        named = ", ".join(f"{ns_to_s(ns - origin_ns):.1f} s" for ns in outside[:5]) + (", ..." if outside[5:] else "")
+        raise FormError(
+            f"{file}: {len(outside)} of {len(begun_ns)} labels begin outside the session, which is from 0 to "
+            f"{ns_to_s(recording.end_ns - origin_ns):.1f} s: {named}. Correct them, or take them with --outside"
+        )
+
+
+def _labels_of(recording: Recording, coder: str) -> tuple[Label, ...]:
+    coders = by_coder(recording)
+    if coder == "all":
+        return tuple(label for labels in coders.values() for label in labels)
+    if coder not in coders:
+        raise FormError(f"{recording.source}: has no coder {coder}; it has {', '.join(coders)}")
+    return coders[coder]
+
+
+def _read(file: Path, recording: Recording, coder: str, observation: str) -> tuple[Label | Review, ...]:
+    origin_ns, session = sheet_of(recording).origin_ns, recording.info.session
+    if observation and file.suffix.lower() not in (".xlsx", ".tsv"):
+        raise FormError(f"{file}: --observation is for a BORIS export (xlsx, tsv); leave it out")
+    match file.suffix.lower():
+        case ".eaf":
+            labels = eaf.read_eaf(file, coder, None if _states_origin(file) else origin_ns, session)
+            return (*labels, *_known(file, eaf.read_verdicts(file, coder, session), recording))
+        case ".xlsx" | ".tsv":
+            return boris.read_boris(file, coder, origin_ns, observation)
+        case ".csv":
+            return table.read_csv(file, coder, origin_ns, session)
+        case ".jsonl":
+            return table.read_jsonl(file, coder, origin_ns, session)
+        case ".json":
+            return _known(file, _reviews(file, recording, coder), recording)
+        case other:
+            raise FormError(f"{file}: {other or 'no ending'} is not read; eaf, xlsx, tsv, csv, jsonl and json are")
+
+
+def _new(
+    read: tuple[Label | Review, ...], recording: Recording, log: Path, *, empty_by: str, add: bool
+) -> tuple[Label | Review, ...]:
+    """What the log lacks; a second version of a coder's work beside the first would count both."""
+    known: set[Label | Review] = {*recording.labels, *recording.reviews}
+    found = tuple(entry for entry in read if entry not in known)
+    coders = recording.coders & {entry.coder for entry in found if isinstance(entry, Label)}
+    coders |= {empty_by} & {label.coder for label in recording.labels}
+    if coders and not add:
+        raise FormError(
+            f"{log}: has a coding by {', '.join(sorted(coders))} already, and this is another: "
+            "give another --coder, or --add it to the first"
+        )
+    return found
+
+
+def _codings(
+    read: Iterable[Label | Review], found: Iterable[Label | Review], recording: Recording, coder: str, *, complete: bool
+) -> tuple[Coding, ...]:
+    """The records that a coding is complete; new labels renew one that is in the log."""
+    new = [entry.coder for entry in found if isinstance(entry, Label)]
+    coders = {*new} & {coding.coder for coding in recording.codings}
+    if complete:
+        if any(isinstance(entry, Review) for entry in read):
+            raise FormError(f"{recording.source}: verdicts are no coding of the whole session; leave --complete out")
+        coders |= {coder} if coder else {entry.coder for entry in read if isinstance(entry, Label)}
+        if not coders:
+            raise FormError(f"{recording.source}: the coding names no coder; give --coder")
+    counts = Counter([*new, *(label.coder for label in recording.labels)])
+    codings = (Coding(coder=each, labels=counts[each]) for each in sorted(coders))
+    return tuple(coding for coding in codings if coding not in recording.codings)
+
+
+def _states_origin(file: Path) -> bool:
+    try:
+        return eaf.ORIGIN in file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FormError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _reviews(file: Path, recording: Recording, coder: str) -> tuple[Review, ...]:
+    try:
+        plain = json.loads(file.read_text(encoding="utf-8"))
+        if plain["session"] != recording.info.session:
+            raise FormError(f"{file}: is of session {plain['session']}, and the log of {recording.info.session}")
+        reviews = tuple(from_json(Review, json.dumps(review)) for review in plain["reviews"])
+        return tuple(replace(review, reviewer=coder or review.reviewer) for review in reviews)
+    except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
+        if isinstance(error, FormError):
+            raise
+        raise FormError(f"{file}: is no review that the report exported: {error}") from error
+
+
+def _known(file: Path, reviews: tuple[Review, ...], recording: Recording) -> tuple[Review, ...]:
+    """The verdicts, each of which must be on an event of the log."""
+    known = {flag.event_id for flag in recording.flags}
+    if unknown := [review.event_id for review in reviews if review.event_id not in known]:
+        raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")
+    return reviews

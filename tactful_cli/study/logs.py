@@ -1,0 +1,218 @@
+"""`tactful study log, bag, example, verify, migrate, recover, explain`."""
+
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from norm_core import __version__
+from norm_core.bags.reader import BagReader
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock, ns_to_s
+from norm_monitor.cues.threshold_table import Table
+from sim_replays.examples.study_session import write_log
+from study_desk.log.import_bag import log_bag, migrate, name_bag
+from study_desk.log.reader import read
+from study_desk.log.recording import open_recording
+from study_desk.log.recover import recover
+from study_desk.log.schema import SessionInfo
+from study_desk.log.session_config import participants_of, redactor_of
+from tactful_cli.console import err, print_json
+from tactful_cli.study.watch import holds_flags, watched
+
+app = typer.Typer()
+
+LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a study log.")]
+SourcePath = Annotated[Path, typer.Argument(metavar="BAG|LOG", help="Study log, or folder of a rosbag2 bag.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
+
+
+@app.command("log")
+def log_(  # noqa: PLR0917
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag of the session.")],
+    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the log in; an empty or new one.")],
+    study: Annotated[str, typer.Option(help="Name of the study.")],
+    session: Annotated[str, typer.Option(help="Name of the session; each once in a study.")],
+    condition: Annotated[str, typer.Option(help="Condition of the session.")] = "",
+    participant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pseudonym, and with = the person ids of this session: P-7K3MX=person_1,voice_2. Repeatable."
+        ),
+    ] = None,
+    clips: Annotated[list[str] | None, typer.Option(help="Pseudonym of who consented to clips. Repeatable.")] = None,
+    no_words: Annotated[
+        list[str] | None, typer.Option(help="Pseudonym of who did not consent to a transcript. Repeatable.")
+    ] = None,
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out; it stays apart.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="YAML of what may be kept of words; names go by default.")] = None,
+    retention_days: Annotated[int, typer.Option(min=0, help="Days after which study expire empties it; 0: none.")] = 0,
+    media: Annotated[list[str] | None, typer.Option(help="Video or sound to link in exports. Repeatable.")] = None,
+    watch: Annotated[
+        bool | None,
+        typer.Option(
+            "--watch/--as-recorded",
+            help="Run the monitor over the bag, or take the flags in it; by itself it runs where the bag holds none.",
+        ),
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic to watch; the only one if left out.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of speech to be recognised, as en or zh.")] = "en",
+    as_json: AsJson = False,
+) -> None:
+    """Write a bag's speech, presence, flags and decisions into a new log; no picture and no sound.
+
+    The monitor runs over a bag that holds no flags, as its node would.
+    """
+    participants = participants_of(participant or (), clips or (), no_words or ())
+    info = SessionInfo(
+        study=study,
+        session=session,
+        condition=condition,
+        participants=participants,
+        retention_days=retention_days,
+        media=tuple(media or ()),
+        software_version=__version__,
+    )
+    redactor = redactor_of(policy, keys, participants)
+    if watch is None:
+        with BagReader(bag) as reader:
+            watch = not holds_flags(reader)
+    if watch:
+        table = Table.shipped()
+        info = replace(info, table_version=table.version, config_sha256=table.sha256())
+    tell = partial(watched, topic=topic, language=language) if watch else None
+    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, tell)
+    recording = open_recording(folder)
+    result = {
+        "log": str(folder),
+        "entries": count,
+        "unreadable": unreadable,
+        "flags": len(recording.flags),
+        "watched": watch,
+        "head": recording.head,
+    }
+    _print(result, f"{folder}: {count} entries, {len(recording.flags)} flags\nhead {recording.head}", as_json=as_json)
+    if unreadable:
+        err.print(f"{unreadable} messages of the bag could not be read and are not in the log.")
+    if not recording.flags and not watch:
+        err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
+    elif not (recording.utterances or recording.robot_speech or recording.presences):
+        err.print(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
+    elif not recording.flags:
+        err.print(f"The monitor flagged nothing in {bag}.")
+
+
+@app.command()
+def example(
+    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the log in; an empty or new one.")],
+    session: Annotated[str, typer.Option(help="Name of the session.")] = "S07",
+    minutes: Annotated[float, typer.Option(min=1, max=600, help="Its length.")] = 10,
+    flags: Annotated[int, typer.Option(min=0, max=20_000, help="How many flags it holds.")] = 34,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same session.")] = 7,
+) -> None:
+    """Write a generated session, to try the study desk with."""
+    write_log(folder, session=session, length_s=minutes * 60, flags=flags, seed=seed)
+    print(folder)
+
+
+@app.command()
+def verify(
+    log: LogPath,
+    expect: Annotated[str, typer.Option(help="Head hash that was cited; another, or none, is a fault.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Check a log's chain line by line. Exits with 1 where a line was changed, removed or cut short."""
+    contents = read(log)
+    faults = [asdict(fault) for fault in contents.faults]
+    if expect and expect != contents.head:
+        what = f"the head is {contents.head}, not {expect}: entries were added since it was cited, or it is another log"
+        faults.append({"file": "", "line": 0, "what": what, "harmless": False})
+    result = {
+        "sound": not faults,
+        "head": contents.head,
+        "entries": len(contents.entries),
+        "erased": sum(e.record is None for e in contents.entries) - contents.half_erased,
+        "sealed": contents.sealed,
+        "schema": contents.schema,
+        "faults": faults,
+    }
+    lines = [f"{f['file']}:{f['line']}: {f['what']}" if f["file"] else str(f["what"]) for f in faults]
+    ended = "recording ended" if contents.sealed else "recording not ended"
+    summary = f"{len(contents.entries)} entries, {result['erased']} erased, schema {contents.schema}, {ended}"
+    _print(
+        result,
+        "\n".join([*lines, summary, f"head {contents.head}", "NOT SOUND" if faults else "sound"]),
+        as_json=as_json,
+    )
+    if faults:
+        raise typer.Exit(1)
+
+
+@app.command("bag")
+def bag_(
+    log: LogPath,
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag that the session was recorded in.")],
+) -> None:
+    """Enter the name, hash and offset of a session's bag into a log that a node wrote while it was recorded."""
+    named = name_bag(log, bag, WallClock())
+    print(f"{named.name}  sha256 {named.sha256}  begins at {named.offset_ns} ns")
+
+
+@app.command("migrate")
+def migrate_(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Log of an older schema; it stays as it is.")],
+    new: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the new log in.")],
+) -> None:
+    """Write an older log into a new one in the present schema, which names the old one's head."""
+    print(f"{new}: {migrate(old, new)} entries")
+
+
+@app.command("recover")
+def recover_(
+    old: Annotated[Path, typer.Argument(metavar="LOG", help="Log that is not sound; it stays as it is.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder to make the new log in.")],
+    as_json: AsJson = False,
+) -> None:
+    """Save what is sound in a damaged log into a new one, which says what is missing; if anything is, exits with 1."""
+    done = recover(old, new)
+    told = [*(f"lost: {what}" for what in done.lost), f"{new}: {done.entries} entries"]
+    _print(asdict(done), "\n".join(told), as_json=as_json)
+    if done.lost:
+        raise typer.Exit(1)
+
+
+@app.command()
+def explain(
+    source: SourcePath,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="Event id, or the beginning of one.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say why an event was flagged: what was measured, against what, by what."""
+    recording = open_recording(source)
+    found = [flag for flag in recording.flags if flag.event_id.startswith(event)]
+    if len(found) != 1:
+        raise TactfulError(f"{source}: {len(found)} events begin with {event!r}; give more of the id, or another")
+    (flag,) = found
+    if as_json:
+        print_json(to_plain(flag))
+        return
+    print(f"{flag.cue_id or 'judge'}: {flag.severity.value} {flag.polarity.value}, probability {flag.probability:.2f}")
+    print(f"{', '.join(a.value for a in flag.attributes)}, at {ns_to_s(flag.onset_ns - recording.start_ns):.1f} s")
+    print(flag.rationale)
+    for fact in flag.evidence:
+        limit = f", threshold {fact.threshold:g}" if fact.threshold is not None else ""
+        print(f"  {fact.measure}: {fact.value:g} {fact.unit}{limit}".rstrip())
+    if flag.correction:
+        print(f"better: {flag.correction}")
+    made = flag.provenance
+    print(f"window {made.window_digest[:16] or 'unknown'}, config {made.config_sha256[:16] or 'unknown'}")
+
+
+def _print(result: dict[str, Any], text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+    else:
+        print(text)

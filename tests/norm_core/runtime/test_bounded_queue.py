@@ -1,0 +1,65 @@
+"""A queue stays within its length and accounts for every entry."""
+
+from threading import Thread
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from tests.patience import PATIENCE_S
+
+
+@given(st.lists(st.one_of(st.integers(0, 99), st.none())), st.integers(1, 4), st.sampled_from(Policy))
+def test_nothing_is_lost_without_a_count(steps: list[int | None], capacity: int, policy: Policy) -> None:
+    """A number is put, a None is a get; whatever went in is out, inside or counted as dropped."""
+    queue: BoundedQueue[int] = BoundedQueue("q", capacity, policy)
+    taken = 0
+    for step in steps:
+        if step is None:
+            taken += queue.get(timeout_s=0) is not None
+        else:
+            queue.put(step)
+        status = queue.status()
+        assert status.depth <= capacity
+        assert status.received == taken + status.depth + status.dropped
+
+
+def test_the_latest_wins_by_dropping_the_oldest() -> None:
+    queue: BoundedQueue[int] = BoundedQueue("q", 2)
+    assert [queue.put(n) for n in (1, 2, 3)] == [True, True, False]
+    assert [queue.get(0), queue.get(0), queue.get(0)] == [2, 3, None]
+
+
+def test_a_lossless_queue_refuses_what_does_not_fit() -> None:
+    queue: BoundedQueue[int] = BoundedQueue("q", 2, Policy.REFUSE)
+    assert [queue.put(n) for n in (1, 2, 3)] == [True, True, False]
+    assert [queue.get(0), queue.get(0), queue.get(0)] == [1, 2, None]
+
+
+def test_closing_wakes_who_waits_and_keeps_what_is_in() -> None:
+    queue: BoundedQueue[int] = BoundedQueue("q", 2)
+    got: list[int | None] = []
+    waiter = Thread(target=lambda: got.append(queue.get(timeout_s=PATIENCE_S)))
+    waiter.start()
+    queue.close()
+    waiter.join(timeout=PATIENCE_S)
+    assert got == [None]
+    assert queue.put(1) is False
+    assert queue.is_drained()
+
+
+def test_no_room_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        BoundedQueue("q", 0)
+
+
+def test_it_is_idle_once_its_taker_asks_for_more() -> None:
+    queue: BoundedQueue[int] = BoundedQueue("q", 2)
+    assert queue.is_idle()
+    queue.put(1)
+    assert not queue.is_idle()
+    assert queue.get(0) == 1
+    assert not queue.is_idle()
+    assert queue.get(0) is None
+    assert queue.is_idle()

@@ -1,0 +1,103 @@
+"""A query without a deadline waits until its sources have passed it; what has a deadline never waits."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from norm_core.records.episode import Episode, EpisodeEdge, Query
+from norm_core.records.frame import Frame
+from norm_core.records.speech import Speaker, Utterance, silence
+from norm_core.runtime.held_queries import MOST, HeldQueries
+from norm_core.runtime.time import NS_PER_S
+
+BOTH = ("frames", "utterances")
+
+
+def query(at_s: float, deadline_ns: int = -1) -> Query:
+    at_ns = int(at_s * NS_PER_S)
+    return Query(
+        stamp_ns=at_ns,
+        query_id=f"at {at_s}",
+        episode_id="e",
+        task="action",
+        options=("a", "b"),
+        deadline_ns=deadline_ns,
+    )
+
+
+def frame(at_s: float) -> Frame:
+    return Frame(
+        stamp_ns=int(at_s * NS_PER_S),
+        source_topic="/camera",
+        source_encoding="jpeg",
+        source_width_px=4,
+        source_height_px=4,
+        payload_sha256="0" * 64,
+        tile_width_px=4,
+        tile_height_px=4,
+        tile_jpeg=b"jpeg",
+    )
+
+
+def quiet(until_s: float) -> Utterance:
+    return silence(int(until_s * NS_PER_S), "/audio")
+
+
+def spoken(start_s: float, end_s: float) -> Utterance:
+    start_ns, end_ns = int(start_s * NS_PER_S), int(end_s * NS_PER_S)
+    return Utterance(
+        stamp_ns=start_ns, utterance_id=f"{start_s}", speaker=Speaker.USER, text="Hi.", start_ns=start_ns, end_ns=end_ns
+    )
+
+
+def held(sources: tuple[str, ...] = BOTH) -> HeldQueries:
+    return HeldQueries(sources, NS_PER_S)
+
+
+def test_a_query_waits_for_the_words_before_it() -> None:
+    queries, asked = held(), query(4.5)
+    assert queries.take(frame(4.1)) == []  # the next comes after 5 s
+    assert queries.take(asked) == []
+    assert queries.take(quiet(3.0)) == []  # somebody speaks since then
+    assert queries.take(spoken(3.0, 4.2)) == []
+    assert queries.take(quiet(4.6)) == [asked]
+    assert queries.take(quiet(4.8)) == [] and len(queries) == 0
+
+
+def test_nothing_waits_without_sources_or_with_a_deadline() -> None:
+    assert held(()).take(query(4.5)) == [query(4.5)]
+    assert held().take(query(4.5, deadline_ns=9)) == [query(4.5, deadline_ns=9)]
+
+
+def test_a_time_that_begins_anew_and_an_episode_release_what_waits() -> None:
+    queries, asked = held(), query(100.0)
+    queries.take(frame(99.0))
+    queries.take(asked)
+    assert queries.take(frame(1.0)) == [asked]
+    assert queries.take(query(3.0)) == []  # the words of the new time are not known yet
+    ends = Episode(stamp_ns=5, episode_id="e", suite="s", state=EpisodeEdge.END, start_ns=1, end_ns=5)
+    assert queries.take(ends) == [query(3.0)]
+
+
+def test_no_more_wait_than_a_bound_and_the_oldest_goes_first() -> None:
+    queries = held()
+    given_up = list(itertools.chain.from_iterable(queries.take(query(float(place))) for place in range(MOST + 3)))
+    assert given_up == [query(float(place)) for place in range(3)] and len(queries) == MOST
+
+
+@given(st.data())
+def test_every_query_is_given_once_and_not_before_its_sources(data: st.DataObject) -> None:
+    frames = [frame(float(s)) for s in range(8)]
+    marks = [quiet(s / 2) for s in range(16)]
+    asked = [query(at_s) for at_s in (0.5, 2.25, 5.0)]
+    rest, queries, answered = [frames, marks, list(asked)], held(), []
+    seen_ns = heard_ns = -1
+    while any(rest):
+        one = data.draw(st.sampled_from([lane for lane in rest if lane])).pop(0)
+        seen_ns = one.stamp_ns + NS_PER_S if isinstance(one, Frame) else seen_ns
+        heard_ns = one.start_ns if isinstance(one, Utterance) else heard_ns
+        ready = queries.take(one)
+        assert all(q.stamp_ns < min(seen_ns, heard_ns) for q in ready)
+        answered += ready
+    assert sorted(answered, key=lambda q: q.stamp_ns) == asked

@@ -1,0 +1,217 @@
+"""What is remembered of whom, and when it is forgotten."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from norm_core.records.flag import SocialFlag
+from norm_core.records.presence import Engagement, Person, Presence, PresenceState
+from norm_core.records.speech import Speaker
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.memory import MOST_PERSONS, USER, Memory, MemoryConfig, person_of
+from norm_monitor.context.turns import Turn
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.monitor import Monitor
+from norm_monitor.windows.cutter import Entry
+from tests.norm_monitor.encounter_talk import Watched, at, last_of, robot, user
+
+ALL = FusionConfig(confidence_floor=0, merge_within_s=0)
+ASKED = [*robot(0, 2, "What is your name?"), *user(3, 4, "I am called Anna.", person="a")]
+FOREVER = 10**6
+
+
+def turn(start_s: float, person: str = "", text: str = "I have a dog.", speaker: Speaker = Speaker.USER) -> Turn:
+    return Turn(
+        speaker=speaker,
+        speaker_id=person,
+        start_ns=at(start_s),
+        end_ns=at(start_s + 1),
+        text=text,
+        turn_id=f"{person}{start_s}",
+        spans=((at(start_s), at(start_s + 1)),),
+    )
+
+
+def seen(at_s: float, *persons: str, topic: str = "persons", engaged: str = "") -> Presence:
+    return Presence(
+        stamp_ns=at(at_s),
+        source_topic=topic,
+        state=PresenceState.PRESENT if persons else PresenceState.ABSENT,
+        persons=tuple(
+            Person(person_id=p, engagement=Engagement.ENGAGED if p == engaged else Engagement.UNKNOWN) for p in persons
+        ),
+    )
+
+
+def remembered(memory: Memory, person: str | None = None) -> list[str]:
+    return [fact.turn.turn_id for fact in memory.facts(at(FOREVER), person)]
+
+
+def taken(memory: Memory, turns: list[Turn], presences: list[Presence], cuts_s: list[int]) -> Memory:
+    """The turns and presences as windows bring them that end at these times, all of the past again with each."""
+    for before_s, end_s in zip([0, *cuts_s], cuts_s, strict=False):
+        known = [one for one in turns if one.end_ns < at(end_s)]
+        memory.take(known, [p for p in presences if p.stamp_ns < at(end_s)], at(before_s - 15), at(end_s))
+    return memory
+
+
+TIMES = st.integers(0, 120)
+TURNS = st.lists(st.tuples(TIMES, st.sampled_from(["", "a", "b"])), max_size=12, unique=True).map(
+    lambda told: [turn(start_s, person) for start_s, person in sorted(told)]
+)
+PRESENCES = st.lists(st.tuples(TIMES, st.sets(st.sampled_from("ab"))), max_size=30, unique_by=lambda one: one[0]).map(
+    lambda shown: [seen(at_s, *sorted(persons)) for at_s, persons in sorted(shown, key=lambda one: one[0])]
+)
+CUTS = st.sets(TIMES, max_size=20).map(lambda cuts: [*sorted(cuts), 130])
+POLICIES = st.builds(
+    MemoryConfig,
+    remember_s=st.integers(0, 200),
+    remember_after_leaving_s=st.integers(0, 60),
+    most_facts=st.integers(1, 5),
+)
+
+
+@example([turn(0), turn(44)], [seen(44)], [2, 130], MemoryConfig(remember_s=85, remember_after_leaving_s=0))
+@example([turn(0), turn(88)], [seen(88)], [50, 130], MemoryConfig(remember_s=42, remember_after_leaving_s=0))
+@given(TURNS, PRESENCES, CUTS, POLICIES)
+def test_how_the_past_is_cut_changes_no_memory(
+    turns: list[Turn], presences: list[Presence], cuts_s: list[int], policy: MemoryConfig
+) -> None:
+    at_once = taken(Memory(policy), turns, presences, [130])
+    assert remembered(taken(Memory(policy), turns, presences, cuts_s)) == remembered(at_once)
+
+
+@given(TURNS, PRESENCES, CUTS, POLICIES)
+def test_nothing_outlives_the_policy(
+    turns: list[Turn], presences: list[Presence], cuts_s: list[int], policy: MemoryConfig
+) -> None:
+    memory = taken(Memory(policy), turns, presences, cuts_s)
+    for person in ("a", "b", USER):
+        facts = memory.facts(at(FOREVER), person)
+        assert len(facts) <= policy.most_facts
+        assert all(at(130) - fact.turn.end_ns <= policy.remember_s * 1e9 for fact in facts)
+        listed = [p for p in presences if p.source_topic == "persons"]
+        last_ns = max((p.stamp_ns for p in listed if person in {one.person_id for one in p.persons}), default=None)
+        if last_ns is None or not facts:
+            continue
+        since_ns = max(last_ns, *(fact.turn.end_ns for fact in facts))
+        missing = [p.stamp_ns for p in listed if p.stamp_ns > since_ns]
+        assert not missing or missing[-1] - missing[0] < max(policy.remember_after_leaving_s * 1e9, 1)
+
+
+@given(TURNS, PRESENCES, CUTS, TIMES)
+def test_what_is_forgotten_when_asked_never_comes_back(
+    turns: list[Turn], presences: list[Presence], cuts_s: list[int], forgotten_s: int
+) -> None:
+    memory = taken(Memory(MemoryConfig()), turns, presences, cuts_s)
+    memory.forget(at(forgotten_s))
+    assert remembered(memory) == []
+    taken(memory, turns, presences, [131, 140])
+    assert all(fact.turn.start_ns > at(forgotten_s) for fact in memory.facts(at(FOREVER)))
+
+
+def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
+    memory = Memory(MemoryConfig(most_facts=3))
+    for minute in range(600):
+        told = [turn(60 * minute + k / 10, f"p{(minute + k) % 200}") for k in range(10)]
+        memory.take(told, [], at(60 * minute), at(60 * minute + 30))
+        assert len({fact.person_id for fact in memory.facts(at(FOREVER))}) <= MOST_PERSONS
+    assert len(remembered(memory)) <= 3 * MOST_PERSONS
+    counted = {counter.name: counter.count for counter in memory.counters}
+    assert counted["facts_beyond_bound"] + counted.get("facts_aged", 0) + len(remembered(memory)) == 6000
+
+
+def test_only_what_people_say_of_themselves_or_answer_is_kept() -> None:
+    memory = Memory(MemoryConfig())
+    told = [
+        turn(0, "a", "My name is Anna."), turn(2, "a", "The door is open."), turn(4, "a", "Do you like my coat?"),
+        turn(6, text="What would you like?", speaker=Speaker.ROBOT), turn(8, "a", "Tea, please."),
+        turn(10, "a", "我有一只狗。"),
+    ]  # fmt: skip
+    memory.take(told, [], at(0), at(20))
+    assert [(fact.turn.text, fact.question) for fact in memory.facts(at(20))] == [
+        ("My name is Anna.", ""), ("Tea, please.", "What would you like?"), ("我有一只狗。", ""),
+    ]  # fmt: skip
+
+
+def test_who_spoke_is_a_tracked_person_only_where_there_is_no_doubt() -> None:
+    one, two = [seen(1, "p1")], [seen(1, "p1", "p2", engaged="p2")]
+    assert person_of(turn(1, "voice7"), one) == "p1"
+    assert person_of(turn(1), two) == "p2"
+    assert person_of(turn(1, "voice7"), two) == "voice7"
+    assert person_of(turn(1, "p1"), two) == "p1"
+    assert person_of(turn(1), [seen(1, "p1", "p2")]) == USER
+    assert person_of(turn(20), one) == USER  # seen too long ago
+    assert person_of(turn(1), []) == USER
+
+
+def test_who_is_back_in_time_is_remembered_and_who_is_not_is_not() -> None:
+    policy = MemoryConfig(remember_after_leaving_s=10)
+    there, gone = [seen(s, "a") for s in range(5)], [seen(s) for s in range(5, 12)]
+    short = taken(Memory(policy), [turn(1, "a")], [*there, *gone, seen(12, "a")], [20])
+    assert remembered(short, "a") == ["a1"]
+    long = taken(Memory(policy), [turn(1, "a")], [*there, *gone, seen(15), seen(16, "a")], [20])
+    assert remembered(long, "a") == []
+    assert [(c.name, c.count) for c in long.counters] == [("facts_of_leavers", 1)]
+
+
+def test_the_faces_of_a_camera_do_not_make_a_tracked_person_leave() -> None:
+    camera = [seen(s, topic="camera") for s in range(40)]  # turned elsewhere
+    told = sorted([seen(s, "a") for s in range(0, 40, 2)] + camera, key=lambda p: p.stamp_ns)
+    assert remembered(taken(Memory(MemoryConfig()), [turn(1, "a")], told, [60]), "a") == ["a1"]
+
+
+def flagged(meaning: Meanings, entries: list[Entry], until_s: float = 30.0) -> dict[str, SocialFlag]:
+    return last_of(Watched(meaning, fusion=ALL).watch(entries, until_s=until_s))
+
+
+def test_a_name_told_ten_minutes_ago_is_remembered(meaning: Meanings) -> None:
+    later = robot(600, 602, "Nice to meet you, Peter.")
+    assert "wrong_name" in flagged(meaning, [*ASKED, *user(10, 12, "My name is Anna.", person="a"), *later], 620)
+
+
+def test_what_one_said_is_not_held_against_what_another_is_asked(meaning: Meanings) -> None:
+    again = robot(8, 10, "May I ask your name?")
+    assert "asks_again" in flagged(meaning, [*ASKED, *user(5, 6, "Nice weather today.", person="a"), *again])
+    assert "asks_again" not in flagged(meaning, [*ASKED, *user(5, 6, "Nice weather today.", person="b"), *again])
+
+
+def test_another_present_person_s_name_is_no_wrong_name(meaning: Meanings) -> None:
+    two = [*user(0, 2, "My name is Tom.", person="t"), *user(4, 6, "And my name is Anna.", person="a")]
+    assert "wrong_name" not in flagged(meaning, [*two, *robot(7, 9, "Thank you, Tom.")])
+    assert "wrong_name" in flagged(meaning, [*two, *robot(7, 9, "Thank you, Peter.")])
+
+
+def test_a_newcomer_may_be_asked_what_the_one_who_left_had_answered(meaning: Meanings) -> None:
+    anonymous: list[Entry] = [*robot(0, 2, "What is your name?"), *user(3, 4, "I am called Anna.")]
+    again = robot(60, 62, "May I ask your name?")
+    stayed = [seen(s, topic="camera") for s in range(50, 51)]
+    left = [seen(s, topic="camera") for s in range(10, 50)]
+    assert "asks_again" in flagged(meaning, [*anonymous, *stayed, *again], 70)
+    assert "asks_again" not in flagged(meaning, [*anonymous, *left, *again], 70)
+
+
+def test_the_monitor_forgets_when_it_is_asked_to(meaning: Meanings) -> None:
+    watched = Watched(meaning, fusion=ALL)
+    watched.watch(user(0, 2, "My name is Anna."), until_s=10)
+    assert watched.monitor.forget() == 1
+    later = robot(12, 14, "Nice to meet you, Peter.")
+    flags = [flag for entry in later for flag in watched.monitor.take(entry)] + watched.monitor.end_input()
+    assert "wrong_name" not in last_of(flags)
+
+
+def test_a_clock_set_back_forgets_and_goes_on_counting(meaning: Meanings) -> None:
+    watched = Watched(meaning)
+    monitor: Monitor = watched.monitor
+    watched.watch(user(500, 502, "My name is Anna."), until_s=520)
+    monitor.forget()
+    before = {c.name: c.count for c in monitor.counters}
+    watched.watch(user(0, 2, "My name is Tom."), until_s=10)
+    after = {c.name: c.count for c in monitor.counters}
+    assert all(after[name] >= count for name, count in before.items())
+    assert monitor.forget() == 1
+
+
+def test_nothing_is_kept_where_nothing_may_be() -> None:
+    memory = Memory(MemoryConfig(remember_s=0))
+    memory.take([turn(0, "a")], [], at(0), at(5))
+    assert remembered(memory) == []

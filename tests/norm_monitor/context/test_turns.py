@@ -1,0 +1,77 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.turns import LONGEST_SPEECH_NS, Turn, turns_of
+from tests.norm_monitor.encounter_talk import at, robot, seconds, user
+
+
+def turns(*entries: object, until_s: float = 60) -> tuple[Turn, ...]:
+    return turns_of(
+        (e for e in entries if isinstance(e, Utterance)),
+        (e for e in entries if isinstance(e, RobotSpeech)),
+        at(until_s),
+    )
+
+
+def test_a_short_pause_does_not_end_a_turn_and_a_long_one_does() -> None:
+    found = turns(*user(0, 1, "I'd like"), *user(1.9, 3, "a ticket."), *user(4.1, 5, "For two."))
+    assert [turn.text for turn in found] == ["I'd like a ticket.", "For two."]
+    assert found[0].spans == ((at(0), at(1)), (at(1.9), at(3)))
+
+
+def test_another_speaker_in_between_ends_it() -> None:
+    found = turns(*user(0, 1, "I'd like"), *robot(1.1, 1.4, "Yes?"), *user(1.5, 3, "a ticket."))
+    assert [turn.speaker for turn in found] == [Speaker.USER, Speaker.ROBOT, Speaker.USER]
+
+
+def test_two_known_people_have_two_turns() -> None:
+    found = turns(*user(0, 1, "One.", person="anna"), *user(1.2, 2, "Two.", person="ben"))
+    assert [turn.speaker_id for turn in found] == ["anna", "ben"]
+
+
+def test_what_the_microphone_hears_of_the_robot_is_not_said_twice() -> None:
+    [heard] = user(0.1, 2.1, "Hello an welcome")
+    assert isinstance(heard, Utterance)
+    echo = Utterance(**{**{f: getattr(heard, f) for f in heard.__slots__}, "speaker": Speaker.ROBOT})
+    [turn] = turns(*robot(0, 2, "Hello and welcome"), echo)
+    assert (turn.text, turn.is_robot) == ("Hello and welcome", True)
+
+
+def test_a_robot_that_has_not_stopped_is_speaking_still() -> None:
+    [begun, _] = robot(0, 5, "A long story")
+    [turn] = turns(begun, until_s=3)
+    assert (turn.ongoing, seconds(turn.end_ns)) == (True, 3)
+
+
+def test_a_stop_that_never_comes_ends_by_itself() -> None:
+    [begun, _] = robot(0, 5, "Lost")
+    [turn] = turns(begun, until_s=500)
+    assert (turn.ongoing, turn.end_ns - turn.start_ns) == (False, LONGEST_SPEECH_NS)
+
+
+def test_a_stop_without_a_start_is_no_turn() -> None:
+    assert turns(RobotSpeech(stamp_ns=at(1), speech_id="x", state=SpeechEdge.STOP)) == ()
+
+
+def test_utterances_without_times_are_marked_so() -> None:
+    [turn] = turns(*user(0, 0, "When was that?", timing=Timing.ABSENT))
+    assert not turn.timed
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 5), st.booleans()), max_size=20, unique_by=lambda x: x[0]))
+def test_turns_keep_all_words_in_order_of_onset(said: list[tuple[float, float, bool]]) -> None:
+    entries = [
+        entry
+        for start_s, length_s, by_robot in said
+        for entry in (robot if by_robot else user)(start_s, start_s + length_s, f"w{start_s}")
+    ]
+    found = turns(*entries, until_s=200)
+    words = [word for turn in found for word in turn.text.split()]
+    assert sorted(words) == sorted(f"w{start_s}" for start_s, *_ in said)
+    assert [turn.start_ns for turn in found] == sorted(turn.start_ns for turn in found)
+    for turn in found:
+        assert (
+            turn.active_ns(turn.start_ns, turn.end_ns) <= turn.end_ns - turn.start_ns + len(turn.spans) * 5 * NS_PER_S
+        )

@@ -1,0 +1,184 @@
+"""The judge's answers to a suite's questions, by a scripted model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.request_context import Call, Limit
+from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
+from norm_core.records.flag import Attribute
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import Speaker, Timing, Utterance
+from norm_core.records.window import digest
+from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
+from norm_monitor.judge.judge import Judge, JudgeConfig
+from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
+from tests.norm_core.engines.scripted import ScriptedBackend
+
+START_NS = 100 * NS_PER_S
+
+
+class Writing(ScriptedBackend):
+    """Keeps what it was asked, and writes one text a seed."""
+
+    def __init__(self, act: Callable[[Question, Call], Sequence[float]], *texts: str) -> None:
+        super().__init__(act)
+        self.texts, self.asked, self.seeds = texts, list[str](), list[int]()
+
+    def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
+        self.asked.append(question.after(prefix).written())
+        return super().score(prefix, question, call)
+
+    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+        self.asked.append(prompt.written())
+        self.seeds.append(seed)
+        return self.texts[min(seed, len(self.texts) - 1)]
+
+
+def first(question: Question, call: Call) -> list[float]:
+    return [3.0] + [0.0] * (len(question.options) - 1)
+
+
+def said(text: str, timing: Timing = Timing.SOURCE) -> Utterance:
+    return Utterance(
+        stamp_ns=START_NS,
+        utterance_id="u",
+        speaker=Speaker.USER,
+        text=text,
+        start_ns=START_NS,
+        end_ns=START_NS + NS_PER_S,
+        timing=timing,
+    )
+
+
+def query(task: str, **given: Any) -> Query:
+    return Query(stamp_ns=START_NS + 2 * NS_PER_S, query_id="q", episode_id="e", task=task, **given)
+
+
+def answer(backend: ScriptedBackend, asked: Query, *utterances: Utterance, **config: Any) -> Answer:
+    recent = Recent(15)
+    edge = Episode(
+        stamp_ns=START_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="hsri", start_ns=START_NS, end_ns=START_NS
+    )
+    for record in (edge, *utterances):
+        recent.take(record)
+    questioner = Questioner(Engine(backend, WallClock()), QuestionConfig(**config))
+    return questioner.answer(asked, *questioner.asked(asked, recent, WallClock()))
+
+
+def test_detection_is_the_live_judge_s_own_question() -> None:
+    backend = Writing(first)
+    found = answer(backend, query("error3"), said("You are not listening."))
+    assert (found.outcome, found.chosen, found.stamp_ns) == (Outcome.ANSWERED, (0,), query("error3").stamp_ns)
+    recent = Recent(15)
+    recent.take(said("You are not listening."))
+    window = replace(recent.within_episode(query("error3").stamp_ns), start_ns=START_NS)
+    live = Judge(Engine(Writing(first), WallClock()), JudgeConfig(note_tokens=0)).judge(window)
+    assert (found.provenance.prompt_digest, found.provenance.window_digest) == (
+        live.provenance.prompt_digest,
+        digest(window),
+    )
+
+
+def test_attributes_are_a_set_and_never_empty() -> None:
+    def two(question: Question, call: Call) -> list[float]:
+        return [1.0, 0.0] if "feels" in str(question.parts) or "flow of talk" in str(question.parts) else [0.0, 3.0]
+
+    both = answer(Writing(two), query("attributes", question="error", several=True), said("Oh."))
+    assert [list(Attribute)[place] for place in both.chosen] == [Attribute.EMOTIONS, Attribute.CONVERSATIONAL_MECHANICS]
+
+    def none(question: Question, call: Call) -> list[float]:
+        return [0.0, 1.0 if "feels" in str(question.parts) else 3.0]
+
+    assert answer(Writing(none), query("attributes", question="error", several=True), said("Oh.")).chosen == (0,)
+
+
+def test_what_was_marked_is_told_for_attributes_alone() -> None:
+    backend = Writing(first)
+    for task, told in (("error3", ""), ("error2", ""), ("multi", "competence"), ("attributes", "competence")):
+        backend.asked.clear()
+        answer(backend, query(task, question=told), said("Oh."))
+        assert ("was marked as a social competence" in backend.asked[0]) == bool(told)
+
+
+def test_nothing_given_is_not_told_as_quiet() -> None:
+    backend = Writing(first)
+    answer(backend, query("error3"))
+    assert "nobody speaks" not in backend.asked[0]
+    answer(backend, query("error3"), said("Hello."))
+    assert "[0.0-1.0 s] PERSON: Hello." in backend.asked[1]
+    answer(backend, query("error3"), said("Hello.", Timing.ABSENT))
+    assert "\nPERSON: Hello." in backend.asked[2]
+
+
+def test_evidence_has_a_label_and_both_texts() -> None:
+    backend = Writing(
+        first, '{"verbal": "Hello", "nonverbal": ""}', "Well,", '{"verbal": "Hi", "nonverbal": "a smile"}'
+    )
+    found = answer(backend, query("evidence", question="greeting: Say hello.", style="us"), said("Hello."))
+    assert (found.outcome, found.chosen) == (Outcome.ANSWERED, (0,))
+    assert found.text == '{"verbal":"Hi","nonverbal":"a smile"}'
+    assert (backend.seeds, found.provenance.seed) == ([0, 1, 2], 2)  # asked again until it had its form
+    assert "it keeps to it" in backend.asked[-1]
+
+
+def test_a_text_that_never_has_its_form_is_unparsed_and_chooses_nothing() -> None:
+    backend = Writing(first, "Once upon a time")
+    found = answer(backend, query("evidence", question="greeting: Say hello.", style="us"), query_tries=2)
+    assert (found.outcome, found.chosen, backend.seeds) == (Outcome.UNPARSED, (), [0, 1])
+
+
+def test_chinese_norms_are_asked_about_in_chinese() -> None:
+    backend = Writing(first, '{"norm": "见面问好"}')
+    found = answer(backend, query("norm", question="问候", style="cn"))
+    assert "哪条规范" in backend.asked[0]
+    assert found.text == '{"norm":"见面问好"}'
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (query("eas"), "the judge has no task"),
+        (query("attributes", question="none"), "error, competence"),
+        (query("adherence", question="Say hello.", style="fr"), "one of us, cn"),
+        (query("norm", question=" ", style="us"), "should name a norm"),
+        (query("rationale", options=("one",)), "fewer than two"),
+    ],
+)
+def test_a_query_that_cannot_be_answered_says_why(asked: Query, why: str) -> None:
+    found = answer(Writing(first), asked)
+    assert found.outcome is Outcome.INVALID
+    assert why in found.reason
+
+
+def test_a_deadline_that_passed_and_a_model_that_fails_are_told_apart() -> None:
+    def dies(question: Question, call: Call) -> list[float]:
+        raise MemoryError
+
+    assert answer(Writing(dies), query("error2")).outcome is Outcome.FAILED
+    questioner = Questioner(Engine(Writing(first), WallClock()), QuestionConfig())
+    late = query("error2", deadline_ns=START_NS)
+    window, limit = questioner.asked(late, Recent(15), ReplayClock(START_NS + 1))
+    assert isinstance(limit, Limit)
+    assert questioner.answer(late, window, limit).outcome is Outcome.TIMED_OUT
+
+
+def test_an_episode_begins_with_nothing() -> None:
+    recent = Recent(15)
+    recent.take(said("Before."))
+    edge = Episode(
+        stamp_ns=START_NS + NS_PER_S,
+        episode_id="e",
+        state=EpisodeEdge.BEGIN,
+        suite="hsri",
+        start_ns=START_NS + NS_PER_S,
+        end_ns=START_NS + 9 * NS_PER_S,
+    )
+    recent.take(edge)
+    window = recent.within_episode(START_NS + 3 * NS_PER_S)
+    assert (window.utterances, window.start_ns) == ((), START_NS + NS_PER_S)

@@ -1,0 +1,81 @@
+"""Frames made ahead are the camera's own, in order, and damage costs nothing that lies before it."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from norm_core.bags.errors import BagError
+from norm_core.bags.reader import BagReader
+from norm_core.bags.writer import BagWriter
+from norm_core.records.frame import Frame
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.picture import picture_of
+from sim_replays.drivers import frame_prefetch
+from sim_replays.drivers.frame_prefetch import PicturesAhead
+from sim_replays.examples.demo_session import picture
+
+START_NS, TOPIC = 1_767_225_600 * NS_PER_S, "/camera"
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    """Five a second for 40 s, every seventh damaged, and two steps back in between."""
+    chance = np.random.default_rng(3)
+    with BagWriter(tmp_path / "bag") as bag:
+        for at in range(200):
+            stamp_ns = START_NS + at * NS_PER_S // 5 - (90 * NS_PER_S if at in {50, 51} else 0)
+            jpeg = cv2.imencode(".jpg", chance.integers(0, 255, (24, 600, 3), np.uint8))[1].tobytes()
+            data = jpeg[: len(jpeg) // 2] if at % 7 == 0 else jpeg
+            bag.write_message(TOPIC, picture(data, stamp_ns), START_NS + at * NS_PER_S // 5)
+    return tmp_path / "bag"
+
+
+def camera() -> tuple[Camera, Ledger]:
+    ledger = Ledger()
+    return Camera(TOPIC, ReplayClock(), ledger), ledger
+
+
+@pytest.mark.parametrize(("most_messages", "most_bytes"), [(0, 10**9), (3, 10**9), (256, 1), (256, 10**9)])
+def test_the_frames_are_the_cameras_own(
+    bag: Path, monkeypatch: pytest.MonkeyPatch, most_messages: int, most_bytes: int
+) -> None:
+    monkeypatch.setattr(frame_prefetch, "AHEAD_MESSAGES", most_messages)
+    monkeypatch.setattr(frame_prefetch, "AHEAD_BYTES", most_bytes)
+    alone, told = camera()
+    with BagReader(bag) as reader:
+        expected = [alone.see(picture_of(reader.decode(one))) for one in reader.messages()]
+    eye, ledger = camera()
+    found: list[Frame | None] = []
+    with BagReader(bag) as reader:
+        pictures = PicturesAhead(reader, eye, TOPIC)
+        stamps = []
+        for one in pictures.messages(reader.messages()):
+            stamps.append(one.stamp_ns)
+            found.append(pictures.see(one))
+    assert found == expected and sum(frame is not None for frame in found) > 35
+    assert stamps == sorted(stamps) and len(stamps) == 200
+    assert ledger.counters == told.counters
+    assert {counter.name for counter in told.counters} >= {"decode_failures", "stamps_jumped_back"}
+
+
+def test_what_lies_before_damage_comes_first(bag: Path) -> None:
+    eye, _ = camera()
+    seen = 0
+
+    def cut_short(reader: BagReader):  # type: ignore[no-untyped-def]
+        for at, one in enumerate(reader.messages()):
+            if at == 120:
+                raise BagError("is damaged")
+            yield one
+
+    with BagReader(bag) as reader:
+        pictures = PicturesAhead(reader, eye, TOPIC)
+        with pytest.raises(BagError, match="is damaged"):
+            for one in pictures.messages(cut_short(reader)):
+                pictures.see(one)
+                seen += 1
+    assert seen == 120

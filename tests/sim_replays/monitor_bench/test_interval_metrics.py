@@ -1,0 +1,221 @@
+"""Labelled intervals: what their file may say, the measures by hand, and a shipped bag against labels."""
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence
+from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.monitor import Monitor
+from norm_monitor.windows.cutter import Entry
+from norm_monitor.windows.feed import WindowConfig
+from sim_replays.monitor_bench.interval_metrics import agreement
+from sim_replays.monitor_bench.labelled_recording import Raised, Recording, joined, recorded, session_of
+from sim_replays.monitor_bench.labels_file import Interval, LabelClass, LabelFileError, read_intervals
+from sim_replays.scenarios.library import shipped
+from tactful_cli.main import app
+
+START_NS, END_NS = s_to_ns(1_000), s_to_ns(1_360)  # a tenth of an hour
+HEADER = "class,onset_s,offset_s\n"
+MISTAKE, RUPTURE = LabelClass.ROBOT_MISTAKE, LabelClass.INTERACTION_RUPTURE
+
+
+@pytest.fixture(scope="module")
+def meaning() -> Meanings:
+    return Meanings.shipped()
+
+
+def label(onset_s: float, offset_s: float, kind: LabelClass = MISTAKE) -> Interval:
+    return Interval(label=kind, onset_ns=START_NS + s_to_ns(onset_s), offset_ns=START_NS + s_to_ns(offset_s))
+
+
+def raised(onset_s: float, offset_s: float, known_s: float, probability: float = 0.8) -> Raised:
+    return Raised(
+        flag=SocialFlag(
+            stamp_ns=START_NS,
+            event_id=f"{onset_s}",
+            state=FlagState.CLOSED,
+            polarity=Polarity.ERROR,
+            attributes=(Attribute.EMOTIONS,),
+            severity=Severity.MINOR,
+            probability=probability,
+            onset_ns=START_NS + s_to_ns(onset_s),
+            offset_ns=START_NS + s_to_ns(offset_s) if offset_s >= 0 else -1,
+            decision_ns=START_NS,
+            tier=Tier.CUE,
+            evidence=(Evidence(measure="m", value=1, start_ns=0, end_ns=1),),
+            rationale="r",
+            correction="c",
+        ),
+        known_ns=START_NS + s_to_ns(known_s),
+        compute_s=0.01,
+    )
+
+
+def recording(labels: list[Interval], flags: list[Raised], robot_s: tuple[tuple[float, float], ...] = ()) -> Recording:
+    return Recording(
+        name="bag",
+        start_ns=START_NS,
+        end_ns=END_NS,
+        labels=tuple(labels),
+        raised=tuple(flags),
+        robot_turns=tuple((START_NS + s_to_ns(a), START_NS + s_to_ns(b)) for a, b in robot_s),
+    )
+
+
+def read(tmp_path: Path, text: str) -> tuple[Interval, ...]:
+    file = tmp_path / "labels.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_intervals(file, START_NS, END_NS)
+
+
+def test_a_file_gives_its_intervals_in_order(tmp_path: Path) -> None:
+    found = read(tmp_path, "comment,class,onset_s,offset_s\nlate,rm,20.5,23\n,Interaction Rupture,2,3\n")
+    assert found == (label(2, 3, RUPTURE), label(20.5, 23))
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "why"),
+    [
+        ("rm,1,2\nrm,3\n", 3, "offset_s is '' and no number"),
+        ("rm,1,two\n", 2, "'two' and no number"),
+        ("rm,nan,2\n", 2, "onset_s is nan"),
+        ("rm,-1,2\n", 2, "onset_s is -1"),
+        ("rm,5,5\n", 2, "not after onset_s"),
+        ("rm,400,401\n", 2, "after the bag's end at 360.0 s"),
+        ("robot_mistakes,1,2\n", 2, "did you mean robot_mistake?"),
+        (",1,2\n", 2, "is no class"),
+        ("rm,1,2,3,4\n", 2, "more cells"),
+        ("rm,1,5\nua,2,3\nrm,4,6\n", 4, "overlaps the robot_mistake of line 2"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: str, line: int, why: str) -> None:
+    with pytest.raises(LabelFileError) as fault:
+        read(tmp_path, HEADER + rows)
+    assert f"labels.csv, line {line}: " in str(fault.value) and why in str(fault.value)
+
+
+def test_all_faults_are_told_at_once_and_a_missing_column_first(tmp_path: Path) -> None:
+    with pytest.raises(LabelFileError) as fault:
+        read(tmp_path, HEADER + "rm,x,2\n" * 30)
+    assert len(str(fault.value).splitlines()) == 21 and str(fault.value).endswith("10 more")
+    with pytest.raises(LabelFileError, match=r"line 1: needs the columns .* has no onset_s, offset_s"):
+        read(tmp_path, "class,start,end\nrm,1,2\n")
+    with pytest.raises(LabelFileError, match="cannot be read"):
+        read_intervals(tmp_path / "nowhere.csv", START_NS, END_NS)
+    (tmp_path / "labels.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(LabelFileError, match=r"UTF-8|line 1"):
+        read_intervals(tmp_path / "labels.csv", START_NS, END_NS)
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: (HEADER + text).encode("utf-8", "ignore")))
+def test_any_bytes_are_labels_or_a_named_fault(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.csv"
+    file.write_bytes(content)
+    try:
+        found = read_intervals(file, START_NS, END_NS)
+    except LabelFileError as fault:
+        assert str(file) in str(fault)
+    else:
+        assert all(START_NS <= one.onset_ns <= one.offset_ns <= END_NS for one in found)
+
+
+def test_the_measures_by_hand() -> None:
+    """Two of three labels are found, one late and twice; one flag is false, and the robot is speaking at it."""
+    found = agreement([
+        recording(
+            [label(10, 20), label(40, 44), label(100, 110, RUPTURE)],
+            [raised(10.4, 14, 13), raised(43, 46, 47, 0.6), raised(43.5, 44, 48), raised(200, 201, 202)],
+            robot_s=((195, 231),),
+        )
+    ])  # fmt: skip
+    mistakes, ruptures = found.by_class["robot_mistake"], found.by_class["interaction_rupture"]
+    assert (mistakes.labels, mistakes.detected, ruptures.detected) == (2, 100.0, 0.0)
+    assert mistakes.recall == {"0.5": 50.0, "1": 50.0, "2": 50.0, "5": 100.0}
+    assert mistakes.time_to_detection_s["p50"] == pytest.approx(5.0)  # 3 s and 7 s
+    assert mistakes.frame_recall == pytest.approx(100 * 46 / 140)
+    assert (found.online.recall, found.online.precision) == (pytest.approx(100 / 3), 25.0)
+    assert found.evidence_delay_s["p50"] == pytest.approx(3.0)
+    assert found.duplicates_per_event == 0.5
+    assert found.false_alarms_per_hour_active == pytest.approx(100.0)  # one in 36 s
+    assert found.false_alarms_per_hour_idle == pytest.approx(2 / 0.09)
+    assert found.frames.recall == pytest.approx(100 * 46 / 240)
+    assert found.frames.precision == pytest.approx(100 * 46 / 76)
+    assert found.brier == pytest.approx((0.04 + 0.36 + 0.64 + 0.64) / 4)
+    assert found.expected_calibration_error == pytest.approx((abs(2.4 - 1) + 0.6) / 4)
+    assert found.by_floor["0.7"] == (pytest.approx(100 / 3), pytest.approx(20.0))
+
+
+def test_nothing_flagged_and_nothing_labelled_are_measured_too() -> None:
+    silent = agreement([recording([label(10, 20)], [])])
+    assert (silent.online.recall, silent.frames.recall, silent.brier) == (0.0, 0.0, None)
+    clean = agreement([recording([], [raised(5, -1, 6)])])
+    assert clean.by_class == {} and clean.online.false_alarms_per_hour == pytest.approx(10.0)
+    assert clean.frames.precision == 0.0
+
+
+def test_classes_that_overlap_are_one_event_and_neighbours_are_two() -> None:
+    one = recording([label(10, 20), label(15, 30, RUPTURE), label(30, 31)], [])
+    assert [e.offset_ns - e.onset_ns for e in session_of(one).truth.events] == [s_to_ns(20), s_to_ns(1)]
+    assert len(session_of(one, MISTAKE).truth.events) == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)).map(lambda one: (one[0], one[0] + one[1]))))
+def test_joined_spans_cover_the_same_and_never_overlap(spans: list[tuple[int, int]]) -> None:
+    found = joined(spans)
+    assert all(before[1] <= after[0] for before, after in pairwise(found))
+    assert {t for a, b in found for t in range(a, b)} == {t for a, b in spans for t in range(a, b)}
+
+
+def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning: Meanings) -> None:
+    asked = Utterance(
+        stamp_ns=START_NS,
+        utterance_id="u",
+        speaker=Speaker.USER,
+        text="Where can I buy a ticket?",
+        start_ns=START_NS,
+        end_ns=START_NS + s_to_ns(2),
+    )
+    answer = {14: SpeechEdge.START, 16: SpeechEdge.STOP}
+
+    def records() -> Iterator[tuple[int, Entry]]:
+        for second in range(2, 60):
+            now_ns = START_NS + s_to_ns(second)
+            if second == 2:
+                yield now_ns, asked
+            if second in answer:
+                yield now_ns, RobotSpeech(stamp_ns=now_ns, speech_id="r", state=answer[second], text="At the counter.")
+            yield now_ns, silence(now_ns, "audio")
+
+    clock = ReplayClock()
+    monitor = Monitor(WindowConfig(sources=("utterances",), lateness_s=0), Table.shipped(), meaning, clock)
+    found = recorded("bag", (START_NS, END_NS), (), records(), monitor, clock, ReplayClock())
+    (missing,) = [one for one in found.raised if one.flag.cue_id == "no_response"]
+    assert START_NS + s_to_ns(7) <= missing.known_ns <= START_NS + s_to_ns(9)
+    assert (missing.flag.state, missing.flag.offset_ns) == (FlagState.CLOSED, START_NS + s_to_ns(14))
+    assert found.robot_turns == ((START_NS + s_to_ns(14), START_NS + s_to_ns(16)),)
+
+
+def test_the_verb_measures_a_bag_against_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: Meanings
+) -> None:
+    monkeypatch.setattr(Meanings, "shipped", lambda: meaning)  # the same, not loaded again
+    bag = next(path for path in shipped() if path.name == "zh_clinic")
+    file = tmp_path / "labels.csv"
+    file.write_text(HEADER + "rm,7.2,8.8\nua,31.6,33.0\n")
+    asked = ["bench", "monitor", "--bag", str(bag), "--language", "zh", "--json"]
+    result = CliRunner().invoke(app, [*asked, "--labels", str(file)])
+    told = json.loads(result.stdout)
+    assert told["labels"] == 2 and told["monitor"]["online"]["events"] == 2
+    assert set(told["monitor"]["by_class"]) == {"robot_mistake", "user_awkwardness"}
+    assert told["baselines"]["always no"]["alarms"] == 0
+    assert "1 --bag and 0 --labels" in str(CliRunner().invoke(app, asked).exception)

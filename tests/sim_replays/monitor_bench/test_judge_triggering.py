@@ -1,0 +1,119 @@
+"""What a judge is shown and adds: by hand, and on an encounter of the development split."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.prompt import Question
+from norm_core.engines.request_context import Call
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.outcome import Outcome
+from norm_core.records.window import Window
+from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.judge.judge import Judge
+from sim_replays.drivers.script_driver import watched
+from sim_replays.monitor_bench.event_metrics import online
+from sim_replays.monitor_bench.judge_triggering import (
+    CUES_ALONE_S,
+    EVERY_WINDOW_S,
+    Asking,
+    judged,
+    measured,
+    triggering,
+)
+from sim_replays.scenarios.encounter import Basis
+from sim_replays.scenarios.library import find, read
+from sim_replays.scenarios.truth import TrueEvent, Truth
+from tactful_cli.main import app
+from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
+from tests.norm_core.engines.scripted import ScriptedBackend
+
+ENCOUNTER = read(find("kiosk_directions"))
+
+
+@pytest.fixture(scope="module")
+def meaning() -> Meanings:
+    return Meanings.shipped()
+
+
+def answering(act: object = None) -> Asking:
+    """A judge that finds an error of every attribute in each window, or does what act does."""
+
+    def error(question: Question, call: Call) -> Sequence[float]:
+        return [4.0] + [0.0] * (len(question.options) - 1)
+
+    backend = ScriptedBackend(act or error, '{"rationale": "It went wrong.", "correction": "Wait."}')  # type: ignore[arg-type]
+    return Asking(Judge(Engine(backend, ReplayClock())), ReplayClock())
+
+
+def truth(*spans_s: tuple[float, float]) -> Truth:
+    events = tuple(
+        TrueEvent(
+            polarity=Polarity.ERROR,
+            attributes=(Attribute.EMOTIONS,),
+            onset_ns=s_to_ns(onset_s),
+            offset_ns=s_to_ns(offset_s),
+            basis=Basis.WORDING,
+            evidence=(),
+            rationale="",
+        )
+        for onset_s, offset_s in spans_s
+    )
+    return Truth(encounter_id="e", language="en", seed=0, start_ns=0, end_ns=1800 * NS_PER_S, turns=(), events=events)
+
+
+def test_an_event_is_missed_whole_in_part_or_not_at_all() -> None:
+    window = Window(start_ns=s_to_ns(10), end_ns=s_to_ns(25))
+    found = measured([(truth((12, 14), (24, 27), (25, 26), (2, 9)), [window])], 0)
+    missed = found.missed["errors"]
+    assert (missed.events, missed.unseen, missed.not_whole) == (4, 50.0, 75.0)
+    assert found.missed["errors by wording"] == missed
+    assert found.calls_per_hour == 2.0
+
+
+def test_who_is_asked_more_often_misses_less(meaning: Meanings) -> None:
+    table = Table.shipped()
+    seldom, often = (triggering([ENCOUNTER], meaning, table, every_s) for every_s in (CUES_ALONE_S, EVERY_WINDOW_S))
+    assert seldom.windows < often.windows
+    assert often.missed["competences"].unseen <= seldom.missed["competences"].unseen
+    assert often.missed["competences"].unseen == 0
+
+
+def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: Meanings) -> None:
+    table, asking = Table.shipped(), answering()
+    alone = watched(ENCOUNTER, meaning, table)
+    (together,) = judged([ENCOUNTER], meaning, table, asking)
+    assert {a.cue_id for a in together.alarms} - {a.cue_id for a in alone.alarms} == {"judge"}
+    assert online([together], Polarity.ERROR).alarms > online([alone], Polarity.ERROR).alarms
+    assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
+
+
+def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: Meanings) -> None:
+    def broken(question: Question, call: Call) -> Sequence[float]:
+        raise EngineFailedError("the server is gone")
+
+    table, asking = Table.shipped(), answering(broken)
+    assert judged([ENCOUNTER], meaning, table, asking) == [watched(ENCOUNTER, meaning, table)]
+    assert set(asking.outcomes) == {Outcome.FAILED}
+    assert list(asking.reasons) == ["the server is gone"]
+
+
+def test_the_verb_shows_cues_alone_beside_cues_and_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: Meanings
+) -> None:
+    describe_model(tmp_path, "dead", DEAD_URL)
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    monkeypatch.setattr("tactful_cli.bench.monitor_bench._meaning", lambda: meaning)  # the same, not loaded again
+    asked = ["bench", "monitor", "--limit", "1", "--json"]
+    told = json.loads(CliRunner().invoke(app, [*asked, "--model", "dead"]).stdout)
+    assert told["outcomes"] == {"failed": told["windows"]} and told["windows"] > 0
+    assert told["rows"]["monitor and dead, errors"] == told["rows"]["monitor, errors"]
+    ways = json.loads(CliRunner().invoke(app, [*asked, "--triggering"]).stdout)["ways"]
+    assert ways["cues alone"]["windows"] <= ways["and every 30 s"]["windows"] <= ways["every window"]["windows"]

@@ -1,0 +1,148 @@
+"""Headless Chromium, driven over its debugging pipe: no driver and no port."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from base64 import b64decode
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.patience import PATIENCE_S
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class BrowserError(RuntimeError):
+    """The page or the browser said no."""
+
+
+class Browser:
+    """One page in one browser of its own; every wait has a deadline."""
+
+    def __init__(self, profile: Path, *, width: int = 1440, height: int = 900, dark: bool = False) -> None:
+        if CHROMIUM is None:
+            raise BrowserError("chromium is not installed")
+        to_read, self._to = os.pipe()
+        self._from, from_write = os.pipe()
+        # Above 3 and 4, where Chromium looks for its ends of the pipes.
+        child_in, child_out = (fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in (to_read, from_write))
+        command = [
+            CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--disable-extensions", f"--user-data-dir={profile}", f"--window-size={width},{height}",
+            "--hide-scrollbars", "--remote-debugging-pipe", "about:blank",
+        ]  # fmt: skip
+        begin = "import os, sys; [os.dup2(int(a), n) for n, a in ((3, sys.argv[1]), (4, sys.argv[2]))]"
+        begin += "; os.execv(sys.argv[3], sys.argv[3:])"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", begin, str(child_in), str(child_out), *command],
+            pass_fds=(child_in, child_out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for descriptor in (to_read, from_write, child_in, child_out):
+            os.close(descriptor)
+        os.set_blocking(self._from, False)
+        self._received = b""
+        self._last_id = 0
+        self.events: list[dict[str, Any]] = []
+        self._session = ""
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.send(f"{domain}.enable")
+        self.size(width, height)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.send("Emulation.setEmulatedMedia", features=features)
+
+    def size(self, width: int, height: int, scale: float = 1) -> None:
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
+
+    def open(self, url: str, timeout_s: float = PATIENCE_S) -> None:
+        """Opens a page and waits until it says that it is ready."""
+        self.send("Page.navigate", url=url)
+        self.until("document.documentElement?.dataset.ready === 'yes'", timeout_s)
+
+    def run(self, script: str) -> Any:
+        """The value of an expression; promises are awaited."""
+        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            raise BrowserError(details.get("exception", {}).get("description") or details["text"])
+        return answer["result"].get("value")
+
+    def until(self, script: str, timeout_s: float = PATIENCE_S) -> Any:
+        """Waits for an expression to be true."""
+        deadline_s = time.monotonic() + timeout_s
+        while not (value := self.run(script)):
+            if time.monotonic() > deadline_s:
+                raise BrowserError(f"not true within {timeout_s} s: {script}")
+        return value
+
+    def key(self, key: str, *, code: int = 0) -> None:
+        """Presses a key, as a person would."""
+        text = key if len(key) == 1 else ""
+        common = {"key": key, "windowsVirtualKeyCode": code or (ord(key.upper()) if len(key) == 1 else 0)}
+        self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
+        self.send("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def click(self, x: float, y: float) -> None:
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def screenshot(self, path: Path, *, full: bool = False) -> None:
+        picture = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=full)
+        path.write_bytes(b64decode(picture["data"]))
+
+    def send(self, method: str, timeout_s: float = PATIENCE_S, **parameters: Any) -> dict[str, Any]:
+        self._last_id += 1
+        message: dict[str, Any] = {"id": self._last_id, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self._to, data) :]
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            answer = self._receive(deadline_s, method)
+            if answer.get("id") == self._last_id:
+                if "error" in answer:
+                    raise BrowserError(f"{method}: {answer['error']['message']}")
+                return dict(answer["result"])
+            self.events.append(answer)
+
+    def _receive(self, deadline_s: float, method: str) -> dict[str, Any]:
+        while b"\0" not in self._received:
+            try:
+                more = os.read(self._from, 1 << 20)
+            except BlockingIOError:
+                if time.monotonic() > deadline_s:
+                    raise BrowserError(f"{method}: no answer") from None
+                time.sleep(0.002)  # between looks at the pipe, until the deadline
+                continue
+            if not more:
+                raise BrowserError("the browser ended")
+            self._received += more
+        message, _, self._received = self._received.partition(b"\0")
+        return dict(json.loads(message))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._to)
+        os.close(self._from)
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)

@@ -1,0 +1,215 @@
+"""Agreement: coefficients against other people's code and hand-worked tables, matching, and who is compared."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from norm_core.evaluation.agreement_coefficients import cohen_kappa, f1, fleiss_kappa, krippendorff_alpha
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from study_desk.coding.agreement import AgreementError, Row, Session, agree
+from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.matching import match, match_any
+from study_desk.log.schema import MONITOR, Label
+
+UNITS = st.lists(st.tuples(*[st.sampled_from(["a", "b", "c"])] * 3), min_size=2, max_size=40)
+
+
+def at(start_s: float, attribute: Attribute = Attribute.ENGAGEMENT, length_s: float = 1, coder: str = "A") -> Label:
+    return Label(
+        start_ns=s_to_ns(start_s),
+        end_ns=s_to_ns(start_s + length_s),
+        polarity=Polarity.ERROR,
+        attribute=attribute,
+        coder=coder,
+    )
+
+
+def test_cohens_kappa_of_a_hand_worked_table() -> None:
+    """20 and 15 agreed, 5 and 10 not: observed 0.7, expected 0.5, so 0.4."""
+    units = Counter({("yes", "yes"): 20, ("no", "no"): 15, ("yes", "no"): 5, ("no", "yes"): 10})
+    assert cohen_kappa(units) == pytest.approx(0.4)
+
+
+def test_fleiss_kappa_of_the_table_in_his_paper_as_commonly_reprinted() -> None:
+    """Fourteen coders, ten subjects, five categories: 0.210."""
+    rows = [
+        (0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
+        (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7),
+    ]  # fmt: skip
+    units = Counter(tuple(str(c) for c, n in enumerate(row) for _ in range(n)) for row in rows)
+    assert fleiss_kappa(units) == pytest.approx(0.20993, abs=5e-6)
+
+
+def test_krippendorffs_alpha_of_his_own_example() -> None:
+    """Four coders, twelve units, missing values; nominal alpha 0.743 (Krippendorff 2011)."""
+    coders = (
+        "1 2 3 3 2 1 4 1 2 . . .", "1 2 3 3 2 2 4 1 2 5 . 3", ". 3 3 3 2 3 4 2 2 5 1 .", "1 2 3 3 2 4 4 1 2 5 1 .",
+    )  # fmt: skip
+    columns = zip(*(row.split() for row in coders), strict=True)
+    units = Counter(tuple(None if value == "." else value for value in unit) for unit in columns)
+    assert krippendorff_alpha(units) == pytest.approx(0.743, abs=5e-4)
+
+
+@given(UNITS)
+@settings(max_examples=60, deadline=None)
+def test_alpha_is_that_of_the_krippendorff_package(units: list[tuple[str, ...]]) -> None:
+    package = pytest.importorskip("krippendorff", reason="krippendorff is not installed (it is in the test group)")
+    ours = krippendorff_alpha(Counter(units))
+    if len({value for unit in units for value in unit}) < 2:
+        assert ours is None
+        return
+    data = [["abc".index(unit[coder]) for unit in units] for coder in range(3)]
+    assert ours == pytest.approx(package.alpha(reliability_data=data, level_of_measurement="nominal"))
+
+
+@given(UNITS)
+@settings(max_examples=60, deadline=None)
+def test_the_kappas_are_those_of_statsmodels(units: list[tuple[str, ...]]) -> None:
+    rater = pytest.importorskip(
+        "statsmodels.stats.inter_rater",
+        reason="statsmodels (60 MB with scipy and pandas) is left out of the test group",
+    )
+    counts = [[unit.count(c) for c in "abc"] for unit in units]
+    ours = fleiss_kappa(Counter(units))
+    if ours is not None:
+        assert ours == pytest.approx(rater.fleiss_kappa(counts))
+    table = [[sum(u[0] == a and u[1] == b for u in units) for b in "abc"] for a in "abc"]
+    two = cohen_kappa(Counter(unit[:2] for unit in units))
+    if two is not None:
+        assert two == pytest.approx(rater.cohens_kappa(table).kappa)
+
+
+@pytest.mark.parametrize("coefficient", [cohen_kappa, fleiss_kappa, krippendorff_alpha])
+def test_where_nothing_varies_agreement_is_undefined(coefficient) -> None:  # type: ignore[no-untyped-def]
+    assert coefficient(Counter({("no", "no"): 9})) is None
+    assert coefficient(Counter()) is None
+
+
+def most_pairs(a: list[Label], b: list[Label], tolerance_ns: int) -> int:
+    """By trying every assignment."""
+    small, large = sorted((a, b), key=len)
+    return max(
+        sum(abs(x.start_ns - y.start_ns) <= tolerance_ns for x, y in zip(small, chosen, strict=False))
+        for chosen in permutations(large, len(small))
+    )
+
+
+TIMES = st.lists(st.integers(0, 60), max_size=5)
+
+
+@given(TIMES, TIMES, st.integers(0, 20))
+@settings(max_examples=200, deadline=None)
+def test_matching_is_one_to_one_and_finds_the_most_pairs(a: list[int], b: list[int], tenths: int) -> None:
+    mine, yours = [at(t / 10) for t in a], [at(t / 10) for t in b]
+    found = match(mine, yours, tenths * NS_PER_S // 10)
+    assert len({i for i, _ in found.pairs}) == len({j for _, j in found.pairs}) == len(found.pairs)
+    assert len(found.pairs) + len(found.left_a) == len(mine)
+    assert all(abs(mine[i].start_ns - yours[j].start_ns) <= tenths * NS_PER_S // 10 for i, j in found.pairs)
+    assert len(found.pairs) == most_pairs(mine, yours, tenths * NS_PER_S // 10)
+
+
+def test_a_label_is_matched_with_its_like_first() -> None:
+    mine = [at(1.0), at(1.2, Attribute.EMOTIONS)]
+    yours = [at(1.1, Attribute.EMOTIONS), at(1.4, Attribute.KNOWLEDGE_STATE)]
+    assert match(mine, yours, NS_PER_S).pairs == ((1, 0),)
+    assert match_any(mine, yours, NS_PER_S).pairs == ((0, 1), (1, 0))
+
+
+def sessions(number: int = 4) -> list[Session]:
+    chance = random.Random(3)
+    found = []
+    for index in range(number):
+        times = [chance.uniform(0, 280) for _ in range(12)]
+        labels = {
+            "Ana": tuple(at(t, coder="Ana") for t in times),
+            "Bo": tuple(at(t + chance.choice((0.2, 0.8, 4)), coder="Bo") for t in times[:10]),
+            MONITOR: tuple(at(t + 1.5, coder=MONITOR) for t in times[:6]),
+        }
+        found.append(Session(name=f"S{index}", start_ns=0, end_ns=300 * NS_PER_S, labels=labels))
+    return found
+
+
+def row(rows: tuple[Row, ...], measure: str, coders: set[str], tolerance_s: float | None = None) -> Row:
+    return next(
+        r for r in rows if r.measure == measure and set(r.coders) == coders and tolerance_s in (None, r.tolerance_s)
+    )
+
+
+def test_humans_and_the_monitor_are_never_mixed() -> None:
+    rows = agree(sessions(), resamples=50).rows
+    assert {r.comparison for r in rows if MONITOR in r.coders} == {"monitor-human"}
+    assert {r.comparison for r in rows if MONITOR not in r.coders} == {"human-human"}
+    assert {r.coders for r in rows if r.comparison == "monitor-human"} == {(MONITOR, "Ana"), (MONITOR, "Bo")}
+
+
+def test_event_f1_at_each_tolerance_by_hand() -> None:
+    rows = agree(sessions(), resamples=50).rows
+    assert row(rows, "event F1", {MONITOR, "Ana"}, 1.0).estimate.value == pytest.approx(0, abs=0.2)
+    within_two = row(rows, "event F1", {MONITOR, "Ana"}, 2.0)
+    assert within_two.estimate.value == pytest.approx(f1(24, 24, 0))
+    assert within_two.units == 48
+
+
+def test_intervals_hold_the_figure_and_are_the_same_again() -> None:
+    first, second = (agree(sessions(), resamples=200, seed=5).rows for _ in range(2))
+    assert first == second
+    kappa = row(first, "frame-level Cohen's kappa", {"Ana", "Bo"})
+    assert kappa.estimate.value is not None
+    assert kappa.estimate.low is not None
+    assert kappa.estimate.high is not None
+    assert kappa.estimate.low <= kappa.estimate.value <= kappa.estimate.high
+    assert kappa.estimate.low < kappa.estimate.high
+
+
+def test_what_is_not_reviewed_yet_is_no_rejection() -> None:
+    """Ana accepts 4 of 5 and has not come to the other 5; Bo accepts all 10; Cy codes alone."""
+    flagged = tuple(replace(at(10 * n, coder=MONITOR), event_id=f"e{n}") for n in range(10))
+    labels = {MONITOR: flagged, "Ana": flagged[:4], "Bo": flagged, "Cy": flagged}
+    reviewed = {who: frozenset(f"e{n}" for n in range(number)) for who, number in (("Ana", 5), ("Bo", 10))}
+    session = Session(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, reviewed=reviewed)
+    agreement = agree([session])
+    for other in (MONITOR, "Bo"):
+        assert row(agreement.rows, "event F1", {other, "Ana"}, 1.0).estimate.value == pytest.approx(f1(4, 0, 1))
+    assert row(agreement.rows, "event F1", {"Bo", "Cy"}, 1.0).estimate.value == 1
+    assert {"Ana", "Cy"} not in [set(r.coders) for r in agreement.rows]
+    assert [said for said in agreement.remarks if "Ana has reviewed 5 of 10 flags of session S: only" in said]
+    assert not [said for said in agreement.remarks if "Bo has reviewed" in said]
+
+
+def test_one_session_gives_no_interval_and_says_why() -> None:
+    agreement = agree(sessions(1), resamples=50)
+    assert all(r.estimate.low is None for r in agreement.rows)
+    assert "intervals resample whole sessions" in agreement.remarks[0]
+
+
+def test_frames_are_counted_by_hand() -> None:
+    """Ten frames; A marks 0 to 3, B marks 2 to 5: both in one, neither in five... kappa (0.6 - 0.54)/0.46."""
+    labels = {"A": (at(0, length_s=3),), "B": (at(2, length_s=3),)}
+    session = Session(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
+    kappa = row(agree([session]).rows, "frame-level Cohen's kappa", {"A", "B"})
+    # 1 both, 2 A alone, 2 B alone, 5 neither: observed 0.6, expected 0.3 * 0.3 + 0.7 * 0.7 = 0.58
+    assert kappa.units == 10
+    assert kappa.estimate.value == pytest.approx((0.6 - 0.58) / 0.42)
+
+
+def test_without_a_human_it_says_how_to_get_one() -> None:
+    alone = Session(name="S", start_ns=0, end_ns=NS_PER_S, labels={MONITOR: (at(0),)})
+    with pytest.raises(AgreementError, match="study import"):
+        agree([alone])
+
+
+def test_the_confusion_and_its_picture_hold_every_event() -> None:
+    labels = {"A<b>": (at(1), at(5), at(9, Attribute.EMOTIONS)), "B": (at(1.2), at(5.1, Attribute.EMOTIONS))}
+    session = Session(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
+    (confusion,) = agree([session]).confusions
+    assert confusion.categories == ("error emotions", "error engagement", "nothing")
+    assert confusion.counts == ((0, 0, 1), (1, 1, 0), (0, 0, 0))
+    drawn = confusion_svg(confusion)
+    assert "A&lt;b&gt; (rows)" in drawn
+    assert drawn.count(">1</text>") == 3

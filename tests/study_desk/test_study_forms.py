@@ -1,0 +1,341 @@
+"""Exports: what was labelled comes back within a millisecond, and other programs' readers agree."""
+
+import errno
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from norm_core.records.flag import Attribute, Polarity, Severity
+from norm_core.records.speech import Speaker, Utterance
+from sim_replays.examples.study_session import START_NS
+from study_desk import optional_packages
+from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
+from study_desk.coding.forms.sheet import FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
+from study_desk.coding.labels import in_order, one_line
+from study_desk.log.recording import Recording
+from study_desk.log.schema import Label
+from study_desk.optional_packages import ExtraMissingError
+
+MS = 1_000_000
+WORDS = st.text(st.characters(codec="utf-8"), max_size=25)
+CODES = st.sampled_from(["", "response_delay", "no_response"])
+
+
+@st.composite
+def label_of(draw: st.DrawFn) -> Label:
+    start_ns = START_NS + draw(st.integers(0, 10_800_000 * MS))
+    return Label(
+        start_ns=start_ns,
+        end_ns=start_ns + draw(st.one_of(st.just(0), st.integers(0, 3 * MS), st.integers(0, 60_000 * MS))),
+        polarity=draw(st.sampled_from(Polarity)),
+        attribute=draw(st.sampled_from(Attribute)),
+        coder=draw(st.sampled_from(["monitor", "Ana", "李雷"])),
+        code=draw(CODES),
+        severity=draw(st.none() | st.sampled_from(Severity)),
+        probability=draw(st.none() | st.floats(0, 1)),
+        event_id=draw(st.sampled_from(["", "00ff", "e-1"])),
+        comment=draw(WORDS),
+    )
+
+
+SHEETS = st.lists(label_of(), min_size=1, max_size=12).map(
+    lambda labels: Sheet(origin_ns=START_NS, end_ns=START_NS + 10**13, labels=in_order(labels), session="S")
+)
+
+
+def within_a_millisecond(written: Sheet, read: tuple[Label, ...]) -> None:
+    def rest(label: Label) -> tuple[object, ...]:
+        return (label.polarity, label.attribute, label.coder, label.code, label.severity, label.probability,
+                label.event_id, one_line(label.comment))  # fmt: skip
+
+    assert len(read) == len(written.labels)
+    left = list(read)
+    for label in written.labels:
+        twins = [
+            other
+            for other in left
+            if rest(other) == rest(label)
+            and abs(other.start_ns - label.start_ns) <= MS
+            and abs(other.end_ns - label.end_ns) <= MS
+        ]
+        assert twins, (label, left)
+        left.remove(twins[0])
+
+
+@given(SHEETS)
+@settings(max_examples=60, deadline=None)
+def test_elan_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, sheet: Sheet) -> None:
+    path = tmp_path_factory.mktemp("eaf") / "a.eaf"
+    eaf.write_eaf(path, sheet)
+    within_a_millisecond(sheet, eaf.read_eaf(path))
+
+
+@given(SHEETS)
+@settings(max_examples=40, deadline=None)
+def test_boris_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, sheet: Sheet) -> None:
+    pytest.importorskip("openpyxl")
+    path = tmp_path_factory.mktemp("boris") / "a.xlsx"
+    boris.write_boris(path, sheet)
+    within_a_millisecond(sheet, boris.read_boris(path, origin_ns=START_NS))
+
+
+@given(SHEETS)
+@settings(max_examples=60, deadline=None)
+def test_csv_and_jsonl_give_back_exactly_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, sheet: Sheet
+) -> None:
+    folder = tmp_path_factory.mktemp("tables")
+    table.write_jsonl(folder / "a.jsonl", sheet)
+    assert table.read_jsonl(folder / "a.jsonl", origin_ns=START_NS) == sheet.labels
+    table.write_csv(folder / "a.csv", sheet)
+    # A CSV reader takes a bare carriage return for a line's end.
+    plain = [{**row, "comment": one_line(row["comment"])} for row in table.rows(sheet)]
+    labels = table.read_csv(folder / "a.csv", origin_ns=START_NS)
+    read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=labels, session="S")
+    assert [{**row, "comment": one_line(row["comment"])} for row in table.rows(read)] == plain
+
+
+@given(SHEETS)
+@settings(max_examples=60, deadline=None)
+def test_no_lane_overlaps_and_none_is_empty(sheet: Sheet) -> None:
+    spans = [span(label, sheet.origin_ns) for label in sheet.labels]
+    found = lanes(spans)
+    assert sum(map(len, found)) == len(spans)
+    for lane in found:
+        assert all(a.end_ms <= b.start_ms for a, b in itertools.pairwise(lane))
+        assert all(each.end_ms > each.start_ms for each in lane)
+
+
+def test_an_independent_reader_opens_the_eaf(tmp_path: Path, session: Recording) -> None:
+    pympi = pytest.importorskip("pympi", reason="pympi-ling is not installed (it is in the test group)")
+    eaf.write_eaf(tmp_path / "a.eaf", sheet_of(session))
+    opened = pympi.Eaf(str(tmp_path / "a.eaf"))
+    names = set(opened.get_tier_names())
+    assert {"speech robot", "speech user", "error engagement", "error engagement notes"} <= names
+    for name in names:
+        if not name.endswith(" notes"):
+            spans = sorted(opened.get_annotation_data_for_tier(name))
+            assert spans
+            assert all(start < end for start, end, *_ in spans)
+            assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+    vocabulary = opened.controlled_vocabularies["tactful cues"]
+    words = {value[0] for _, (values, _) in vocabulary[1].items() for value in values}
+    assert words == {flag.cue_id for flag in session.flags}
+    assert opened.get_parameters_for_tier("error engagement notes")["PARENT_REF"] == "error engagement"
+
+
+def test_an_independent_reader_opens_the_textgrid(tmp_path: Path, session: Recording) -> None:
+    praatio = pytest.importorskip("praatio.textgrid", reason="praatio is not installed (it is in the test group)")
+    textgrid.write_textgrid(tmp_path / "a.TextGrid", sheet_of(session))
+    opened = praatio.openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=False, reportingMode="error")
+    said = [entry.label for entry in opened.getTier("speech user").entries]
+    assert said[0] == "Good morning. I am looking for a book about whales."
+    assert "什么时候关门？" in said
+    assert opened.maxTimestamp == pytest.approx(600)
+
+
+def test_an_independent_reader_opens_the_webvtt(tmp_path: Path, session: Recording) -> None:
+    reader = pytest.importorskip("webvtt", reason="webvtt-py is not installed (it is in the test group)")
+    webvtt.write_webvtt(tmp_path / "a.vtt", sheet_of(session))
+    cues = list(reader.read(str(tmp_path / "a.vtt")))
+    assert len(cues) == len(session.utterances) + sum(len(flag.attributes) for flag in session.flags)
+    assert cues[0].text == "Good morning. I am looking for a book about whales."
+    assert cues[0].voice == "user"
+
+
+def test_an_independent_reader_opens_the_parquet(tmp_path: Path, session: Recording) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow (55 MB) is left out of the test group")
+    table.write_parquet(tmp_path / "a.parquet", sheet_of(session))
+    read = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [row["start_ns"] for row in read] == [label.start_ns for label in sheet_of(session).labels]
+
+
+def test_a_form_that_cannot_be_written_leaves_the_one_that_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("yesterday's")
+    with pytest.raises(FormError, match=r"a\.csv: cannot be written: No space left"), in_place_of(path) as part:
+        part.write_text("half of tod")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a.csv", "yesterday's")]
+
+
+def test_the_xlsx_has_the_header_that_boris_asks_for(tmp_path: Path, session: Recording) -> None:
+    """BORIS reads the first sheet, in upper case, and wants these five; see its import_observations.py."""
+    openpyxl = pytest.importorskip("openpyxl")
+    sheet = sheet_of(session)
+    boris.write_boris(tmp_path / "a.xlsx", sheet)
+    first = openpyxl.load_workbook(tmp_path / "a.xlsx").worksheets[0]
+    rows = list(first.iter_rows(values_only=True))
+    assert {str(cell).upper() for cell in rows[0]} == {"TIME", "SUBJECT", "CODE", "MODIFIER", "COMMENT"}
+    assert all(isinstance(row[0], int | float) for row in rows[1:])
+    assert len(rows) - 1 == 2 * len(sheet.labels)
+    open_codes: set[tuple[str, str]] = set()
+    for _, subject, code, *_ in rows[1:]:  # BORIS pairs starts with stops by subject and code
+        open_codes ^= {(subject, code)}
+    assert open_codes == set()
+    ethogram = openpyxl.load_workbook(tmp_path / "a-behaviors.xlsx").worksheets[0]  # the only one BORIS looks at
+    header, *behaviours = ethogram.iter_rows(values_only=True)
+    assert [str(cell).upper() for cell in header] == [
+        "BEHAVIOR CODE", "BEHAVIOR TYPE", "DESCRIPTION", "KEY", "BEHAVIORAL CATEGORY", "EXCLUDED BEHAVIORS"
+    ]  # fmt: skip
+    assert {row[0] for row in behaviours} == {row[2] for row in rows[1:]}
+    assert {row[1] for row in behaviours} == {"State event"}
+
+
+def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text(
+        "Observation id\tSubject\tBehavior\tStart (s)\tStop (s)\tComment start\n"
+        "o1\tAna\tError Engagement\t1.5\t2.25\tlooked away\n"
+    )
+    (label,) = boris.read_boris(tmp_path / "a.tsv", origin_ns=START_NS)
+    assert (label.start_ns, label.end_ns) == (START_NS + 1500 * MS, START_NS + 2250 * MS)
+    assert (label.coder, label.polarity, label.attribute) == ("Ana", Polarity.ERROR, Attribute.ENGAGEMENT)
+    assert label.comment == "looked away"
+    (tmp_path / "a.tsv").write_text((tmp_path / "a.tsv").read_text().replace("looked away", "blind | to the reader"))
+    assert boris.read_boris(tmp_path / "a.tsv")[0].comment == "blind | to the reader"
+
+
+def test_a_boris_event_that_never_stops_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text(
+        "time\tsubject\tcode\tmodifier\tcomment\n1\tAna\terror engagement\t\t\n2\tAna\tlunch\t\t\n"
+    )
+    with pytest.raises(FormError, match="row 2: 'error engagement' of 'Ana' begins and never stops"):
+        boris.read_boris(tmp_path / "a.tsv")
+
+
+def test_a_coders_own_eaf_is_read(tmp_path: Path) -> None:
+    """As ELAN saves it: no origin, tiers named by hand, an annotator, no notes."""
+    (tmp_path / "hand.eaf").write_text(
+        """<?xml version="1.0" encoding="UTF-8"?>
+        <ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">
+        <HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"/>
+        <TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="1200"/><TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="3400"/>
+        </TIME_ORDER><TIER ANNOTATOR="Bo" LINGUISTIC_TYPE_REF="x" TIER_ID="Error - User Intention"><ANNOTATION>
+        <ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
+        <ANNOTATION_VALUE>did not understand the question</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+        </ANNOTATION_DOCUMENT>"""
+    )
+    (label,) = eaf.read_eaf(tmp_path / "hand.eaf", origin_ns=START_NS)
+    assert (label.start_ns, label.end_ns) == (START_NS + 1200 * MS, START_NS + 3400 * MS)
+    assert (label.coder, label.attribute) == ("Bo", Attribute.USER_INTENTION)
+    assert label.comment == "did not understand the question"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("<a", "is no XML"),
+        ("<a/>", "is no ELAN document"),
+        ("<ANNOTATION_DOCUMENT><TIER TIER_ID='gaze'/></ANNOTATION_DOCUMENT>", "it has gaze"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "declares entities"),
+    ],
+)
+def test_what_is_no_coded_eaf_is_said(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "a.eaf").write_text(text)
+    with pytest.raises(FormError, match=says):
+        eaf.read_eaf(tmp_path / "a.eaf")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a,b\n1,2\n", "needs the columns polarity, attribute"),
+        ("polarity,attribute,start_s,end_s\nerror,engagement,5,4\n", "line 2: a label ends"),
+        ("polarity,attribute,start_s,end_s\nerror,mood,5,6\n", "line 2: 'mood' is not a valid Attribute"),
+        ("polarity,attribute,start_s,end_s\nerror,engagement,x,6\n", "line 2: could not convert"),
+    ],
+)
+def test_what_is_wrong_in_a_csv_is_said_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(FormError, match=says):
+        table.read_csv(tmp_path / "a.csv")
+
+
+def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,5000000000,9000000000\n"
+    )
+    with pytest.raises(FormError, match=r"line 2: start_s says 7\.5 s and start_ns 5\.0+ s: .* empty start_ns"):
+        table.read_csv(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text(
+        "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,,9000000000\n"
+    )
+    assert table.read_csv(tmp_path / "a.csv")[0].start_ns == 7500 * MS
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [
+        (eaf.write_eaf, eaf.read_eaf),
+        (table.write_csv, table.read_csv),
+        (table.write_jsonl, table.read_jsonl),
+    ],
+)
+def test_the_coding_of_another_session_is_refused(
+    tmp_path: Path, session: Recording, write: Callable[..., None], read: Callable[..., tuple[Label, ...]]
+) -> None:
+    write(tmp_path / "coded", sheet_of(session))
+    assert read(tmp_path / "coded", "Ana", START_NS, "S07")
+    with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
+        read(tmp_path / "coded", "Ana", START_NS, "S08")
+
+
+def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
+    label = Label(
+        start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, comment='=HYPERLINK("evil")'
+    )
+    sheet = Sheet(origin_ns=0, end_ns=3, labels=(label,))
+    table.write_csv(tmp_path / "a.csv", sheet)
+    assert "'=HYPERLINK" in (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
+    assert table.read_csv(tmp_path / "a.csv") == (label,)
+
+
+def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> None:
+    def label(start_ms: int, end_ms: int) -> Label:
+        return Label(start_ns=start_ms * MS, end_ns=end_ms * MS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS)
+
+    sheet = Sheet(
+        origin_ns=0, end_ns=99 * MS, labels=(label(0, 50), label(20, 60), label(60, 60)), media=("/nowhere/a.mp4",)
+    )
+    eaf.write_eaf(tmp_path / "a.eaf", sheet)
+    text = (tmp_path / "a.eaf").read_text()
+    assert 'TIER_ID="error emotions +2"' in text
+    assert "instant" in text
+    assert 'MEDIA_URL="file:///nowhere/a.mp4"' in text
+    assert remarks(sheet) == (
+        "1 labels shorter than 1 ms were widened to 1 ms; their notes say instant",
+        "linked media not found from here: /nowhere/a.mp4; the form links to them all the same",
+    )
+
+
+def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
+    said = Utterance(
+        stamp_ns=MS, utterance_id="u", speaker=Speaker.USER, text="مرحبا <b> & שלום", start_ns=MS, end_ns=3 * MS
+    )
+    sheet = Sheet(origin_ns=0, end_ns=5 * MS, labels=(), utterances=(said,))
+    eaf.write_eaf(tmp_path / "a.eaf", sheet)
+    assert eaf.read_eaf(tmp_path / "a.eaf") == ()
+    webvtt.write_webvtt(tmp_path / "a.vtt", sheet)
+    assert "<v user>مرحبا &lt;b&gt; &amp; שלום" in (tmp_path / "a.vtt").read_text(encoding="utf-8")
+    assert remarks(sheet) == ("there are no labels in this session; the form holds its speech alone",)
+
+
+def test_a_missing_extra_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def absent(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(optional_packages, "import_module", absent)
+    with pytest.raises(ExtraMissingError, match=r"needs openpyxl.*\./tactful setup study"):
+        boris.write_boris(tmp_path / "a.xlsx", Sheet(origin_ns=0, end_ns=1, labels=()))
+
+
+def test_jsonl_rows_are_plain(tmp_path: Path, session: Recording) -> None:
+    table.write_jsonl(tmp_path / "a.jsonl", sheet_of(session))
+    first = json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert tuple(first) == table.COLUMNS
+    assert first["start_s"] == f"{(first['start_ns'] - START_NS) / 1e9:.9f}"

@@ -1,0 +1,192 @@
+"""The log of a session that goes on: it is never in the way, and loses nothing that it took."""
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.flag import Verdict
+from norm_core.records.presence import Face, Presence, PresenceState
+from norm_core.records.speech import Speaker, Utterance, silence
+from norm_core.records.status import Health
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from sim_replays.examples.study_session import START_NS, info
+from study_desk.log.live_log import LiveLog, Sieve
+from study_desk.log.reader import read
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Closed, Review
+from study_desk.log.session_config import StudyConfig, participants_of, redactor_of
+from study_desk.log.writer import StudyLog
+from study_desk.privacy.key_file import KeyFileError
+from tests.patience import PATIENCE_S
+
+
+def said(number: int) -> Utterance:
+    at_ns = START_NS + number
+    return Utterance(
+        stamp_ns=at_ns, utterance_id=f"u{number}", speaker=Speaker.ROBOT, text="hello", start_ns=at_ns, end_ns=at_ns + 1
+    )
+
+
+def opener(folder: Path, write: Callable[[int, bytes], int] = os.write) -> Callable[[], StudyLog]:
+    return lambda: StudyLog.take_up(folder, info(), ReplayClock(START_NS), write=write)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+
+
+class Disk:
+    """Takes bytes while there is room."""
+
+    full = False
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return os.write(descriptor, data)
+
+
+def test_what_settled_is_on_the_disk_and_closing_seals(tmp_path: Path) -> None:
+    log = LiveLog(opener(tmp_path / "log"), Ledger())
+    assert log.put(said(1), START_NS)
+    assert log.settle(PATIENCE_S)
+    contents = read(tmp_path / "log")
+    assert [e.record for e in contents.entries[1:]] == [said(1)]
+    assert not contents.sealed
+    log.put(said(2), START_NS)
+    log.close()
+    contents = read(tmp_path / "log")
+    assert (contents.faults, contents.sealed, len(contents.entries)) == ((), True, 4)
+
+
+def test_a_full_disk_degrades_and_what_came_meanwhile_is_written_when_there_is_room(tmp_path: Path) -> None:
+    disk, ledger = Disk(), Ledger()
+    log = LiveLog(opener(tmp_path / "log", disk.write), ledger, retry_s=0.01)
+    log.put(said(0), START_NS)
+    assert log.settle(PATIENCE_S)
+    disk.full = True
+    for number in range(1, 5):
+        assert log.put(said(number), START_NS)
+    assert not log.settle(PATIENCE_S)
+    assert ledger.health is Health.DEGRADED
+    assert "No space left on device" in ledger.reasons[0]
+    assert "make room" in ledger.reasons[0]
+    disk.full = False
+    until(lambda: log.settle(0.05))
+    log.close()
+    assert ledger.health is Health.OK
+    assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == [f"u{n}" for n in range(5)]
+
+
+def test_a_disk_that_is_full_from_the_first_entry_on_is_tried_again(tmp_path: Path) -> None:
+    disk, ledger = Disk(), Ledger()
+    disk.full = True
+    log = LiveLog(opener(tmp_path / "log", disk.write), ledger, retry_s=0.01)
+    log.put(said(1), START_NS)
+    until(lambda: ledger.health is Health.DEGRADED)
+    disk.full = False
+    until(lambda: log.settle(0.05))
+    log.close()
+    assert read(tmp_path / "log").faults == ()
+    assert len(read(tmp_path / "log").entries) == 3
+
+
+@pytest.mark.parametrize("what", ["a file in the way", "another session's log", "another writer"])
+def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Path, what: str) -> None:
+    folder, ledger = tmp_path / "log", Ledger()
+    other: StudyLog | None = None
+    if what == "a file in the way":
+        folder.write_text("mine")
+    else:
+        other = StudyLog.begin(folder, info("S08" if "session" in what else "S07"), ReplayClock(START_NS))
+        if "session" in what:
+            other.close()
+    log = LiveLog(opener(folder), ledger, retry_s=0.01)
+    until(lambda: ledger.health is Health.DEGRADED)
+    assert log.put(said(1), START_NS)
+    assert not log.settle(PATIENCE_S)
+    expected = {
+        "a file in the way": "cannot be made",
+        "another session's log": "is the log of study library-2026, session S08; give this session a folder of its own",
+        "another writer": "another process writes this log",
+    }
+    assert expected[what] in ledger.reasons[0]
+    log.close()
+    assert {c.name: c.count for c in ledger.counters}["study_log_lost"] == 1
+    if other:
+        other.close()
+
+
+def test_a_session_goes_on_in_its_own_log_and_is_sealed_anew(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = LiveLog(opener(tmp_path / "log"), Ledger())
+        log.put(said(number), START_NS)
+        assert log.settle(PATIENCE_S)
+        assert not read(tmp_path / "log").sealed
+        log.close()
+    contents = read(tmp_path / "log")
+    assert contents.faults == ()
+    assert contents.sealed
+    assert sum(isinstance(e.record, Closed) for e in contents.entries) == 2
+    assert [u.utterance_id for u in open_recording(tmp_path / "log").utterances] == ["u1", "u2"]
+
+
+def test_what_a_writer_left_that_died_in_its_first_entry_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log/events-000001.jsonl").write_bytes(b'{"schema": 2, "se')
+    (tmp_path / "log/events-000001.mcap").write_bytes(b"")
+    with StudyLog.take_up(tmp_path / "log", info(), ReplayClock(START_NS)) as log:
+        log.append(said(1), START_NS)
+    assert len(read(tmp_path / "log").entries) == 2
+
+
+def test_a_record_that_is_no_text_is_counted_and_the_next_is_written(tmp_path: Path) -> None:
+    ledger = Ledger()
+    log = LiveLog(opener(tmp_path / "log"), ledger)
+    log.put(replace(said(1), text="\ud800"), START_NS)
+    log.put(said(2), START_NS)
+    assert log.settle(PATIENCE_S)
+    log.close()
+    assert {c.name: c.count for c in ledger.counters}["study_log_refused"] == 1
+    assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == ["u2"]
+
+
+def test_the_sieve_keeps_final_words_and_presence_as_it_changes() -> None:
+    def seen(at_s: float, *, away: bool) -> Presence:
+        face = Face(
+            left_ratio=0, top_ratio=0, width_ratio=1, height_ratio=1, confidence=1, yaw_deg=at_s, looking_away=away
+        )
+        return Presence(stamp_ns=int(at_s * NS_PER_S), source_topic="/c", state=PresenceState.PRESENT, faces=(face,))
+
+    sieve = Sieve()
+    kept = [sieve.keeps(seen(at_s, away=away)) for at_s, away in ((0, False), (0.1, False), (0.2, True), (1.3, True))]
+    assert kept == [True, False, True, True]
+    assert [sieve.keeps(r) for r in (said(1), replace(said(1), final=False), silence(3, "/m"))] == [True, False, False]
+
+
+def test_a_log_without_a_session_is_refused_and_so_is_consent_of_nobody() -> None:
+    with pytest.raises(ValueError, match="study_log needs study_name and study_session"):
+        StudyConfig(study_log="/somewhere", study_name="library")
+    with pytest.raises(ValueError, match="P-2: no participant of this session"):
+        participants_of(["P-1=person_1"], clips=["P-2"])
+
+
+def test_a_mistyped_key_file_is_refused_before_a_name_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError, match="there is no such key file"):
+        redactor_of(None, tmp_path / "kyes.json")
+
+
+def test_a_verdict_needs_a_reviewer_and_a_relabel_attributes() -> None:
+    with pytest.raises(ValueError, match="needs a reviewer"):
+        Review(event_id="e", reviewer="", verdict=Verdict.ACCEPT)
+    with pytest.raises(ValueError, match="at least one attribute"):
+        Review(event_id="e", reviewer="R1", verdict=Verdict.RELABEL)

@@ -1,0 +1,355 @@
+"""The log: a chain that shows every change, and a writer that loses at most the entry it is writing."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcap.reader import make_reader
+
+from norm_core.records.flag import SocialFlag, Verdict
+from norm_core.records.json_codec import sha256_of
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.time import ReplayClock
+from norm_monitor.cues.threshold_table import Table
+from sim_replays.examples import study_session
+from sim_replays.examples.study_session import START_NS, info, records, write_log
+from study_desk.log import writer as log_module
+from study_desk.log.hash_chain import GENESIS
+from study_desk.log.import_bag import migrate
+from study_desk.log.reader import LogError, read, read_sound
+from study_desk.log.recording import open_all, open_recording
+from study_desk.log.schema import Kind, Recovered, Review, SessionInfo
+from study_desk.log.writer import LogWriteError, StudyLog
+from tests.patience import PATIENCE_S
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def said(number: int, text: str = "hello") -> Utterance:
+    at_ns = START_NS + number
+    return Utterance(
+        stamp_ns=at_ns, utterance_id=f"u{number}", speaker=Speaker.ROBOT, text=text, start_ns=at_ns, end_ns=at_ns + 1
+    )
+
+
+def small_log(folder: Path, number: int = 5, **settings: object) -> Path:
+    with StudyLog.begin(folder, info(), ReplayClock(START_NS), **settings) as log:
+        for index in range(number):
+            log.append(said(index), START_NS + index)
+    return folder
+
+
+def test_a_log_gives_back_what_was_written(tmp_path: Path) -> None:
+    write_log(tmp_path / "log")
+    contents = read(tmp_path / "log")
+    assert contents.faults == ()
+    assert contents.sealed
+    written = [record for _, record in records()]
+    assert [e.record for e in contents.entries[1:-1]] == written
+    assert contents.entries[0].record == info(end_ns=contents.entries[0].record.end_ns)
+
+
+def test_the_example_flags_only_cues_that_the_table_has() -> None:
+    assert {cue for cues in study_session.CUES for cue in cues} <= Table.shipped().cues.keys()
+    assert sum(isinstance(entry, SocialFlag) for _, entry in records(length_s=3 * 3600, flags=2000)) == 2000
+
+
+def test_the_head_is_the_hash_of_the_last_line(tmp_path: Path) -> None:
+    log = StudyLog.begin(tmp_path / "log", info(), ReplayClock(1))
+    log.append(said(1), 2)
+    log.close()
+    last = json.loads((tmp_path / "log/events-000001.jsonl").read_bytes().splitlines()[-1])
+    assert log.head == last["hash"] == read(tmp_path / "log").head
+
+
+@pytest.mark.parametrize("line", [1, 3, 6])
+def test_a_changed_line_is_found_where_it_is(tmp_path: Path, line: int) -> None:
+    file = small_log(tmp_path / "log") / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[line - 1] = lines[line - 1].replace(b"hello", b"hullo").replace(b"apology", b"control")
+    file.write_bytes(b"".join(lines))
+    faults = read(tmp_path / "log").faults
+    assert [(f.file, f.line) for f in faults] == [("events-000001.jsonl", line)]
+    assert "was changed" in faults[0].what
+    with pytest.raises(LogError, match=f"events-000001.jsonl:{line} was changed"):
+        read_sound(tmp_path / "log")
+
+
+@pytest.mark.parametrize("field", ["seq", "wall_ns", "ros_ns", "kind", "body_sha256", "prev"])
+def test_every_field_of_a_line_is_under_its_hash(tmp_path: Path, field: str) -> None:
+    file = small_log(tmp_path / "log") / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    plain = json.loads(lines[2])
+    plain[field] = 7 if isinstance(plain[field], int) else "0" * 64
+    file.write_bytes(b"".join([*lines[:2], json.dumps(plain).encode() + b"\n", *lines[3:]]))
+    assert 3 in [fault.line for fault in read(tmp_path / "log").faults]
+
+
+def test_a_line_removed_or_moved_is_found_where_it_was(tmp_path: Path) -> None:
+    file = small_log(tmp_path / "log") / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:2] + lines[3:]))
+    assert [fault.line for fault in read(tmp_path / "log").faults] == [3]
+    file.write_bytes(b"".join([*lines[:2], lines[3], lines[2], *lines[4:]]))
+    assert [fault.line for fault in read(tmp_path / "log").faults] == [3, 4, 5]
+
+
+def test_a_body_that_is_gone_needs_a_tombstone(tmp_path: Path) -> None:
+    file = small_log(tmp_path / "log") / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    plain = json.loads(lines[2])
+    del plain["body"]
+    file.write_bytes(b"".join([*lines[:2], json.dumps(plain).encode() + b"\n", *lines[3:]]))
+    assert [(f.line, f.what) for f in read(tmp_path / "log").faults] == [
+        (3, "its body is gone, and no tombstone says why")
+    ]
+
+
+def test_files_rotate_and_the_chain_goes_through_them(tmp_path: Path) -> None:
+    folder = small_log(tmp_path / "log", 20, rotate_bytes=2500)
+    files = sorted(folder.glob("events-*.jsonl"))
+    assert len(files) > 2
+    assert all(file.stat().st_size <= 2500 for file in files)
+    assert all(file.with_suffix(".mcap").exists() for file in files)
+    assert read(folder).faults == ()
+    files[1].unlink()
+    assert read(folder).faults[0].file == files[2].name
+
+
+def test_the_track_holds_every_flag_for_foxglove(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", flags=6)
+    with (tmp_path / "log/events-000001.mcap").open("rb") as file:
+        found = [(schema.name, json.loads(message.data)) for schema, _, message in make_reader(file).iter_messages()]
+    flags = open_recording(tmp_path / "log").flags
+    assert {name for name, _ in found} == {"foxglove.Event"}
+    starts = [e["start_time"]["sec"] * 10**9 + e["start_time"]["nsec"] for _, e in found]
+    assert sorted(starts) == sorted(flag.onset_ns for flag in flags)
+    assert {"key": "event_id", "value": flags[0].event_id} in found[0][1]["metadata"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from norm_core.runtime.time import WallClock
+from study_desk.log.writer import StudyLog
+from sim_replays.examples.study_session import info, records
+log = StudyLog.begin(Path(sys.argv[1]), info(), WallClock())
+while True:
+    for known_ns, record in records():
+        log.append(record, known_ns)
+        print(log.head, flush=True)
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_had_written(tmp_path: Path) -> None:
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path / "log")], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert writer.stdout
+    heads = [writer.stdout.readline().strip() for _ in range(40)]
+    writer.send_signal(signal.SIGKILL)
+    heads += [line.strip() for line in writer.stdout if len(line) == 65]
+    writer.wait(PATIENCE_S)
+    lines = b"".join(f.read_bytes() for f in sorted((tmp_path / "log").glob("*.jsonl"))).splitlines()
+    kept = [json.loads(line)["hash"] for line in lines if line.endswith(b"}")]
+    assert set(heads) <= set(kept)
+    assert len(kept) - 1 - len(heads) <= 1
+    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+        log.append(said(1), START_NS)
+    contents = read(tmp_path / "log")
+    assert contents.faults == ()
+    for track in (tmp_path / "log").glob("*.mcap"):
+        with track.open("rb") as file:
+            assert make_reader(file).get_summary() is not None
+
+
+def test_a_torn_entry_is_set_aside_and_said(tmp_path: Path) -> None:
+    folder = small_log(tmp_path / "log")
+    file = folder / "events-000001.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-30])
+    assert [f.what.split(":")[0] for f in read(folder).faults] == ["is cut short"]
+    assert "cut short by a crash" in " ".join(open_recording(folder).notes)
+    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
+        log.append(said(9), START_NS)
+    contents = read(folder)
+    assert contents.faults == ()
+    torn = len(whole.splitlines(keepends=True)[-1]) - 30
+    assert [e.record for e in contents.entries if e.kind is Kind.RECOVERED] == [Recovered(torn_bytes=torn)]
+    assert len((folder / "events-000001.torn").read_bytes()) == torn
+
+
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
+    log = StudyLog.begin(tmp_path / "log", info(), ReplayClock(START_NS))
+    log.append(said(0), START_NS)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = (tmp_path / "log/events-000001.jsonl").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, hard))  # room for a part of the next line
+    try:
+        for index in (1, 2):
+            with pytest.raises(LogWriteError, match=r"entry 2 could not be written .*: make room"):
+                log.append(said(index), START_NS)
+            assert log.held == index
+        assert read(tmp_path / "log").faults == ()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.append(said(3), START_NS)
+    log.close()
+    contents = read(tmp_path / "log")
+    assert contents.faults == ()
+    assert [e.record.utterance_id for e in contents.entries[1:]] == ["u0", "u1", "u2", "u3"]
+
+
+def test_a_writer_goes_on_in_the_same_file_until_it_has_a_flag(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", flags=3)
+    before = {path.name for path in (tmp_path / "log").iterdir()}
+    for number in range(3):
+        with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+            log.append(said(number), START_NS)
+    assert {path.name for path in (tmp_path / "log").iterdir()} == before
+    flag = open_recording(tmp_path / "log").flags[0]
+    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+        log.append(flag, START_NS)
+    with (tmp_path / "log/events-000002.mcap").open("rb") as file:
+        assert len(list(make_reader(file).iter_messages())) == 1
+    assert read(tmp_path / "log").faults == ()
+
+
+def test_every_half_entry_is_kept_aside(tmp_path: Path) -> None:
+    folder = small_log(tmp_path / "log")
+    for _ in range(2):
+        with (folder / "events-000001.jsonl").open("ab") as file:
+            file.write(b"half")
+        StudyLog.resume(folder, ReplayClock(START_NS)).close()
+    assert (folder / "events-000001.torn").read_bytes() == b"halfhalf"
+    assert sum(e.kind is Kind.RECOVERED for e in read(folder).entries) == 2
+
+
+def test_a_track_that_finds_no_room_keeps_nobody_from_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log(tmp_path / "log", flags=3)
+    track = tmp_path / "log/events-000001.mcap"
+    whole = track.read_bytes()
+    track.write_bytes(whole[:-20])
+    with monkeypatch.context() as full:
+        full.setattr(log_module, "write_track", no_room)
+        with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+            log.append(said(1), START_NS)
+    StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)).close()
+    assert len(track.read_bytes()) == len(whole)
+    assert read(tmp_path / "log").faults == ()
+
+
+def no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
+    full = False
+
+    def write(descriptor: int, data: bytes) -> int:
+        if full:
+            raise OSError(28, "No space left on device")
+        return os.write(descriptor, data)
+
+    log = StudyLog.begin(tmp_path / "log", info(), ReplayClock(START_NS), most_held=2, write=write)
+    full = True
+    for index in range(2):
+        with pytest.raises(LogWriteError, match="No space left on device"):
+            log.append(said(index), START_NS)
+    with pytest.raises(LogWriteError, match="this one was not taken"):
+        log.append(said(2), START_NS)
+    full = False
+    log.flush()
+    assert log.held == 0
+    log.close()
+    assert len(read(tmp_path / "log").entries) == 3
+
+
+def test_a_record_that_is_no_text_is_refused_and_the_next_is_written(tmp_path: Path) -> None:
+    with StudyLog.begin(tmp_path / "log", info(), ReplayClock(1)) as log:
+        with pytest.raises(LogError, match="cannot be written as JSON"):
+            log.append(said(1, "\ud800"), 1)
+        log.append(said(2, "fine"), 1)
+    assert [e.record.text for e in read(tmp_path / "log").entries[1:]] == ["fine"]
+
+
+def test_two_writers_cannot_write_one_log(tmp_path: Path) -> None:
+    with (
+        StudyLog.begin(tmp_path / "log", info(), ReplayClock(1)),
+        pytest.raises(LogError, match="another process writes this log"),
+    ):
+        StudyLog.resume(tmp_path / "log", ReplayClock(1))
+
+
+def test_a_log_begins_only_where_nothing_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(LogError, match="is not empty"):
+        StudyLog.begin(tmp_path, info(), ReplayClock(1))
+
+
+def test_two_logs_of_one_session_are_refused_by_name(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        small_log(tmp_path / name)
+    with pytest.raises(LogError, match=r"a and .*b are two logs of one session"):
+        open_all([tmp_path / "a", tmp_path / "b"])
+
+
+def test_a_later_review_replaces_the_earlier_only_in_reading(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", flags=3)
+    event_id = open_recording(tmp_path / "log").flags[0].event_id
+    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+        for verdict in ("accept", "reject"):
+            log.append(Review(event_id=event_id, reviewer="R1", verdict=Verdict(verdict)), START_NS)
+    assert [r.verdict for r in open_recording(tmp_path / "log").reviews] == ["reject"]
+    assert sum(e.kind is Kind.REVIEW for e in read(tmp_path / "log").entries) == 2
+
+
+def older_log(path: Path) -> None:
+    """A log as schema 1 wrote it."""
+    prev, lines = GENESIS, []
+    utterance = {"stamp_ns": 5, "utterance_id": "u", "speaker": "user", "text": "hi", "start_ns": 5, "end_ns": 9}
+    session = {"study": "old", "session": "S1", "participant": "P-1"}
+    for seq, (kind, plain) in enumerate((("session", session), ("utterance", utterance))):
+        head = {"schema": 1, "seq": seq, "kind": kind, "time_s": 1.5 + seq, "record": plain, "prev": prev}
+        prev = sha256_of(head)
+        lines.append(json.dumps({**head, "hash": prev}) + "\n")
+    path.write_text("".join(lines))
+
+
+def test_an_older_schema_is_checked_by_its_own_rule_and_read(tmp_path: Path) -> None:
+    older_log(tmp_path / "old.jsonl")
+    contents = read(tmp_path / "old.jsonl")
+    assert (contents.faults, contents.schema) == ((), 1)
+    assert isinstance(contents.entries[0].record, SessionInfo)
+    assert [p.pseudonym for p in contents.entries[0].record.participants] == ["P-1"]
+    assert [(e.wall_ns, e.ros_ns) for e in contents.entries] == [(1_500_000_000,) * 2, (2_500_000_000, 5)]
+    text = (tmp_path / "old.jsonl").read_text()
+    (tmp_path / "old.jsonl").write_text(text.replace('"hi"', '"ho"'))
+    assert [f.line for f in read(tmp_path / "old.jsonl").faults] == [2]
+
+
+def test_a_newer_schema_says_to_update(tmp_path: Path) -> None:
+    (tmp_path / "new.jsonl").write_text('{"schema": 9}\n')
+    assert "update Tactful" in read(tmp_path / "new.jsonl").faults[0].what
+
+
+def test_a_migrated_log_names_the_older_one(tmp_path: Path) -> None:
+    older_log(tmp_path / "old.jsonl")
+    assert migrate(tmp_path / "old.jsonl", tmp_path / "new") == 2
+    old, new = read(tmp_path / "old.jsonl"), read(tmp_path / "new")
+    assert (new.faults, new.schema, new.sealed) == ((), 2, old.sealed)
+    assert new.entries[0].record.migrated_from == old.head
+    assert new.entries[1].record == old.entries[1].record
+
+
+def test_a_log_of_the_present_schema_is_not_copied_as_its_tombstones_would_name_other_entries(tmp_path: Path) -> None:
+    small_log(tmp_path / "log")
+    with pytest.raises(LogError, match="has the present schema 2 already"):
+        migrate(tmp_path / "log", tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,456 @@
+"""The report in a real browser: what is seen, clicked, typed and taken away."""
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.records.flag import Evidence, FlagState, SocialFlag, Tier, Verdict
+from norm_core.records.json_codec import from_json
+from norm_core.runtime.time import ReplayClock
+from norm_monitor.cues import finding
+from norm_monitor.cues.threshold_table import Table
+from study_desk.coding.agreement import Confusion
+from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.forms.eaf import read_eaf, read_verdicts
+from study_desk.coding.forms.sheet import FormError, sheet_of
+from study_desk.log.recording import Recording, open_recording
+from study_desk.log.schema import Review
+from study_desk.log.writer import StudyLog
+from study_desk.report.report import page
+from tests.study_desk.browser import CHROMIUM, Browser
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path, session: Recording) -> Iterator[Browser]:
+    """The report of the generated session, freshly opened."""
+    (tmp_path / "report.html").write_text(page(session), encoding="utf-8")
+    browser.events.clear()
+    browser.open((tmp_path / "report.html").as_uri())
+    yield browser
+    browser.run("localStorage.clear()")
+
+
+def text(browser: Browser, selector: str) -> str:
+    return str(browser.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+
+
+def downloads(browser: Browser, button: str) -> str:
+    """What a button would save, taken from the blob it makes."""
+    browser.run(
+        "window.saved = null; window.real ??= URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { window.saved = blob.text(); return window.real.call(URL, blob); };"
+        f"document.getElementById('{button}').click()"
+    )
+    return str(browser.run("window.saved"))
+
+
+def faults(browser: Browser) -> list[Any]:
+    return [
+        event["params"]
+        for event in browser.events
+        if event.get("method") == "Runtime.exceptionThrown"
+        or (event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
+    ]
+
+
+def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, session: Recording) -> None:
+    assert text(shown, "h1") == "Session S07"
+    errors = sum(flag.polarity == "error" for flag in session.flags)
+    assert text(shown, ".tiles .error dd").startswith(str(errors))
+    assert text(shown, "#count") == f"{len(session.flags)} in all"
+    asked = [e["params"]["request"]["url"] for e in shown.events if e.get("method") == "Network.requestWillBeSent"]
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert faults(shown) == []
+
+
+def test_a_click_in_the_timeline_selects_what_is_there(shown: Browser, session: Recording) -> None:
+    at = shown.run(
+        "(() => { const c = document.getElementById('canvas'), b = c.getBoundingClientRect();"
+        "const lane = [...document.querySelectorAll('#lanes div')].find((d) => d.innerText.startsWith('Decisions'));"
+        "const l = lane.getBoundingClientRect(); return [b.left, b.width, l.top + l.height / 2]; })()"
+    )
+    decision = session.decisions[0]
+    share = (decision.decided_ns - session.start_ns) / (session.end_ns - session.start_ns)
+    shown.click(at[0] + at[1] * share, at[2])
+    assert text(shown, "#details .name") == decision.chosen
+    assert "the reader holds the book" in text(shown, "#details table")
+
+
+def test_a_flag_is_explained_with_value_threshold_words_and_provenance(shown: Browser, session: Recording) -> None:
+    flag = next(f for f in session.flags if f.cue_id == "response_delay")
+    shown.run(
+        f"document.getElementById('list').focus(); document.getElementById('row-{session.flags[0].event_id}').click()"
+    )
+    for _ in range(session.flags.index(flag)):
+        shown.key("j")
+    details = text(shown, "#details")
+    fact = flag.evidence[0]
+    assert "Response delay" in details
+    assert flag.rationale in details
+    assert flag.correction in details
+    assert re.search(rf"threshold of {fact.threshold:g} s", details)
+    assert f"{fact.value:g} s" in details
+    assert fact.quote in text(shown, "#details .quoted")
+    shown.run("document.querySelector('.prov').open = true")
+    assert flag.provenance.window_digest in text(shown, ".prov")
+    assert flag.event_id in text(shown, ".prov")
+
+
+def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording) -> None:
+    first, second, third, *_ = session.flags
+    shown.key("j")
+    shown.key("a")
+    shown.key("j")
+    shown.key("r")
+    shown.key("j")
+    shown.key("l")
+    assert shown.run("document.activeElement.name") == "attribute"
+    shown.run(
+        "for (const box of document.querySelectorAll('[name=attribute]')) box.checked = box.value === 'engagement'"
+    )
+    shown.key("Enter", code=13)
+    shown.run("document.querySelector('#relabel form').requestSubmit()")
+    assert text(shown, "#progress") == f"3 of {len(session.flags)} reviewed"
+    saved = json.loads(downloads(shown, "export-json"))
+    assert (saved["session"], saved["head"]) == ("S07", session.head)
+    verdicts = [(r["event_id"], r["verdict"], r["attributes"]) for r in saved["reviews"]]
+    assert verdicts == [
+        (first.event_id, "accept", []),
+        (second.event_id, "reject", []),
+        (third.event_id, "relabel", ["engagement"]),
+    ]
+    shown.key("k")
+    shown.key("u")
+    assert text(shown, "#progress").startswith("2 of")
+    assert faults(shown) == []
+
+
+def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
+    shown: Browser, session: Recording, tmp_path: Path
+) -> None:
+    for key in "jajrjbl":
+        shown.key(key)
+    shown.run(
+        "for (const box of document.querySelectorAll('[name=attribute]'))"
+        "  box.checked = ['engagement', 'emotions'].includes(box.value);"
+        "document.querySelector('[name=note]').value = 'in two minds';"
+        "document.querySelector('#relabel form').requestSubmit()"
+    )
+    shown.key("j")
+    shown.key("r")
+    (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
+    read = {review.event_id: review for review in read_verdicts(tmp_path / "a.eaf", session="S07")}
+    plain = json.loads(downloads(shown, "export-json"))["reviews"]
+    assert read == {review["event_id"]: from_json(Review, json.dumps(review)) for review in plain}
+    assert [(r["verdict"], r["blind"]) for r in plain] == [
+        ("accept", False),
+        ("reject", False),
+        ("relabel", True),
+        ("reject", True),
+    ]
+    assert read_eaf(tmp_path / "a.eaf") == ()
+    with pytest.raises(FormError, match="is of session S07"):
+        read_verdicts(tmp_path / "a.eaf", session="S08")
+
+
+def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tmp_path: Path) -> None:
+    def named(reviewer: str) -> None:
+        shown.run(
+            f"const box = document.getElementById('reviewer'); box.value = '{reviewer}';"
+            "box.dispatchEvent(new Event('input'))"
+        )
+
+    named("Ana")
+    for key in "jaj":
+        shown.key(key)
+    shown.open((tmp_path / "report.html").as_uri())
+    assert shown.run("document.getElementById('reviewer').value") == "Ana"
+    for key in "jjr":
+        shown.key(key)
+    named("Bo")
+    for key in "ja":
+        shown.key(key)
+    expected = dict(zip((flag.event_id for flag in session.flags), ("Ana", "Ana", "Bo"), strict=False))
+    plain = json.loads(downloads(shown, "export-json"))["reviews"]
+    assert {review["event_id"]: review["reviewer"] for review in plain} == expected
+    (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
+    assert {r.event_id: r.reviewer for r in read_verdicts(tmp_path / "a.eaf")} == expected
+
+
+def test_keys_bring_the_row_and_its_details_into_view(shown: Browser) -> None:
+    def places(selector: str) -> Any:
+        return shown.run(
+            f"(({{ top, bottom }}) => [top, bottom])(document.querySelector('{selector}').getBoundingClientRect())"
+        )
+
+    shown.size(1366, 768)
+    try:
+        for _ in range(12):
+            shown.key("j")
+            row, details = places("[aria-selected=true]"), places("#details .split")
+            assert 0 <= row[0] < row[1] <= 768
+            assert 0 <= details[0] < details[1] <= 768
+    finally:
+        shown.size(1440, 900)
+
+
+def test_a_name_from_right_to_left_leaves_its_neighbours_in_order(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    people = tuple(replace(session.info.participants[0], pseudonym=name) for name in ("P-01", "م"))
+    info = replace(session.info, participants=people, robot="")
+    (tmp_path / "names.html").write_text(page(replace(session, info=info)), encoding="utf-8")
+    browser.open((tmp_path / "names.html").as_uri())
+    assert text(browser, "#meta") == "condition apology · participants P-01, م · 2026-01-01"
+    lefts = browser.run(
+        """(() => { const walker = document.createTreeWalker(document.getElementById('meta'), NodeFilter.SHOW_TEXT);
+        const lefts = [], words = ['condition', 'P-01', 'م', '2026'];
+        for (let node; (node = walker.nextNode());) for (const word of words) {
+          const at = node.data.indexOf(word), range = document.createRange();
+          if (at < 0) continue;
+          range.setStart(node, at); range.setEnd(node, at + word.length);
+          lefts.push(range.getBoundingClientRect().left);
+        }
+        return lefts; })()"""
+    )
+    assert len(lefts) == 4
+    assert lefts == sorted(lefts)
+
+
+def test_nothing_of_the_confusion_picture_is_cut_off(browser: Browser, tmp_path: Path) -> None:
+    categories = ("error conversational_mechanics", "competence conversational_mechanics", "nothing")
+    for number in (1, 3):
+        confusion = Confusion(
+            coders=("monitor", "A coder of a long name"),
+            categories=categories[-number:],
+            counts=((0,) * number,) * number,
+            tolerance_s=1.0,
+        )
+        drawn = confusion_svg(confusion)
+        (tmp_path / "a.html").write_text(f'<html data-ready="yes"><body>{drawn}</body></html>', encoding="utf-8")
+        browser.open((tmp_path / "a.html").as_uri())
+        cut = browser.run(
+            "(() => { const all = document.querySelector('svg').getBoundingClientRect();"
+            "return [...document.querySelectorAll('svg text')].filter((text) => {"
+            "const box = text.getBoundingClientRect(); return box.left < all.left || box.right > all.right"
+            "|| box.top < all.top || box.bottom > all.bottom; }).map((text) => text.textContent); })()"
+        )
+        assert cut == []
+        title = "Events matched within 1 s: monitor (rows), A coder of a long name (columns)"
+        assert f"<title>{title}</title>" in drawn
+        assert f">{title}</text>" in drawn
+
+
+def test_filters_narrow_the_list_and_say_so(shown: Browser, session: Recording) -> None:
+    shown.run(
+        "const box = document.getElementById('attribute'); box.value = 'engagement';"
+        "box.dispatchEvent(new Event('change'))"
+    )
+    kept = sum("engagement" in flag.attributes for flag in session.flags)
+    assert text(shown, "#count") == f"{kept} of {len(session.flags)}"
+    shown.run(
+        "const words = document.getElementById('words'); words.value = 'zebra'; words.dispatchEvent(new Event('input'))"
+    )
+    assert "No flag fits these filters" in text(shown, "#list-empty")
+
+
+def test_blind_mode_shows_no_label_anywhere(shown: Browser, session: Recording) -> None:
+    shown.key("b")
+    shown.key("j")
+    seen = text(shown, "main").lower()
+    for word in ("competence", "severe", "response delay", "threshold of", "probability", "better"):
+        assert word not in seen
+    assert "Moment 1" in text(shown, "#details")
+    assert session.flags[0].evidence[0].quote in text(shown, "#details")
+    shown.key("r")
+    assert json.loads(downloads(shown, "export-json"))["reviews"][0]["blind"] is True
+
+
+def test_a_moved_threshold_hides_what_would_not_have_been_raised(shown: Browser, session: Recording) -> None:
+    delays = [f for f in session.flags if f.cue_id == "response_delay"]
+    values = sorted(f.evidence[0].value for f in delays)
+    moved = (values[0] + values[1]) / 2
+    key = "response_delay · " + delays[0].evidence[0].measure
+    shown.run(
+        f"const slider = document.querySelector('[data-key=\"{key}\"]'); slider.step = 'any';"
+        f"slider.value = {moved}; slider.dispatchEvent(new Event('input'))"
+    )
+    assert text(shown, "#whatif-sum") == f"{len(session.flags) - 1} of {len(session.flags)} flags would remain"
+    shown.run("document.getElementById('whatif-reset').click()")
+    assert text(shown, "#count") == f"{len(session.flags)} in all"
+
+
+def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    def flag(number: int, cue_id: str, measure: str, value: float, threshold: float) -> SocialFlag:
+        fact = Evidence(measure=measure, value=value, threshold=threshold, start_ns=0, end_ns=0)
+        return replace(session.flags[number], cue_id=cue_id, evidence=(fact,))
+
+    flags = (
+        flag(0, "timely_answer", "silence before the answer", 1, 1),
+        flag(1, "response_delay", "silence before the answer", 2, 2),
+        flag(2, "of_another_version", "words", 14, 14),
+        flag(3, "of_another_version", "words", 9, 14),
+    )
+    (tmp_path / "sides.html").write_text(page(replace(session, flags=flags)), encoding="utf-8")
+    browser.open((tmp_path / "sides.html").as_uri())
+
+    def moved(key: str, to: float) -> str:
+        browser.run(
+            f"window.slider = document.querySelector('[data-key=\"{key}\"]'); slider.step = 'any';"
+            f"slider.value = {to}; slider.dispatchEvent(new Event('input'))"
+        )
+        return str(browser.run("slider.parentElement.querySelector('output').textContent"))
+
+    assert moved("timely_answer · silence before the answer", 0.96).endswith(": 0 of 1")
+    assert moved("response_delay · silence before the answer", 1.96).endswith(": 1 of 1")
+    assert moved("of_another_version · words", 13).endswith(": 1 of 2")
+
+
+def test_the_measures_that_stay_below_are_those_of_the_cues() -> None:
+    told = "".join(path.read_text(encoding="utf-8") for path in Path(finding.__file__).parent.glob("*.py"))
+    for cue_id, measure in finding.AT_MOST.items():
+        assert cue_id in Table.shipped().cues
+        assert told.count(f'"{measure}"') > 1, measure
+
+
+def test_a_flag_of_two_cues_stays_while_one_still_sees_it(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    delay = next(f for f in session.flags if f.cue_id == "response_delay")
+    other = next(f for f in session.flags if f.cue_id != delay.cue_id and f.evidence[0].threshold is not None)
+    fused = replace(delay, evidence=(*delay.evidence, *other.evidence), tier=Tier.FUSED)
+    with StudyLog.begin(tmp_path / "log", session.info, ReplayClock(1)) as log:
+        for flag in (replace(delay, state=FlagState.OPENED), fused, other):
+            log.append(flag, flag.decision_ns)
+    (tmp_path / "fused.html").write_text(page(open_recording(tmp_path / "log")), encoding="utf-8")
+    browser.open((tmp_path / "fused.html").as_uri())
+
+    def moved(cue_id: str) -> str:
+        """What would remain with a cue's threshold just beyond every value, on the side that raises nothing."""
+        browser.run(
+            f"""(() => {{ const slider = document.querySelector('[data-key^="{cue_id} ·"]');
+            slider.step = 'any'; slider.value = slider.dataset.above === 'true' ? slider.max : slider.min;
+            slider.dispatchEvent(new Event('input')); }})()"""
+        )
+        return text(browser, "#whatif-sum")
+
+    assert moved(delay.cue_id) == ""
+    assert text(browser, "#count") == "2 in all"
+    assert moved(other.cue_id) == "0 of 2 flags would remain"
+
+
+def test_on_paper_it_is_light_and_lists_every_flag(shown: Browser, session: Recording) -> None:
+    shown.run("document.getElementById('theme').click()")
+    rows = "document.querySelectorAll('[role=option]').length"
+    assert shown.run(rows) < len(session.flags)
+    shown.run("dispatchEvent(new Event('beforeprint'))")
+    assert shown.run(rows) == len(session.flags)
+    assert not shown.run("document.documentElement.classList.contains('dark')")
+    shown.run("dispatchEvent(new Event('afterprint'))")
+    assert shown.run(rows) < len(session.flags)
+    assert shown.run("document.documentElement.classList.contains('dark')")
+
+
+AXE = "axe_playwright_python"
+
+
+@pytest.mark.skipif(importlib.util.find_spec(AXE) is None, reason="axe is not installed (it is in the test group)")
+@pytest.mark.parametrize("state", ["light", "dark", "blind", "relabel"])
+def test_axe_finds_nothing_inaccessible(shown: Browser, state: str) -> None:
+    spec = importlib.util.find_spec(AXE)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    script = Path(spec.submodule_search_locations[0], "axe.min.js").read_text(encoding="utf-8")
+    shown.key("j")
+    match state:
+        case "dark":
+            shown.run("document.getElementById('theme').click()")
+        case "blind":
+            shown.key("b")
+        case "relabel":
+            shown.key("l")
+    shown.run("document.getElementById('whatif').open = true")
+    shown.send("Runtime.evaluate", expression=script)
+    found = shown.run("axe.run(document).then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))")
+    assert found == []
+
+
+def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    evil = "</script><script>window.owned=1</script><img src=x onerror='window.owned=1'>{{data}}"
+    fact = Evidence(measure=evil, value=1.0, start_ns=0, end_ns=0, quote=evil)
+    flag = replace(session.flags[0], rationale=evil, correction=evil, cue_id=evil, evidence=(fact,))
+    said = replace(session.utterances[0], text=evil, locale='en" onclick="')
+    doctored = replace(session, flags=(flag,), utterances=(said,), notes=(evil,))
+    (tmp_path / "evil.html").write_text(page(doctored), encoding="utf-8")
+    browser.open((tmp_path / "evil.html").as_uri())
+    browser.key("j")
+    assert evil in text(browser, "#details")
+    assert browser.run("window.owned") is None
+
+
+def test_verdicts_in_the_log_are_shown_and_not_taken_over(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    review = Review(event_id=session.flags[0].event_id, reviewer="Bo", verdict=Verdict.REJECT)
+    (tmp_path / "reviewed.html").write_text(page(replace(session, reviews=(review,))), encoding="utf-8")
+    browser.open((tmp_path / "reviewed.html").as_uri())
+    browser.key("j")
+    assert "In the log: Bo rejected." in text(browser, "#details")
+    assert json.loads(downloads(browser, "export-json"))["reviews"] == []
+    browser.key("b")
+    assert "In the log" not in text(browser, "#details")
+
+
+def test_a_session_without_flags_says_what_that_means(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    empty = replace(session, flags=(), decisions=(), utterances=(), presences=(), notes=("the bag holds no flags",))
+    (tmp_path / "empty.html").write_text(page(empty), encoding="utf-8")
+    browser.events.clear()
+    browser.open((tmp_path / "empty.html").as_uri())
+    assert "Nothing was flagged in this session" in text(browser, "#list-empty")
+    assert text(browser, "#notes") == "the bag holds no flags"
+    assert "notes above" in text(browser, "#list-empty")
+    browser.key("j")
+    assert faults(browser) == []
+    (tmp_path / "empty.html").write_text(page(replace(empty, notes=())), encoding="utf-8")
+    browser.open((tmp_path / "empty.html").as_uri())
+    assert "Nothing was flagged in this session" in text(browser, "#list-empty")
+    assert "notes above" not in text(browser, "#list-empty")
+
+
+def test_three_hours_with_two_thousand_flags_keep_few_nodes(
+    browser: Browser, tmp_path: Path, session: Recording
+) -> None:
+    """Its speed is a benchmark's matter; that the page stays small is what makes it fast."""
+    step_ns = (3 * 3600 * 10**9) // 2000
+    flags = tuple(
+        replace(
+            session.flags[i % 34],
+            event_id=f"e{i}",
+            onset_ns=session.start_ns + i * step_ns,
+            offset_ns=session.start_ns + i * step_ns + 10**9,
+        )
+        for i in range(2000)
+    )
+    long = replace(session, flags=flags, end_ns=session.start_ns + 3 * 3600 * 10**9)
+    (tmp_path / "long.html").write_text(page(long), encoding="utf-8")
+    browser.open((tmp_path / "long.html").as_uri())
+    assert text(browser, "#count") == "2000 in all"
+    assert browser.run("document.querySelectorAll('[role=option]').length") < 40
+    browser.run("document.getElementById('list').focus()")
+    browser.key("End", code=35)
+    assert browser.run("document.querySelector('[aria-selected=true]').getAttribute('aria-posinset')") == "2000"
+    assert sheet_of(long).labels[-1].event_id == "e1999"

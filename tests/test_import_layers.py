@@ -1,0 +1,52 @@
+"""Arrows run one way: who may import whom."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NODES = ROOT / "ros2_ws/src/norm_nodes/norm_nodes"
+
+BELOW_REPLAYS = {"norm_core", "norm_monitor", "action_selector", "study_desk"}
+# Each package with those of ours that it may import beside itself.
+MAY_IMPORT = {
+    ROOT / "norm_core": set(),
+    ROOT / "norm_monitor": {"norm_core"},
+    ROOT / "action_selector": {"norm_core"},
+    ROOT / "study_desk": {"norm_core", "norm_monitor", "action_selector"},
+    ROOT / "sim_replays": BELOW_REPLAYS,
+    ROOT / "calibration": {*BELOW_REPLAYS, "sim_replays"},
+    ROOT / "tactful_cli": {*BELOW_REPLAYS, "sim_replays", "calibration"},
+    NODES: {*BELOW_REPLAYS, "sim_replays"},
+}
+OURS = {folder.name for folder in MAY_IMPORT} | {"norm_bringup", "norm_interfaces"}
+ROS = {"rclpy", "norm_interfaces", "std_msgs", "sensor_msgs", "diagnostic_msgs", "lifecycle_msgs", "rcl_interfaces"}
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT, ids=lambda folder: folder.name)
+def test_no_import_runs_upward(folder: Path) -> None:
+    allowed = MAY_IMPORT[folder] | {folder.name} | ({"norm_interfaces"} if folder == NODES else set())
+    wrong = {(path.name, name) for path, name in imports(folder) if name in OURS - allowed}
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("folder", [f for f in MAY_IMPORT if f != NODES], ids=lambda folder: folder.name)
+def test_only_the_nodes_import_ros(folder: Path) -> None:
+    assert {(path.name, name) for path, name in imports(folder) if name in ROS} == set()
+
+
+def test_the_nodes_do_import_ros() -> None:
+    """The check above would pass on an empty list of imports; this one would not."""
+    assert "rclpy" in {name for _, name in imports(NODES)}
+
+
+def imports(folder: Path) -> list[tuple[Path, str]]:
+    found = []
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found += [(path, alias.name.split(".")[0]) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.append((path, node.module.split(".")[0]))
+    return found
