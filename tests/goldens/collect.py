@@ -1,7 +1,6 @@
 """Run the system on each known input and collect what it says, item by item."""
 
 import gzip
-import hashlib
 import json
 import subprocess
 import sys
@@ -9,6 +8,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from openpyxl import load_workbook
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import from_json, to_json, to_plain
@@ -26,6 +27,7 @@ from sim_replays.examples.demo_session import write_demo_session
 from sim_replays.examples.study_session import write_log
 from sim_replays.monitor_bench.sensed_cache import Sensed
 from sim_replays.scenarios.library import encounters, shipped
+from study_desk.log.reader import read as read_log
 from tests.goldens.compare import DATA, Items
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,19 +88,18 @@ def egogapbench(data: Path) -> Items:
 
 
 def study_log() -> Items:
-    """Collect the generated session's log, and each of its exports, line by line."""
+    """Collect the records of the generated session's log, and each of its exports, line by line."""
     found: Items = {}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "S07")
         write_log(log)
-        texts = {path.relative_to(log).as_posix(): _text(path) for path in _files(log)}
+        for number, entry in enumerate(read_log(log).entries):
+            found[f"log:{number:05}"] = to_plain(entry.record)
         for form in EXPORT_FORMS:
             target = Path(folder, f"export.{form}")
             _tactful("study", "export", str(log), "--form", form, "--output", str(target), "--coder", "all")
-            texts[f"export {form}"] = _text(target)
-    for name, text in texts.items():
-        for number, line in enumerate(text.splitlines(), 1):
-            found[f"{name}:{number:05}"] = line
+            for number, line in enumerate(_lines(target), 1):
+                found[f"export {form}:{number:05}"] = line
     return found
 
 
@@ -155,17 +156,12 @@ def _padded(name: str) -> str:
     return f"{stamp:>14} {rest}"
 
 
-def _text(path: Path) -> str:
-    """Read a file's text; of one that is not text, its digest."""
-    content = path.read_bytes()
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return hashlib.sha256(content).hexdigest()
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+def _lines(path: Path) -> list[Any]:
+    """Read a file's lines; of a spreadsheet, its rows."""
+    if path.suffix != ".boris":
+        return path.read_text("utf-8").splitlines()
+    with path.open("rb") as file:
+        return [list(row) for sheet in load_workbook(file) for row in sheet.iter_rows(values_only=True)]
 
 
 def _tactful(*arguments: str) -> str:
