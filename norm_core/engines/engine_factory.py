@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_registry import OPENERS
-from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.engine_registry import OPENERS, check_answers
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.fitted_temperature import DEFAULT_ROBOT, read_calibration
 from norm_core.models.manifest import EXTRAS, Manifest
 from norm_core.models.store import Store
@@ -25,13 +25,11 @@ def open_engine(
     verify: bool = True,
 ) -> Engine:
     """The engine that asks the model. beside is the manifest's folder; verify=False trusts weights checked before."""
-    if (opener := OPENERS.get(manifest.engine)) is None:
-        kinds = ", ".join(OPENERS)
-        raise InvalidRequestError(f"{manifest.name} runs on {manifest.engine} and answers no questions; {kinds} do")
+    check_answers(manifest)
     weights = (store or Store()).open(manifest, beside, verify=verify)
     calibration = read_calibration(calibrations, manifest.name, robot, weights.sha256)
     try:
-        backend = opener(manifest, weights)
+        backend = OPENERS[manifest.engine](manifest, weights)
     except TactfulError:
         raise
     except ImportError as error:

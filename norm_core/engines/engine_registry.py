@@ -8,13 +8,16 @@ from typing import Any, Literal, Protocol
 from pydantic import Field
 
 from norm_core.engines.backend import Backend
-from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.engines.reply import Card
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import Weights
 from norm_core.runtime.config import C, Config, check
 
 # What transformers loads as it is; everything else is a quantization.
 _DTYPES = {"bf16": "bf16", "f16": "float16", "f32": "float32"}
+_CONTEXT_TOKENS = 4096
 
 
 class Opener(Protocol):
@@ -55,16 +58,52 @@ class OpenAISettings(Config):
     extra: dict[str, Any] = Field(default_factory=dict)
 
 
+def card_of(manifest: Manifest) -> Card:
+    """The card of a model that is not opened; what only its files tell (weights, fewer tokens) is left out."""
+    check_answers(manifest)
+    model, context_tokens, max_images = manifest.name, manifest.context_tokens, manifest.max_images
+    quantization, generates, is_here = manifest.quantization, True, True
+    match manifest.engine:
+        case EngineKind.TRANSFORMERS:
+            quantization = _quantization(manifest)
+        case EngineKind.LLAMA_CPP:
+            context_tokens = context_tokens or _CONTEXT_TOKENS
+            sees = not manifest.files or any("mmproj" in file.path for file in manifest.files)
+            max_images = max_images if sees else 0
+        case EngineKind.GENAI:
+            context_tokens, max_images = context_tokens or _CONTEXT_TOKENS, 0
+        case EngineKind.OPENAI:
+            model = _settings(OpenAISettings, manifest).model or model
+            is_here = is_on_this_machine(manifest.source.url or "")
+        case EngineKind.ENCODER:
+            context_tokens, max_images, generates = None, 0, False
+    return Card(
+        model=model,
+        engine=str(manifest.engine),
+        quantization=quantization,
+        context_tokens=context_tokens,
+        max_images=max_images,
+        generates=generates,
+        on_this_machine=is_here,
+    )
+
+
+def check_answers(manifest: Manifest) -> None:
+    """Raise InvalidRequestError where the model's engine answers no questions."""
+    if manifest.engine not in OPENERS:
+        kinds = ", ".join(OPENERS)
+        raise InvalidRequestError(f"{manifest.name} runs on {manifest.engine} and answers no questions; {kinds} do")
+
+
 def open_transformers(manifest: Manifest, weights: Weights) -> Backend[Any]:
     """A checkpoint; bf16, f16 and f32 are number formats, other quantizations are handed on by their names."""
     given = _settings(TransformersSettings, manifest)
-    as_it_is = manifest.quantization in _DTYPES
     # On a CPU 16 bits are slow and differ: auto leaves that to the engine.
     opened: Backend[Any] = import_module("norm_core.engines.transformers.backend").TransformersBackend(
         _folder(manifest, weights),
         model=manifest.name,
         dtype=given.dtype,
-        quantization="" if as_it_is else manifest.quantization,
+        quantization=_quantization(manifest),
         device=given.device,
         context_tokens=manifest.context_tokens,
         max_images=manifest.max_images,
@@ -85,7 +124,7 @@ def open_llama_cpp(manifest: Manifest, weights: Weights) -> Backend[Any]:
     opened = import_module("norm_core.engines.llama_cpp.backend").LlamaCppBackend(
         folder / models[0],  # of one that is split, the first part names the others
         projector_path=folder / projectors[0] if projectors else None,
-        context_tokens=manifest.context_tokens or 4096,
+        context_tokens=manifest.context_tokens or _CONTEXT_TOKENS,
         threads=given.threads,
         gpu_layers=given.gpu_layers,
         batch_tokens=given.batch_tokens,
@@ -102,7 +141,7 @@ def open_genai(manifest: Manifest, weights: Weights) -> Backend[Any]:
     given = _settings(GenaiSettings, manifest)
     opened = import_module("norm_core.engines.onnx.genai_backend").GenaiBackend(
         _folder(manifest, weights),
-        context_tokens=manifest.context_tokens or 4096,
+        context_tokens=manifest.context_tokens or _CONTEXT_TOKENS,
         threads=given.threads,
         weights_sha256=weights.sha256,
         quantization=manifest.quantization,
@@ -149,6 +188,10 @@ OPENERS: dict[EngineKind, Opener] = {
 
 def _settings(kind: type[C], manifest: Manifest) -> C:
     return check(kind, manifest.settings, f"{manifest.name}: settings")
+
+
+def _quantization(manifest: Manifest) -> str:
+    return "" if manifest.quantization in _DTYPES else manifest.quantization
 
 
 def _folder(manifest: Manifest, weights: Weights) -> Path:

