@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 
 from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, PastDeadlineError
+from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.request_context import Call
 
 # How soon a deadline or a cancellation is seen while the server works.
@@ -47,6 +48,8 @@ class OpenAIServer:
             self._client = httpx2.AsyncClient(
                 headers={"Content-Type": "application/json"}
                 | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
+                # A proxy that the environment names would carry what is meant for this machine out of it.
+                mounts={"http://": None, "https://": None} if is_on_this_machine(self.url) else None,
                 timeout=httpx2.Timeout(stall_s, connect=min(stall_s, _CONNECT_S)),
             )
             self._endpoint = httpx2.URL(f"{self.url}/chat/completions")

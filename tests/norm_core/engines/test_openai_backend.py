@@ -19,6 +19,7 @@ from norm_core.runtime.time import NS_PER_MS, WallClock
 from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, assert_answered, picture
 from tests.norm_core.engines.fake_server import (
     CONTEXT_TOKENS,
+    DEAD_URL,
     MAX_IMAGES,
     FakeServer,
     answering,
@@ -55,6 +56,18 @@ class TestOpenAI(EngineContract):
         engine = connected(server.url, max_images=MAX_IMAGES, context_tokens=CONTEXT_TOKENS)
         yield engine
         engine.close()
+
+
+def test_a_server_here_is_reached_past_any_proxy(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy on another machine would be shown the pictures that are not to leave this one."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, DEAD_URL)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    engine = connected(server.url, tries=1)
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert engine.card.on_this_machine
+    engine.close()
 
 
 @pytest.mark.parametrize("fault", [answering(429, {}, Retry_After="0.01"), answering(503, b"busy"), dropping])
