@@ -1,13 +1,16 @@
-"""The monitor: what the senses give goes in with its stamps, flags come out. No clock decides what is found."""
+"""The monitor: what the senses give goes in with its stamps, windows and flags come out. No clock decides."""
+
+from collections import deque
 
 from norm_core import __version__
+from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.flag import SocialFlag, Tier
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
-from norm_core.records.window import Window, digest
+from norm_core.records.window import ClosedWindow, Window, closed, digest
 from norm_core.runtime.time import Clock
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.memory import MemoryConfig
@@ -21,10 +24,12 @@ from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.judge.judge import Judgement
 from norm_monitor.judge.triggers import Triggers
 from norm_monitor.windows.cutter import Entry
-from norm_monitor.windows.feed import WindowConfig
+from norm_monitor.windows.feed import Record, WindowConfig
 
 # A robot that has not spoken before so many utterances of people's is taken for one that is not heard.
 PATIENT_UTTERANCES = 5
+# How many closed windows wait for whoever takes them; where nobody does, the oldest go.
+MOST_CLOSED = 64
 
 
 class Monitor:
@@ -51,6 +56,9 @@ class Monitor:
         self._robot_from_ns: int | None = None
         self._people_until_ns: list[int] = []  # the ends of their first utterances
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
+        self._look_ends: set[int] = set()  # where something happened that a cue may wait for
+        self._query_ends: set[int] = set()  # where somebody else asked for a window
+        self._closed: deque[tuple[Window, str]] = deque(maxlen=MOST_CLOSED)
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -66,13 +74,21 @@ class Monitor:
         """Whether people said several things, and nothing was ever heard of the robot."""
         return self._is_robot_missing(self._newest_ns)
 
-    def take(self, record: Entry) -> list[SocialFlag]:
-        """The flags that a record lets be decided; records come in the order of arrival."""
+    def take(self, record: Record) -> list[SocialFlag]:
+        """Take a record and give the flags that it lets be decided; records come in the order of arrival.
+
+        A query, and the end of an episode, ask for a window that ends there: closed_windows() gives it.
+        """
+        if isinstance(record, Query | Episode):
+            self._take_event(record)
+            return []
         flags: list[SocialFlag] = []
         mark = self._watermarks.of(record)
         if mark and self._cutter.goes_back(*mark):
             flags += self.end_input()
-            self._cutter.move_on(*mark)
+            self._closed.extend((window, "") for window in self._cutter.move_on(*mark))
+            self._look_ends.clear()
+            self._query_ends.clear()
             self._history.begin_anew()
             self._newest_ns = mark[1]
             self._robot_from_ns, self._people_until_ns = None, []
@@ -81,7 +97,7 @@ class Monitor:
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
         if (at_ns := self._worth_a_look(record)) is not None:
-            self._cutter.ask(at_ns)
+            self._look_at(at_ns)
         return flags + (self._moved_on(*mark) if mark else [])
 
     def end_input(self) -> list[SocialFlag]:
@@ -95,6 +111,12 @@ class Monitor:
         """Forgets all that people and the robot said until now; how many things said of themselves that were."""
         self._meaning.forget()
         return self._history.forget(self._newest_ns)
+
+    def closed_windows(self) -> list[ClosedWindow]:
+        """Windows closed since the last call: on the grid, asked for by an event, or cited by a flag or judge."""
+        found = [closed(window, sha256) for window, sha256 in self._closed]
+        self._closed.clear()
+        return found
 
     def windows_to_judge(self) -> list[Window]:
         """The windows since the last call that the judge should see, and that hold nothing forgotten since."""
@@ -125,15 +147,34 @@ class Monitor:
     def _look_at_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
         flags: list[SocialFlag] = []
         for window in self._cutter.closing(input_end_ns):
-            found, again_ns = self._look(window, input_ended=window.end_ns == input_end_ns)
-            flags += found
-            for at_ns in again_ns:
-                if at_ns > window.end_ns:  # else what is waited for did not come with the time
-                    self._cutter.ask(at_ns)
+            ended = window.end_ns == input_end_ns
+            on_grid = self._cutter.is_on_grid(window.end_ns)
+            queried = window.end_ns in self._query_ends
+            sha256 = ""
+            if on_grid or ended or window.end_ns in self._look_ends:
+                found, again_ns, sha256 = self._look(window, input_ended=ended)
+                flags += found
+                for at_ns in again_ns:
+                    if at_ns > window.end_ns:  # else what is waited for did not come with the time
+                        self._look_at(at_ns)
+            if on_grid or queried or sha256:
+                self._closed.append((window, sha256))
+            self._look_ends.discard(window.end_ns)
+            self._query_ends.discard(window.end_ns)
         return flags
 
-    def _look(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int]]:
-        """What to publish of a window, and when some cue wants to look again."""
+    def _look_at(self, end_ns: int) -> None:
+        if self._cutter.ask(end_ns):
+            self._look_ends.add(end_ns)
+
+    def _take_event(self, record: Query | Episode) -> None:
+        """Ask for the window that ends at a query, or at an episode's end."""
+        end_ns = record.stamp_ns if isinstance(record, Query) else record.end_ns
+        if (isinstance(record, Query) or record.state is EpisodeEdge.END) and self._cutter.ask(end_ns):
+            self._query_ends.add(end_ns)
+
+    def _look(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
+        """Find the flags of a window, when some cue wants to look again, and the digest where one is cited."""
         self.missing = window.missing
         scene = self._history.scene(window, input_ended=input_ended)
         found = list(look(scene, self._table, self._meaning))
@@ -144,13 +185,12 @@ class Monitor:
             and not may_have_been_said(one, scene)
             and not (one.cue_id in OF_SILENCE and self._is_robot_missing(window.end_ns))
         ]
-        self._triggers.see(window, findings)
+        due = self._triggers.see(window, findings)
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
-        if not findings:
-            return [], again_ns
-        made_by = self._provenance_of(window)  # once a window: its digest takes longer than most cues
+        sha256 = digest(window) if findings or due else ""  # once a window: it takes longer than most cues
+        made_by = self._provenance_of(window, sha256)
         flags = [self._fusion.take(finding, made_by, self._clock.now_ns()) for finding in findings]
-        return [flag for flag in flags if flag], again_ns
+        return [flag for flag in flags if flag], again_ns, sha256
 
     def _worth_a_look(self, entry: Entry) -> int | None:
         """When to look because of this entry, if at all."""
@@ -165,9 +205,9 @@ class Monitor:
             case Frame():
                 return None
 
-    def _provenance_of(self, window: Window) -> Provenance:
+    def _provenance_of(self, window: Window, sha256: str) -> Provenance:
         return Provenance(
-            window_digest=digest(window),
+            window_digest=sha256,
             config_sha256=self._table_sha256,
             software_version=__version__,
             window_late=window.late,

@@ -8,12 +8,19 @@ import typer
 from rich.markup import escape
 
 from norm_core.bags.reader import BagReader
+from norm_core.engines.engine_registry import card_of
+from norm_core.engines.reply import Card
+from norm_core.models.catalogue import Catalogue
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.judge.deployment import DeploymentContext
+from norm_monitor.judge.judge import JudgeConfig
+from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.senses.speech.hearing import HearingConfig, Listener
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
@@ -24,6 +31,8 @@ from tactful_cli.verb import single
 
 app = single()
 
+JUDGE_EVERY_S = 30.0  # as the node's judge looks by default
+
 
 @app.command()
 def flags(  # noqa: PLR0917
@@ -32,6 +41,21 @@ def flags(  # noqa: PLR0917
     robot_topic: RobotTopics = None,
     language: Annotated[str, typer.Option(help="Language code of the speech, as en or zh.")] = "en",
     floor: Annotated[float, typer.Option(min=0, max=1, help="Probability below which nothing is flagged.")] = 0.5,
+    prompts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write every prompt that a judge would be asked about this bag: JSON, and its pictures beside it. No "
+            "model is loaded.",
+        ),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(help="Manifest whose limits --prompts keeps to; if empty, a model on this machine."),
+    ] = "",
+    context: Annotated[
+        DeploymentContext, typer.Option(help="Where the robot works, which bounds what --prompts may ask of pictures.")
+    ] = DeploymentContext.UNSPECIFIED,
     errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave competencies out.")] = False,
     explained: Annotated[bool, typer.Option("--explain", help="Say how each was measured.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
@@ -41,7 +65,9 @@ def flags(  # noqa: PLR0917
         start_ns = (reader.bounds_ns or (0, 0))[0]
         senses = senses_of(reader, topic, language, robot_topic or ())
         clock = ReplayClock()
-        monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor))
+        every_s = JUDGE_EVERY_S if prompts else 0.0
+        monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor), judge_every_s=every_s)
+        written = _prompt_files(prompts, model, context) if prompts else None
         found: dict[str, SocialFlag] = {}
         with err.status("listening") as progress:
             for now_ns, record in monitored(senses, monitor, clock):
@@ -57,6 +83,10 @@ def flags(  # noqa: PLR0917
             f"{bag}: nothing is heard of the robot, so nothing it says is flagged, and it may have said what is "
             "flagged as unsaid; name its speech topic with --robot-topic"
         )
+    if written:
+        for window in monitor.windows_to_judge():
+            written.write(window)
+        err.print(f"{written.written} prompts of the judge are in {prompts}", soft_wrap=True)
     listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
     shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
     if as_json:
@@ -68,6 +98,20 @@ def flags(  # noqa: PLR0917
     out.print(f"{errors} social errors and {len(listed) - errors} competencies in {bag}", soft_wrap=True)
     for counter in (*senses.ledger.counters, *monitor.counters):
         err.print(f"{counter.name}: {counter.count}")
+
+
+def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> PromptFiles:
+    """What writes the prompts of a judge that is not loaded: its limits are those that its manifest states."""
+    card = card_of(Catalogue().manifest(model)) if model else Card(model="", engine="")
+    config = JudgeConfig(deployment_context=context)
+    if not card.on_this_machine:
+        err.print(f"{model} does not run on this machine, so its prompts hold no pictures", soft_wrap=True)
+    try:
+        return PromptFiles(folder.expanduser(), config, card)
+    except OSError as error:
+        raise TactfulError(
+            f"{folder}: prompts cannot be written there: {error.strerror}; name another folder"
+        ) from error
 
 
 def senses_of(

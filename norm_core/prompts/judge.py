@@ -51,6 +51,14 @@ _ABOUT = {
     "en": "Does what the robot does right or wrong here concern {}?",
     "zh": "机器人在此处做得对或错的地方是否涉及{}？",
 }
+# Where emotions may not be inferred from pictures; the question about them goes over words alone.
+_FACES_ASIDE = {
+    "en": (
+        "Leave aside what faces or bodies in the pictures may show of anybody's feelings: do not infer emotions from "
+        "them."
+    ),
+    "zh": "不要根据画面中的面部或身体推断任何人的情绪；请把这些放在一边。",
+}
 _WRITE = {
     "en": (
         'Write JSON: {{"rationale": one sentence on why this is {}, naming what was said or done, '
@@ -67,11 +75,13 @@ _WRITE = {
 }
 
 
-def prefix(window: Window, most_images: int, locale: str = "en") -> Prompt:
-    """What all questions about a window share."""
+def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside: bool = False) -> Prompt:
+    """Make what all questions about a window share; faces_aside forbids inferring emotions from the pictures."""
     shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
+    if faces_aside:
+        shown = (Text(text=_FACES_ASIDE[locale]), *shown)
     return Prompt(
-        version=f"{VERSION}-{locale}",
+        version=f"{VERSION}-{locale}{'-faces-aside' * faces_aside}",
         parts=(Text(text=_TASK[locale]), *shown, transcript(window.utterances, window.start_ns, locale)),
     )
 

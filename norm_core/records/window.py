@@ -52,13 +52,13 @@ class ClosedWindow:
     missing: tuple[str, ...] = ()
 
 
-def closed(window: Window) -> ClosedWindow:
-    """What is told of a window to those who do not hold its contents."""
+def closed(window: Window, sha256: str = "") -> ClosedWindow:
+    """What is told of a window to those who do not hold its contents; sha256 is its digest where it is known."""
     return ClosedWindow(
         stamp_ns=window.end_ns,
         start_ns=window.start_ns,
         end_ns=window.end_ns,
-        sha256=digest(window),
+        sha256=sha256 or digest(window),
         frame_count=len(window.frames),
         utterance_count=len(window.utterances),
         robot_speech_count=len(window.robot_speech),

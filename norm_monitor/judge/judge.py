@@ -1,6 +1,5 @@
 """The judge: a model is asked about a window what a coder would mark, and answers in probabilities."""
 
-from dataclasses import replace
 from typing import Protocol
 
 from pydantic import BaseModel, Field
@@ -8,19 +7,17 @@ from pydantic import BaseModel, Field
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Card, Generation, Scores, provenance
 from norm_core.engines.request_context import Limit
-from norm_core.prompts import judge as prompts
 from norm_core.prompts.norms import Kept, SpeechAct
 from norm_core.records.flag import Attribute, Evidence, Polarity, Severity
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
-from norm_core.records.speech import Utterance
 from norm_core.records.window import Window, digest
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.context.turns import turns_of
-from norm_monitor.context.wording import is_chinese
 from norm_monitor.cues.finding import Finding
+from norm_monitor.judge.deployment import DeploymentContext
+from norm_monitor.judge.prompt_plan import ATTRIBUTES, NORM, POLARITY, SPEECH_ACT, PromptPlan, plan
 
 CUE_ID = "judge"
 _POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE, None)
@@ -40,10 +37,18 @@ class Asked(Protocol):
 
 
 class JudgeConfig(Config):
+    """What the judge asks and shows, and from which probability it finds something."""
+
     least_probability: float = Field(default=0.6, ge=0, le=1, description="of error or competence, to flag it")
     least_attribute: float = Field(default=0.5, ge=0, le=1, description="of an attribute, to name it")
-    images: int = Field(default=4, ge=0, le=32, description="pictures shown of a window")
-    note_tokens: int = Field(default=200, ge=0, le=1000, description="length of its note; 0 to ask for none")
+    images: int = Field(default=4, ge=0, le=32, description="most pictures that the judge is shown of a window")
+    note_tokens: int = Field(default=200, ge=0, le=1000, description="longest note in tokens; 0 to ask for none")
+    deployment_context: DeploymentContext = Field(
+        default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
+    )
+    pictures_may_leave: bool = Field(
+        default=False, description="whether a model that does not run on this machine may be sent pictures"
+    )
 
 
 class Note(BaseModel):
@@ -72,8 +77,15 @@ class Judgement:
     outcome: Outcome
     reason: str = ""
     finding: Finding | None = None
-    norm: Norm | None = None  # where one is at stake, be there a finding or not
+    norm: Norm | None = None  # where one is at stake, with or without a finding
     provenance: Provenance = Provenance()
+
+
+def images_for(card: Card, config: JudgeConfig) -> int:
+    """Count the pictures of a window that a model may be shown: by its limit, and none where they may not leave."""
+    if not (card.on_this_machine or config.pictures_may_leave):
+        return 0
+    return config.images if card.max_images is None else min(card.max_images, config.images)
 
 
 class Judge:
@@ -82,40 +94,41 @@ class Judge:
     def __init__(self, engine: Asked, config: JudgeConfig | None = None) -> None:
         self._engine, self._config = engine, config or JudgeConfig()
 
+    def plan(self, window: Window) -> PromptPlan:
+        """Plan what judge() asks about a window."""
+        return plan(window, images_for(self._engine.card, self._config), self._config.deployment_context)
+
     def judge(self, window: Window, limit: Limit | None = None) -> Judgement:
-        said = _said(window)
-        locale = "zh" if 2 * sum(is_chinese(one.text) for one in said) > len(said) else "en"
-        most = self._engine.card.max_images
-        shown = replace(window, utterances=said)
-        prefix = prompts.prefix(shown, self._config.images if most is None else min(most, self._config.images), locale)
-        polarity, *others = answers = self._engine.ask_many(prefix, prompts.questions(locale), limit)
-        made_by = provenance(self._engine.card, polarity, window_digest=digest(window))
-        failed = next((answer for answer in answers if answer.outcome is not Outcome.ANSWERED), None)
+        """Ask everything about a window; the answer of the first question stands in the provenance."""
+        planned = self.plan(window)
+        answers: dict[int, Scores] = {}
+        for batch in planned.batches:
+            limit = limit.renewed() if limit else None
+            found = self._engine.ask_many(batch.prompt, list(batch.questions), limit)
+            answers |= dict(zip(batch.places, found, strict=True))
+        ordered = [answers[place] for place in sorted(answers)]
+        made_by = provenance(self._engine.card, ordered[POLARITY], window_digest=digest(window))
+        failed = next((answer for answer in ordered if answer.outcome is not Outcome.ANSWERED), None)
         if failed:
             return Judgement(outcome=failed.outcome, reason=failed.reason, provenance=made_by)
-        about, norm = others[: len(Attribute)], _norm(*others[len(Attribute) :])
-        found = self._finding(shown, prefix, polarity, about, norm, locale, limit)
-        return Judgement(outcome=Outcome.ANSWERED, finding=found, norm=norm, provenance=made_by)
+        norm = _norm(ordered[SPEECH_ACT], ordered[NORM])
+        finding = self._finding(planned, ordered, norm, limit)
+        return Judgement(outcome=Outcome.ANSWERED, finding=finding, norm=norm, provenance=made_by)
 
-    def _finding(  # noqa: PLR0917
-        self,
-        window: Window,
-        prefix: Prompt,
-        polarity: Scores,
-        about: list[Scores],
-        norm: Norm | None,
-        locale: str,
-        limit: Limit | None,
+    def _finding(
+        self, planned: PromptPlan, answers: list[Scores], norm: Norm | None, limit: Limit | None
     ) -> Finding | None:
+        polarity, window = answers[POLARITY], planned.window
         index = polarity.best
         kind = _POLARITIES[index] if index is not None else None
         if index is None or kind is None or polarity.probabilities[index] < self._config.least_probability:
             return None
-        yes = [answer.probabilities[0] for answer in about]
+        yes = [answer.probabilities[0] for answer in answers[ATTRIBUTES]]
         named = [a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.least_attribute]
         likeliest = list(Attribute)[yes.index(max(yes))]
-        note = self._note(prompts.explanation(prefix, index, locale), limit)
+        note = self._note(planned.note_prompt(index), limit)
         onset_ns, offset_ns = _span(window)
+        sighted = bool(planned.prompt.images)
         return Finding(
             cue_id=CUE_ID,
             anchor=str(onset_ns),
@@ -125,7 +138,7 @@ class Judge:
             probability=polarity.probabilities[index],
             onset_ns=onset_ns,
             offset_ns=offset_ns,
-            evidence=self._evidence(window, kind, polarity.probabilities[index], norm, note, bool(prefix.images)),
+            evidence=self._evidence(window, kind, polarity.probabilities[index], norm, note, sighted),
             rationale=note.rationale or f"The model judges this stretch to show a social {kind.value}.",
             correction=(note.correction or "Review this stretch: the model gave no correction.")
             if kind is Polarity.ERROR
@@ -163,22 +176,6 @@ class Judge:
             return Note(rationale="")
         written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, limit=limit)
         return written.value or Note(rationale="")
-
-
-def _said(window: Window) -> tuple[Utterance, ...]:
-    """Who said what, the robot by its own account where that is all there is."""
-    return tuple(
-        Utterance(
-            stamp_ns=turn.start_ns,
-            utterance_id=turn.turn_id,
-            speaker=turn.speaker,
-            speaker_id=turn.speaker_id,
-            text=turn.text,
-            start_ns=turn.start_ns,
-            end_ns=turn.end_ns,
-        )
-        for turn in turns_of(window.utterances, window.robot_speech, window.end_ns)
-    )
 
 
 def _norm(act: Scores, kept: Scores) -> Norm | None:

@@ -28,19 +28,21 @@ class Triggers:
     def counters(self) -> tuple[Counter, ...]:
         return (Counter(name="windows_not_judged", count=self._let_go),) if self._let_go else ()
 
-    def see(self, window: Window, findings: Iterable[Finding]) -> None:
-        """Notes the window where it is worth judging."""
+    def see(self, window: Window, findings: Iterable[Finding]) -> bool:
+        """Note the window where it is worth judging; whether it is."""
         new = [key for f in findings if (key := (f.cue_id, f.anchor)) not in self._seen]
         self._seen.update(dict.fromkeys(new))
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
         beat = self._every_ns > 0 and (self._last_ns is None or window.end_ns - self._last_ns >= self._every_ns)
-        if new or (beat and window.utterances):
-            self._last_ns = window.end_ns
-            self._due.append(window)
-            if len(self._due) > MOST_DUE:
-                self._due.popleft()
-                self._let_go += 1
+        if not (new or (beat and window.utterances)):
+            return False
+        self._last_ns = window.end_ns
+        self._due.append(window)
+        if len(self._due) > MOST_DUE:
+            self._due.popleft()
+            self._let_go += 1
+        return True
 
     def take(self) -> list[Window]:
         """What is due, once."""

@@ -67,14 +67,19 @@ class WindowCutter:
             self._kept_from_ns = self._let_go() + 1
             self._tally["entries_evicted"] += 1
 
-    def ask(self, end_ns: int) -> None:
-        """Asks for a window of the usual length that ends at end_ns, as after an event."""
+    def is_on_grid(self, end_ns: int) -> bool:
+        """Whether a window ends there whatever happens."""
+        return end_ns % self._step_ns == 0
+
+    def ask(self, end_ns: int) -> bool:
+        """Ask for a window of the usual length that ends at end_ns, as after an event; whether it will be given."""
         if end_ns - self._length_ns < self._kept_from_ns or len(self._asked) >= MOST_EVENTS:
             self._tally["event_windows_refused"] += 1
-            return
-        on_grid = end_ns % self._step_ns == 0
-        if not (on_grid and self._closed_ns is not None and end_ns <= self._closed_ns):  # else it was given already
-            self._asked.add(end_ns)
+            return False
+        if self.is_on_grid(end_ns) and self._closed_ns is not None and end_ns <= self._closed_ns:
+            return False  # it was given already
+        self._asked.add(end_ns)
+        return True
 
     def pass_by(self, source: str, watermark_ns: int) -> list[Window]:
         """Moves a source's watermark on, and gives the windows that close by it."""
@@ -172,7 +177,7 @@ class WindowCutter:
         )
         self._tally["windows_late" if window.late else "windows"] += 1
         self._asked.discard(end_ns)
-        if end_ns % self._step_ns == 0:
+        if self.is_on_grid(end_ns):
             self._closed_ns = end_ns if self._closed_ns is None else max(self._closed_ns, end_ns)
             # Twice the length: an event's window may still be asked for shortly after its end.
             self._forget(end_ns - 2 * self._length_ns)

@@ -1,14 +1,13 @@
-"""Records of the senses in, closed windows out: the same for a node, a bag and a monitor in process."""
+"""How windows are cut, and the records that they are cut from."""
 
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from norm_core.records.episode import Episode, EpisodeEdge, Query
+from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
-from norm_core.records.window import Window
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.watermarks import SOURCES, Watermarks, known_sources
@@ -53,33 +52,3 @@ class WindowConfig(Config):
 
 
 Record = Frame | Presence | Utterance | RobotSpeech | Query | Episode
-
-
-class WindowFeed:
-    """Takes records in the order of arrival. An event (a query, an episode's end) has a window that ends at it."""
-
-    def __init__(self, config: WindowConfig) -> None:
-        self._watermarks = config.watermarks()
-        self.cutter = config.cutter()
-
-    def take(self, record: Record) -> list[Window]:
-        """The windows that close by this record."""
-        windows: list[Window] = []
-        mark = self._watermarks.of(record)
-        if mark and self.cutter.goes_back(*mark):
-            windows += self.cutter.pass_by(
-                mark[0], mark[1]
-            )  # first: the record belongs to the time that begins with it
-            mark = None
-        match record:
-            case Query():
-                self.cutter.ask(record.stamp_ns)
-            case Episode():
-                if record.state is EpisodeEdge.END:
-                    self.cutter.ask(record.end_ns)
-            case Utterance():
-                if record.final:
-                    self.cutter.add(record)
-            case _:
-                self.cutter.add(record)
-        return windows + (self.cutter.pass_by(*mark) if mark else [])

@@ -32,21 +32,18 @@ from norm_monitor.windows.feed import Record, WindowConfig
 from sim_replays.drivers.frame_prefetch import PicturesAhead
 
 SILENCE_EVERY_NS = 100 * NS_PER_MS
-MONITORED = Utterance | RobotSpeech | Presence  # what the monitor takes; frames are the windows' and the selector's
+MONITORED = Frame | Utterance | RobotSpeech | Presence  # what the monitor decides by
 # People as the robot's own recognisers track them (REP 155).
 PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
 _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 
 
-def monitored_sources(sources: Iterable[str]) -> tuple[str, ...]:
-    """Those of some sources that a monitor waits for: it is given no frames, and would wait for them for ever."""
-    return tuple(source for source in sources if source != FRAMES)
-
-
-def replay_monitor(sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None) -> Monitor:
-    """The shipped monitor, by cues alone; its windows wait for all that a bag has to offer, however late it comes."""
-    config = WindowConfig(sources=monitored_sources(sources) or (UTTERANCES,), lateness_s=0)
-    return Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion)
+def replay_monitor(
+    sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, judge_every_s: float = 0.0
+) -> Monitor:
+    """Make the shipped monitor; its windows wait for all that a bag has to offer, however late it comes."""
+    config = WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0)
+    return Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion, judge_every_s=judge_every_s)
 
 
 class BagSenses:

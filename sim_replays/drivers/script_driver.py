@@ -15,7 +15,6 @@ from norm_monitor.monitor import Monitor
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.feed import WindowConfig
-from sim_replays.drivers.bag_driver import monitored_sources
 from sim_replays.monitor_bench.event_metrics import Alarm, Session
 from sim_replays.monitor_bench.sensed_cache import Sensed
 from sim_replays.scenarios.encounter import Encounter
@@ -56,7 +55,7 @@ def watched_from_sound(
 ) -> Session:
     """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
-    return _flagged(given, sensed.truth, monitored_sources(sensed.sources), meaning, table, attend, judge_every_s)
+    return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, judge_every_s)
 
 
 def _flagged(  # noqa: PLR0917

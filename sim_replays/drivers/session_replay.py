@@ -14,12 +14,12 @@ from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.bags.reader import BagReader
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Episode, Query
+from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.messages import message_type
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
-from norm_core.records.window import closed
 from norm_core.runtime.config import Config
 from norm_core.runtime.held_queries import HeldQueries
 from norm_core.runtime.time import ReplayClock, s_to_ns
@@ -28,8 +28,8 @@ from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper
-from norm_monitor.windows.feed import WindowConfig, WindowFeed
-from sim_replays.drivers.bag_driver import MONITORED, BagSenses, monitored_sources, replay_monitor
+from norm_monitor.windows.feed import WindowConfig
+from sim_replays.drivers.bag_driver import BagSenses, replay_monitor
 from sim_replays.drivers.node_driver import END, LOSSLESS, Hosts, Said, TransportError, played
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
@@ -99,8 +99,7 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
         ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
         hosts.append({"ears": {**ears, **patient, "qos_overrides": {topics.audio: LOSSLESS}}})
     deciding: dict[str, Mapping[str, Any]] = {
-        "windows": {"sources": list(topics.sources), "lateness_s": lateness_s},
-        "monitor": {"sources": list(monitored_sources(topics.sources)), "lateness_s": lateness_s},
+        "monitor": {"sources": list(topics.sources), "lateness_s": lateness_s},
     }
     if topics.asks:
         # An empty list has no type by which ROS could take it.
@@ -126,11 +125,10 @@ def in_process(bag: Path) -> Iterator[Said]:
 
 
 class _Here:
-    """Windows, monitor and selector, record by record."""
+    """Monitor and selector, record by record."""
 
     def __init__(self, topics: SessionTopics) -> None:
         self._clock = ReplayClock()
-        self._feed = WindowFeed(WindowConfig(sources=topics.sources, lateness_s=0))
         self._monitor = replay_monitor(topics.sources, self._clock)
         self._recall = Recall(_WINDOW_S)
         self._held = HeldQueries(topics.sensed, s_to_ns(WindowConfig().frames_every_s))
@@ -141,11 +139,7 @@ class _Here:
         self._clock.advance_to(max(at_ns, self._clock.now_ns()))
         if isinstance(one, Utterance):
             yield HEARD, one
-        for window in self._feed.take(one):
-            yield WINDOWS, closed(window)
-        if isinstance(one, MONITORED):
-            for flag in self._monitor.take(one):
-                yield FLAGS, flag
+        yield from self._monitored(self._monitor.take(one))
         if isinstance(one, Frame | Utterance | Presence | Episode):
             self._recall.take(one)
         for query in self._held.take(one):
@@ -153,7 +147,13 @@ class _Here:
                 yield ANSWERS, answered(self._selector, self._recall, query, self._clock)[1]
 
     def end_input(self) -> Iterator[tuple[str, Any]]:
-        for flag in self._monitor.end_input():
+        yield from self._monitored(self._monitor.end_input())
+
+    def _monitored(self, flags: Iterable[SocialFlag]) -> Iterator[tuple[str, Any]]:
+        """The windows that closed, then the flags that cite them."""
+        for window in self._monitor.closed_windows():
+            yield WINDOWS, window
+        for flag in flags:
             yield FLAGS, flag
 
 

@@ -39,7 +39,7 @@ def demo(
     length_s = (session.truth.end_ns - session.truth.start_ns) / 1e9
     pace = "as fast as the models allow" if fast else f"{length_s / rate:.0f} s"
     console = Console(quiet=True) if as_json else out
-    err.print(f"Starting camera, ears, windows, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
+    err.print(f"Starting camera, ears, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
     said: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
     with DemoView(session, console) as view:

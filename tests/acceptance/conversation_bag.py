@@ -1,15 +1,17 @@
 """Bags of conversations, written by the rosbags library alone, as `ros2 bag record` leaves them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 MESSAGES = Path(__file__).parents[2] / "ros2_ws" / "src" / "norm_interfaces" / "msg"
 START_NS = 1_700_000_000 * 10**9
+CAMERA, IMAGE_TYPE = "/camera/image_raw/compressed", "sensor_msgs/msg/CompressedImage"
 ROBOT, USER = 1, 2
 START, STOP = 0, 1
 MARK_EVERY_S = 0.25  # the ears say ten times a second how far it is quiet
@@ -25,8 +27,13 @@ def robot(start_s: float, end_s: float, text: str) -> Said:
     return ROBOT, start_s, end_s, text
 
 
-def write_talk(path: Path, talk: Iterable[Said], end_s: float, *, marked: bool = True) -> Path:
-    """A bag of what was said, by the ears and by the robot's own account; marks tell of silence up to end_s."""
+def write_talk(
+    path: Path, talk: Iterable[Said], end_s: float, *, marked: bool = True, pictures: Sequence[bytes] = ()
+) -> Path:
+    """A bag of what was said, by the ears and by the robot's own account; marks tell of silence up to end_s.
+
+    Pictures are JPEGs of a camera, one a second from the beginning on.
+    """
     store = get_typestore(Stores.ROS2_JAZZY)
     types: dict[str, Any] = {}
     for name in ("Word", "Utterance", "RobotSpeech"):
@@ -64,6 +71,10 @@ def write_talk(path: Path, talk: Iterable[Said], end_s: float, *, marked: bool =
             ]
         else:
             entries.append((stop_s, "/tactful/utterances", utterance(start_s, stop_s, text)))
+    for second, jpeg in enumerate(pictures):
+        data = np.frombuffer(jpeg, np.uint8)
+        image = new[IMAGE_TYPE](header=header(second), format="jpeg", data=data)
+        entries.append((second + 0.05, CAMERA, image))
     spoken = [(start_s, stop_s) for speaker, start_s, stop_s, _ in talk if speaker == USER]
     for tick in range(int(end_s / MARK_EVERY_S) + 1 if marked else 0):
         now_s = tick * MARK_EVERY_S
@@ -74,6 +85,8 @@ def write_talk(path: Path, talk: Iterable[Said], end_s: float, *, marked: bool =
             topic: writer.add_connection(topic, f"norm_interfaces/msg/{name}", typestore=store)
             for topic, name in (("/tactful/utterances", "Utterance"), ("/tactful/robot_speech", "RobotSpeech"))
         }
+        if pictures:
+            topics[CAMERA] = writer.add_connection(CAMERA, IMAGE_TYPE, typestore=store)
         for at_s, topic, message in sorted(entries, key=lambda entry: entry[0]):
             data = store.serialize_cdr(message, message.__msgtype__)
             writer.write(topics[topic], _ns(at_s), bytes(data))

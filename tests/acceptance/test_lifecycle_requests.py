@@ -9,7 +9,7 @@ from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
 
-NODES = ("ears", "windows")
+NODES = ("ears", "camera")
 
 
 def change_state(observer: Observer, node: str, **transition: Any) -> bool:
@@ -43,7 +43,7 @@ def test_a_transition_that_the_state_does_not_have_is_refused(
         assert states(observer) == ["inactive", "unconfigured"]
         assert change_state(observer, "ears", label="activate")
         assert not change_state(observer, "ears", **activate)
-        assert change_state(observer, "windows", **configure)
+        assert change_state(observer, "camera", **configure)
         assert states(observer) == ["active", "inactive"]
         assert any("ears cannot activate while active; it can deactivate" in line for line in process.output)
 
@@ -57,7 +57,7 @@ def test_a_node_that_fails_to_change_state_ends_no_other(domain_id: int, observe
     with NodeProcess(NODES, parameters, domain_id, options=()):
         assert not change_state(observer, "ears", id=Transition.TRANSITION_CONFIGURE)
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
-            assert change_state(observer, "windows", id=transition)
+            assert change_state(observer, "camera", id=transition)
         assert states(observer) == ["unconfigured", "active"]
         mended = Parameter("words_type", value="std_msgs/msg/String").to_parameter_msg()
         assert observer.call(SetParameters, "/tactful/ears/set_parameters", parameters=[mended]).results[0].successful

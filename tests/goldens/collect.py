@@ -12,15 +12,15 @@ from typing import Any
 from openpyxl import load_workbook
 
 from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_json, to_json, to_plain
 from norm_core.runtime.time import ReplayClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.runtime.watermarks import FRAMES, UTTERANCES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.feed import WindowConfig
-from sim_replays.drivers.bag_driver import monitored_sources
 from sim_replays.drivers.script_driver import given_by_script
 from sim_replays.drivers.session_replay import in_process, items
 from sim_replays.examples.demo_session import write_demo_session
@@ -70,7 +70,9 @@ def development_by_sound() -> Items:
     for path in sorted(SOUND.glob("*.json.gz")):
         sensed = from_json(Sensed, gzip.decompress(path.read_bytes()).decode())
         given = [(one.at_ns, one.entry) for one in sensed.given]
-        found.update(_flags(path.name.split(".")[0], given, monitored_sources(sensed.sources)))
+        has_frames = any(isinstance(entry, Frame) for _, entry in given)
+        sources = [source for source in sensed.sources if source != FRAMES or has_frames]
+        found.update(_flags(path.name.split(".")[0], given, sources))
     return found
 
 

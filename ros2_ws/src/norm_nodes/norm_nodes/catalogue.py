@@ -12,7 +12,6 @@ NODES = {
     "camera": "CameraNode",
     "ears": "Ears",
     "people": "PeopleNode",
-    "windows": "WindowsNode",
     "monitor": "MonitorNode",
     "selector": "SelectorNode",
 }

@@ -4,7 +4,6 @@ import math
 import time
 import traceback
 from collections import OrderedDict
-from enum import StrEnum
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -20,25 +19,29 @@ from norm_core.engines.request_context import Limit
 from norm_core.engines.shared_engine import SharedEngine
 from norm_core.models.catalogue import Catalogue
 from norm_core.records.decision import Decision
+from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
+from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
-from norm_core.records.window import Window
+from norm_core.records.window import ClosedWindow, Window
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
-from norm_core.runtime.watermarks import PRESENCE, UTTERANCES
+from norm_core.runtime.watermarks import FRAMES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.judge.deployment import DeploymentContext
 from norm_monitor.judge.judge import Judge, JudgeConfig, Judgement
+from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.feed import WindowConfig
@@ -62,21 +65,6 @@ FAULT_STATED_S = 60.0
 ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
 
 
-class DeploymentContext(StrEnum):
-    """Where the robot works: EU AI Act 5(1)(f) lets no emotion be inferred from pictures at work or in education."""
-
-    UNSPECIFIED = "unspecified"
-    HOME = "home"
-    PUBLIC = "public"
-    HEALTH = "health"
-    WORKPLACE = "workplace"
-    EDUCATION = "education"
-
-    @property
-    def forbids_emotion_from_pictures(self) -> bool:
-        return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
-
-
 class Forget:
     """Asks, in its turn among the records, that what people said of themselves be forgotten."""
 
@@ -86,9 +74,6 @@ class InputEnded:
 
 
 class MonitorNodeConfig(WindowConfig, FusionConfig, MemoryConfig, StudyConfig, QuestionConfig):
-    sources: tuple[str, ...] = Field(
-        default=(PRESENCE, UTTERANCES), min_length=1, description="what a window waits for; those that are not run out"
-    )
     thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     judge_every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
@@ -97,8 +82,15 @@ class MonitorNodeConfig(WindowConfig, FusionConfig, MemoryConfig, StudyConfig, Q
         default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
     )
     judge_images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
+    judge_prompts: str = Field(
+        default="", description="folder to write every prompt of the judge to, for its owner alone; empty for none"
+    )
+    pictures_may_leave: bool = Field(
+        default=False, description="whether a model that does not run on this machine may be sent pictures"
+    )
     deployment_context: DeploymentContext = Field(
-        default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
+        default=DeploymentContext.UNSPECIFIED,
+        description="where the robot works; only home, public and health let emotions be inferred from pictures",
     )
     shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
 
@@ -128,9 +120,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._monitor = Monitor(
             config, table, meaning, self.clock, fusion=config, memory=config, judge_every_s=judge_every_s
         )
-        images = 0 if config.deployment_context.forbids_emotion_from_pictures else config.judge_images
-        self._judge = Judge(self._engine, JudgeConfig(images=images)) if self._engine and judges else None
-        self._queries = self._answering(images == 0)
+        self._judge, self._prompts = self._opened_judge() if judges else (None, None)
+        self._queries = self._answering()
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
         self._counted: dict[str, int] = {}
@@ -143,6 +134,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._attention = self.offer(
             Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
         )
+        self._closed = self.offer(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
+        if FRAMES in config.sources:
+            self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
+        self._listen_to(Query, "queries", "an event, whose window ends at it")
+        self._listen_to(Episode, "episodes", "an episode's end is an event too")
         self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
@@ -198,12 +194,38 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             return None
         return SharedEngine(engine, TO_JUDGE, "judge")
 
-    def _answering(self, without_pictures: bool) -> JudgeQueries | None:
+    def _opened_judge(self) -> tuple[Judge | None, PromptFiles | None]:
+        """The judge, and what writes its prompts where a folder is named; its status tells of pictures held back."""
+        assert self._engine
+        config, card = self.config, self._engine.card
+        judge_config = JudgeConfig(
+            images=config.judge_images,
+            deployment_context=config.deployment_context,
+            pictures_may_leave=config.pictures_may_leave,
+        )
+        judge = Judge(self._engine, judge_config)
+        if config.judge_images and FRAMES in config.sources and not (card.on_this_machine or config.pictures_may_leave):
+            why = (
+                f"the judge {config.model} does not run on this machine, so it is shown no pictures; "
+                "set pictures_may_leave to true to send them"
+            )
+            self.trouble("pictures", Health.DEGRADED, why)
+        if not config.judge_prompts:
+            return judge, None
+        try:
+            return judge, PromptFiles(Path(config.judge_prompts).expanduser(), judge_config, card)
+        except OSError as error:
+            raise ConfigError(f"monitor: judge_prompts: {config.judge_prompts} cannot be made: {error}") from error
+
+    def _answering(self) -> JudgeQueries | None:
         if not self.config.answers_queries:
             return None
         if self._engine is None:
             raise ConfigError("monitor: answers_queries: a judge answers queries: name its model")
-        config = self.config.model_copy(update={"query_images": 0}) if without_pictures else self.config
+        held_back = self.config.deployment_context.forbids_emotions_from_pictures or not (
+            self._engine.card.on_this_machine or self.config.pictures_may_leave
+        )
+        config = self.config.model_copy(update={"query_images": 0}) if held_back else self.config
         questioner = Questioner(self._engine, config)
         return JudgeQueries(self, questioner, config.query_window_s, lambda: self._active)
 
@@ -246,7 +268,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
         else:
-            self._desk.keep(record)
+            if isinstance(record, Utterance | RobotSpeech | Presence | Decision):
+                self._desk.keep(record)
             if not isinstance(record, Decision):
                 self._publish(self._monitor.take(record))
         for window in self._monitor.windows_to_judge():
@@ -260,6 +283,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             window = self._to_judge.get(timeout_s=WAIT_S)
             if window is None:
                 continue
+            self._write_prompts(window)
             limit = Limit(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge_deadline_s))
             judgement = self._judge.judge(window, limit)
             self.count(f"judge_{judgement.outcome}")
@@ -271,7 +295,21 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.trouble("judge", Health.DEGRADED, why)
                 self.beat()
 
+    def _write_prompts(self, window: Window) -> None:
+        if self._prompts is None:
+            return
+        try:
+            self._prompts.write(window)
+        except OSError as error:
+            self.count("prompts_not_written")
+            why = f"{self.config.judge_prompts}: a prompt cannot be written: {error.strerror}; free some room there"
+            self.trouble("prompts", Health.DEGRADED, why)
+        else:
+            self.mended("prompts")
+
     def _publish(self, flags: list[SocialFlag]) -> None:
+        for window in self._monitor.closed_windows():
+            self._closed.publish(to_ros(window))
         self._desk.keep_flags(flags)
         for flag in flags:
             self._kept[flag.event_id] = flag

@@ -11,9 +11,12 @@ from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.records.window import ClosedWindow, closed
-from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.windows.feed import WindowConfig, WindowFeed
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.monitor import Monitor
+from norm_monitor.windows.feed import WindowConfig
 from sim_replays.drivers.node_process import NodeProcess
 from tests.patience import PATIENCE_S
 
@@ -70,9 +73,13 @@ def bag(tmp_path: Path) -> Path:
 
 
 def cut_directly(bag: Path) -> list[ClosedWindow]:
-    feed = WindowFeed(WindowConfig(**WINDOWS))
+    monitor = Monitor(WindowConfig(**WINDOWS), Table.shipped(), Meanings.shipped(), ReplayClock())
+    found: list[ClosedWindow] = []
     with BagReader(bag) as reader:
-        return [closed(w) for message in reader.messages() for w in feed.take(reader.decode(message))]
+        for message in reader.messages():
+            monitor.take(reader.decode(message))
+            found += monitor.closed_windows()
+    return found
 
 
 @pytest.mark.parametrize("executor", ["events", "single"])
@@ -83,14 +90,16 @@ def test_windows_are_the_same_at_any_pace(rate: float, executor: str, bag: Path,
 
     told = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
     expected = cut_directly(bag)
-    with NodeProcess(["windows"], {"windows": WINDOWS}, domain_id, ("--autostart", "--executor", executor)):
-        observer.meet("windows")
+    with NodeProcess(["monitor"], {"monitor": WINDOWS}, domain_id, ("--autostart", "--executor", executor)):
+        observer.meet("monitor")
         with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag), "rate": rate}}, domain_id) as player:
             assert player.wait(PATIENCE_S) == 0
             observer.until(lambda: len(told) >= len(expected), f"{len(expected)} windows")
     windows = [from_ros(ClosedWindow, message) for message in told]
     assert [w for w in windows if not w.late] == expected
-    assert len(expected) == LENGTH_S + 1 and sum(w.utterance_count for w in expected) == 7
+    on_grid = [w for w in expected if w.end_ns % NS_PER_S == 0]
+    assert len(on_grid) == LENGTH_S and sum(w.utterance_count for w in on_grid) == 6
+    assert at(7.3) in {w.end_ns for w in expected}
 
 
 def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: int, observer: Any) -> None:
@@ -100,9 +109,9 @@ def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: i
     told = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
     statuses = observer.watch_status()
     frames = observer.node.create_publisher(record_class(Frame), "/tactful/frames", EVENTS)
-    with NodeProcess(["windows"], {"windows": WINDOWS | {"lateness_s": 2.0}}, domain_id):
-        observer.until(frames.get_subscription_count, "the windows node")
-        observer.meet("windows")
+    with NodeProcess(["monitor"], {"monitor": WINDOWS | {"lateness_s": 2.0}}, domain_id):
+        observer.until(frames.get_subscription_count, "the monitor")
+        observer.meet("monitor")
         from norm_nodes.convert import to_ros
 
         for seconds in range(6):

@@ -1,0 +1,106 @@
+"""Every prompt that the judge would ask, as files for their owner alone: JSON, and its pictures beside it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from norm_core.engines.prompt import Image, Part, Prompt, Quoted
+from norm_core.engines.reply import Card
+from norm_core.records.json_codec import canonical
+from norm_core.records.window import Window, digest
+from norm_monitor.judge.judge import JudgeConfig, images_for
+from norm_monitor.judge.prompt_plan import Batch, PromptPlan, plan
+
+MODE, FOLDER_MODE = 0o600, 0o700
+_NOTED = (("error", 0), ("competence", 1))
+
+
+class PromptFiles:
+    """Writes one JSON file a window into a folder; a picture that several windows show is written once."""
+
+    def __init__(self, folder: Path, config: JudgeConfig, card: Card) -> None:
+        """Make the folder, for prompts of a model with this card; raises OSError where that cannot be done."""
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        self._folder, self._config, self._card = folder, config, card
+        self.written = 0
+
+    def write(self, window: Window) -> Path:
+        """Write what would be asked about a window, under the name of the window's end and digest."""
+        planned = plan(window, images_for(self._card, self._config), self._config.deployment_context)
+        window_sha256 = digest(window)
+        path = self._folder / f"{window.end_ns}_{window_sha256[:12]}.json"
+        _write(path, canonical(self._content(window, window_sha256, planned)) + b"\n")
+        self.written += 1
+        return path
+
+    def _content(self, window: Window, window_sha256: str, planned: PromptPlan) -> dict[str, Any]:
+        return {
+            "window": {
+                "start_ns": window.start_ns,
+                "end_ns": window.end_ns,
+                "digest": window_sha256,
+                "late": window.late,
+                "missing": list(window.missing),
+                "frames_ns": [frame.stamp_ns for frame in window.frames],
+            },
+            "model": self._card.model,
+            "deployment_context": self._config.deployment_context.value,
+            "locale": planned.locale,
+            "prompts": [self._batch(batch) for batch in planned.batches],
+            "notes": [self._note(planned, polarity, index) for polarity, index in _NOTED if self._asks_for_notes],
+        }
+
+    @property
+    def _asks_for_notes(self) -> bool:
+        return self._config.note_tokens > 0 and self._card.generates
+
+    def _batch(self, batch: Batch) -> dict[str, Any]:
+        questions = [
+            {
+                "text": "\n".join(part.text for part in question.parts if not isinstance(part, Image)),
+                "options": list(question.options),
+                "prompt_digest": question.digest(batch.prompt),
+            }
+            for question in batch.questions
+        ]
+        return {**self._prompt(batch.prompt), "questions": questions}
+
+    def _note(self, planned: PromptPlan, polarity: str, index: int) -> dict[str, Any]:
+        prompt = planned.note_prompt(index)
+        least = self._config.least_probability
+        asked_if = f"the first question is answered with social {polarity} and a probability of at least {least:g}"
+        added = prompt.parts[len(planned.prompt.parts) :]
+        return {
+            "conditional": True,
+            "asked_if": asked_if,
+            "after_prompt": 0,
+            "parts": [self._part(part) for part in added],
+            "prompt_digest": prompt.digest,
+        }
+
+    def _prompt(self, prompt: Prompt) -> dict[str, Any]:
+        return {
+            "version": prompt.version,
+            "digest": prompt.digest,
+            "parts": [self._part(part) for part in prompt.parts],
+        }
+
+    def _part(self, part: Part) -> dict[str, Any]:
+        match part:
+            case Image():
+                name = f"{part.sha256[:24]}.jpg"
+                if not (self._folder / name).exists():
+                    _write(self._folder / name, part.jpeg)
+                return {"kind": "picture", "file": name, "sha256": part.sha256}
+            case Quoted():
+                return {"kind": "quoted", "label": part.label, "text": part.text}
+            case _:
+                return {"kind": "text", "text": part.text}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a whole file that only its owner can read."""
+    part = path.with_name(f".{path.name}.part")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
+        file.write(content)
+    part.replace(path)

@@ -1,0 +1,113 @@
+"""What a judge would be asked about a bag with a camera: the right pictures, and none where they are not allowed."""
+
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.acceptance.conversation_bag import START_NS, robot, user, write_talk
+from tests.patience import PATIENCE_S
+
+LENGTH_S = 26
+STEP = 9  # of grey from one second's picture to the next
+TALK = [
+    user(3, 4.5, "Hello, where can I find the whales?"),
+    robot(13, 16, "You can find the whales upstairs, on the left."),
+    user(17, 18, "Nobody listens to me here, I am really upset."),
+    robot(19, 22, "Great! We have many postcards of whales."),
+]
+
+Ask = Callable[..., list[dict[str, Any]]]
+
+
+def grey(second: int) -> bytes:
+    _, jpeg = cv2.imencode(".jpg", np.full((48, 64, 3), 10 + STEP * second, np.uint8))
+    return jpeg.tobytes()
+
+
+def shown(folder: Path, prompt: dict[str, Any]) -> list[int]:
+    """The seconds of the pictures in a prompt, by their grey."""
+    files = [folder / part["file"] for part in prompt["parts"] if part["kind"] == "picture"]
+    means = [float(cv2.imread(str(file)).mean()) for file in files]
+    return [round((mean - 10) / STEP) for mean in means]
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """The prompts that `tactful flags --prompts` writes into tmp_path/prompts, in the order of time."""
+    bag = write_talk(tmp_path / "bag", TALK, LENGTH_S, pictures=[grey(second) for second in range(LENGTH_S + 2)])
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+
+    def ask(*options: str) -> list[dict[str, Any]]:
+        command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--json", *options]
+        command += ["--prompts", str(tmp_path / "prompts")]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert result.returncode == 0, result.stderr
+        assert json.loads(result.stdout), "the cues that trigger a judge flag something here"
+        paths = sorted((tmp_path / "prompts").glob("*.json"), key=lambda path: int(path.name.split("_")[0]))
+        return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+    return ask
+
+
+def test_each_prompt_holds_the_pictures_of_its_window(asked: Ask, tmp_path: Path) -> None:
+    windows = asked("--context", "home")
+    assert len(windows) >= 3
+    for one in windows:
+        (prompt,) = one["prompts"]
+        end_s = (one["window"]["end_ns"] - START_NS) / 1e9
+        seconds = shown(tmp_path / "prompts", prompt)
+        assert seconds == sorted(set(seconds)) and 1 <= len(seconds) <= 4
+        assert seconds[-1] == int(np.ceil(end_s)) - 1  # the last picture before the window's end
+        assert seconds[0] >= end_s - 15
+        assert [START_NS + second * 10**9 for second in seconds][-1] == one["window"]["frames_ns"][-1]
+        assert len(prompt["questions"]) >= 8 and all(len(q["prompt_digest"]) == 64 for q in prompt["questions"])
+        assert all(note["conditional"] and "at least 0.6" in note["asked_if"] for note in one["notes"])
+    words = " ".join(part["text"] for one in windows for part in one["prompts"][0]["parts"] if part["kind"] == "quoted")
+    assert "where can I find the whales" in words and "many postcards" in words
+
+
+@pytest.mark.parametrize("context", ["unspecified", "workplace", "education"])
+def test_emotions_are_asked_of_words_alone_where_no_context_allows_more(
+    asked: Ask, tmp_path: Path, context: str
+) -> None:
+    for one in asked("--context", context):
+        seen, words = one["prompts"]
+        assert shown(tmp_path / "prompts", seen) and not shown(tmp_path / "prompts", words)
+        assert any("do not infer emotions" in part.get("text", "") for part in seen["parts"])
+        (emotions,) = words["questions"]
+        assert "what someone feels" in emotions["text"]
+        assert not any("what someone feels" in question["text"] for question in seen["questions"])
+
+
+def test_no_picture_goes_to_a_model_on_another_machine(asked: Ask, tmp_path: Path) -> None:
+    (tmp_path / "far.yaml").write_text(
+        "name: far\ntask: vision-language\nengine: openai\nsource: {url: 'http://judge.example:8000/v1'}\n"
+        "quantization: bf16\nmax_images: 8\nlicence: MIT\n",
+        encoding="utf-8",
+    )
+    windows = asked("--context", "home", "--model", "far")
+    assert windows and not any(shown(tmp_path / "prompts", prompt) for one in windows for prompt in one["prompts"])
+
+
+def test_only_its_owner_can_read_them(asked: Ask, tmp_path: Path) -> None:
+    asked()
+    files = list((tmp_path / "prompts").iterdir())
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert stat.S_IMODE((tmp_path / "prompts").stat().st_mode) == 0o700
+    assert {file.suffix for file in files} == {".json", ".jpg"}
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "prompts").write_text("a file", encoding="utf-8")
+    bag = write_talk(tmp_path / "bag", TALK, LENGTH_S)
+    command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--prompts", str(tmp_path / "prompts")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert result.returncode == 2 and "prompts cannot be written there" in result.stderr

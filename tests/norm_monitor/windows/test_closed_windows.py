@@ -1,0 +1,100 @@
+"""Windows that the monitor tells of, and what the settings refuse."""
+
+from collections.abc import Callable
+
+import pytest
+
+from norm_core.records.episode import Query
+from norm_core.records.frame import Frame
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.config import ConfigError, check
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import Table
+from norm_monitor.monitor import Monitor
+from norm_monitor.windows.feed import Record, WindowConfig
+from tests.norm_monitor.encounter_talk import at, robot, user, with_silence
+from tests.norm_monitor.senses.camera_messages import START_NS
+
+S = NS_PER_S
+
+
+def frame(at_s: float) -> Frame:
+    return picture(START_NS + round(at_s * S))
+
+
+def picture(stamp_ns: int) -> Frame:
+    return Frame(
+        stamp_ns=stamp_ns, source_topic="/c", source_encoding="jpeg", source_width_px=1, source_height_px=1,
+        payload_sha256=f"{stamp_ns}", tile_width_px=1, tile_height_px=1, tile_jpeg=b"",
+    )  # fmt: skip
+
+
+def said(at_s: float, text: str = "", final: bool = False) -> Utterance:
+    at_ns = START_NS + round(at_s * S)
+    return Utterance(
+        stamp_ns=at_ns, utterance_id=f"u{at_s}", speaker=Speaker.USER, text=text, start_ns=at_ns, end_ns=at_ns,
+        final=final,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def told(meaning: Meanings) -> Callable[..., list[ClosedWindow]]:
+    """Give a monitor's records, and get the windows that close by the last of them."""
+
+    def told(*records: Record, sources: tuple[str, ...] = ("frames", "utterances")) -> list[ClosedWindow]:
+        monitor = Monitor(WindowConfig(sources=sources, lateness_s=0), Table.shipped(), meaning, ReplayClock())
+        for record in records[:-1]:
+            monitor.take(record)
+        monitor.closed_windows()
+        monitor.take(records[-1])
+        return monitor.closed_windows()
+
+    return told
+
+
+def test_silence_closes_windows_and_enters_none(told: Callable[..., list[ClosedWindow]]) -> None:
+    assert told(frame(1), frame(6)) == []
+    (window,) = told(frame(1), frame(6), said(5))
+    assert (window.late, window.frame_count, window.utterance_count) == (False, 1, 0)
+
+
+def test_speech_under_way_holds_its_window_open(told: Callable[..., list[ClosedWindow]]) -> None:
+    speaking = (frame(1), frame(20), said(4, "where"), said(4, "where are"))
+    assert told(*speaking) == []
+    ended = (*speaking, said(4, "where are the whales", final=True))
+    assert told(*ended) == []
+    first, *_ = told(*ended, said(12))
+    assert first.utterance_count == 1
+
+
+def test_a_frame_after_a_jump_back_belongs_to_the_new_time(told: Callable[..., list[ClosedWindow]]) -> None:
+    (window,) = told(frame(3600), frame(1), frame(5), sources=("frames",))
+    assert (window.frame_count, window.start_ns < START_NS) == (1, True)
+
+
+def test_a_query_has_a_window_that_ends_at_it(told: Callable[..., list[ClosedWindow]]) -> None:
+    query = Query(stamp_ns=START_NS + 7 * S // 2, query_id="q", episode_id="e", task="action")
+    (window,) = told(frame(1), query, frame(3), said(3.6))
+    assert window.end_ns == query.stamp_ns
+
+
+def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanings) -> None:
+    monitor = Monitor(
+        WindowConfig(sources=("frames", "utterances"), lateness_s=0), Table.shipped(), meaning, ReplayClock()
+    )
+    talk = [*user(5, 6, "Where are the whales?"), *robot(14, 16, "They are upstairs."), *user(17, 18, "Thank you.")]
+    pictures = [(at(second), picture(at(second))) for second in range(40)]
+    records: list[tuple[int, Record]] = [*with_silence(talk, 40.0), *pictures]
+    cited: set[str] = set()
+    told: set[str] = set()
+    for _, record in sorted(records, key=lambda given: given[0]):
+        cited |= {flag.provenance.window_digest for flag in monitor.take(record)}
+        told |= {window.sha256 for window in monitor.closed_windows() if window.frame_count}
+    assert cited and cited <= told
+
+
+def test_unknown_sources_are_refused() -> None:
+    with pytest.raises(ConfigError, match="frames, presence, utterances"):
+        check(WindowConfig, {"sources": ["smell"]}, "here")
