@@ -313,6 +313,23 @@ def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> Non
     )
 
 
+def test_labels_before_the_media_do_not_overlap_at_their_start(tmp_path: Path) -> None:
+    pympi = pytest.importorskip("pympi", reason="pympi-ling is not installed (it is in the test group)")
+    praatio = pytest.importorskip("praatio.textgrid", reason="praatio is not installed (it is in the test group)")
+    labels = tuple(
+        Label(start_ns=start_ms * MS, end_ns=end_ms * MS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS)
+        for start_ms, end_ms in ((10, 20), (30, 40), (80, 130))
+    )
+    sheet = Sheet(origin_ns=100 * MS, end_ns=200 * MS, labels=labels)
+    textgrid.write_textgrid(tmp_path / "a.TextGrid", sheet)
+    grid = praatio.openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=False, reportingMode="error")
+    eaf.write_eaf(tmp_path / "a.eaf", sheet)
+    opened = pympi.Eaf(str(tmp_path / "a.eaf"))
+    for name, end_ms in (("error emotions", 1), ("error emotions +2", 1), ("error emotions +3", 30)):
+        assert [(entry.start, entry.end) for entry in grid.getTier(name).entries] == [(0, end_ms / 1000)]
+        assert [each[:2] for each in opened.get_annotation_data_for_tier(name)] == [(0, end_ms)]
+
+
 def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     said = Utterance(
         stamp_ns=MS, utterance_id="u", speaker=Speaker.USER, text="مرحبا <b> & שלום", start_ns=MS, end_ns=3 * MS

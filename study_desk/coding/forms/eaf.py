@@ -106,8 +106,8 @@ class _Body:
             self._annotations += 1
             ids.append(f"a{self._annotations}")
             slots = {
-                f"TIME_SLOT_REF{number}": self._slot(max(0, time_ms))
-                for number, time_ms in enumerate((span.start_ms, max(span.end_ms, 1)), 1)
+                f"TIME_SLOT_REF{number}": self._slot(time_ms)
+                for number, time_ms in enumerate((span.start_ms, span.end_ms), 1)
             }
             holder = ElementTree.SubElement(tier, "ANNOTATION")
             annotation = ElementTree.SubElement(holder, "ALIGNABLE_ANNOTATION", {"ANNOTATION_ID": ids[-1], **slots})

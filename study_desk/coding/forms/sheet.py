@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from norm_core.records.record import record
@@ -89,7 +90,7 @@ def lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def tiers(sheet: Sheet) -> dict[str, list[Span]]:
-    """Spans by the name of their tier, overlaps in tiers that end in "+2", "+3": speech, then labels."""
+    """Spans from the origin on by the name of their tier, overlaps in tiers "+2", "+3": speech, then labels."""
     kinds: dict[str, list[Span]] = {}
     for speaker in Speaker:
         said = [span(u, sheet.origin_ns) for u in sheet.utterances if u.speaker is speaker]
@@ -103,8 +104,13 @@ def tiers(sheet: Sheet) -> dict[str, list[Span]]:
     return {
         name if number == 1 else f"{name} +{number}": lane
         for name, spans in kinds.items()
-        for number, lane in enumerate(lanes(spans), 1)
+        for number, lane in enumerate(lanes(map(_from_origin, spans)), 1)
     }
+
+
+def _from_origin(each: Span) -> Span:
+    """Move what begins before the media to their start: no annotation tool has negative times."""
+    return replace(each, start_ms=max(0, each.start_ms), end_ms=max(1, each.end_ms))
 
 
 def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:

@@ -36,11 +36,10 @@ def _filled(spans: list[Span], end_ms: int) -> list[tuple[int, int, str]]:
     filled: list[tuple[int, int, str]] = []
     reached_ms = 0
     for span in spans:
-        start_ms, stop_ms = max(0, span.start_ms), max(1, span.end_ms)
-        if start_ms > reached_ms:
-            filled.append((reached_ms, start_ms, ""))
-        filled.append((start_ms, stop_ms, _text(span)))
-        reached_ms = stop_ms
+        if span.start_ms > reached_ms:
+            filled.append((reached_ms, span.start_ms, ""))
+        filled.append((span.start_ms, span.end_ms, _text(span)))
+        reached_ms = span.end_ms
     return filled if reached_ms >= end_ms else [*filled, (reached_ms, end_ms, "")]
 
 
