@@ -4,11 +4,13 @@ import errno
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from praatio.textgrid import openTextgrid
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
@@ -130,9 +132,8 @@ def test_an_independent_reader_opens_the_eaf(tmp_path: Path, session: Recording)
 
 
 def test_an_independent_reader_opens_the_textgrid(tmp_path: Path, session: Recording) -> None:
-    praatio = pytest.importorskip("praatio.textgrid", reason="praatio is not installed (it is in the test group)")
     textgrid.write_textgrid(tmp_path / "a.TextGrid", sheet_of(session))
-    opened = praatio.openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=False, reportingMode="error")
+    opened = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=False, reportingMode="error")
     said = [entry.label for entry in opened.getTier("speech user").entries]
     assert said[0] == "Good morning. I am looking for a book about whales."
     assert "什么时候关门？" in said
@@ -315,14 +316,13 @@ def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> Non
 
 def test_labels_before_the_media_do_not_overlap_at_their_start(tmp_path: Path) -> None:
     pympi = pytest.importorskip("pympi", reason="pympi-ling is not installed (it is in the test group)")
-    praatio = pytest.importorskip("praatio.textgrid", reason="praatio is not installed (it is in the test group)")
     labels = tuple(
         Label(start_ns=start_ms * MS, end_ns=end_ms * MS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS)
         for start_ms, end_ms in ((10, 20), (30, 40), (80, 130))
     )
     sheet = Sheet(origin_ns=100 * MS, end_ns=200 * MS, labels=labels)
     textgrid.write_textgrid(tmp_path / "a.TextGrid", sheet)
-    grid = praatio.openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=False, reportingMode="error")
+    grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=False, reportingMode="error")
     eaf.write_eaf(tmp_path / "a.eaf", sheet)
     opened = pympi.Eaf(str(tmp_path / "a.eaf"))
     for name, end_ms in (("error emotions", 1), ("error emotions +2", 1), ("error emotions +3", 30)):
@@ -337,6 +337,9 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     sheet = Sheet(origin_ns=0, end_ns=5 * MS, labels=(), utterances=(said,))
     eaf.write_eaf(tmp_path / "a.eaf", sheet)
     assert eaf.read_eaf(tmp_path / "a.eaf") == ()
+    textgrid.write_textgrid(tmp_path / "a.TextGrid", replace(sheet, utterances=()))
+    grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=True)
+    assert (grid.maxTimestamp, grid.tierNames) == (0.005, ())
     webvtt.write_webvtt(tmp_path / "a.vtt", sheet)
     assert "<v user>مرحبا &lt;b&gt; &amp; שלום" in (tmp_path / "a.vtt").read_text(encoding="utf-8")
     assert remarks(sheet) == ("there are no labels in this session; the form holds its speech alone",)
