@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from praatio.textgrid import openTextgrid
+from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
@@ -114,9 +115,8 @@ def test_no_lane_overlaps_and_none_is_empty(sheet: Sheet) -> None:
 
 
 def test_an_independent_reader_opens_the_eaf(tmp_path: Path, session: Recording) -> None:
-    pympi = pytest.importorskip("pympi", reason="pympi-ling is not installed (it is in the test group)")
     eaf.write_eaf(tmp_path / "a.eaf", sheet_of(session))
-    opened = pympi.Eaf(str(tmp_path / "a.eaf"))
+    opened = Eaf(str(tmp_path / "a.eaf"))
     names = set(opened.get_tier_names())
     assert {"speech robot", "speech user", "error engagement", "error engagement notes"} <= names
     for name in names:
@@ -315,7 +315,6 @@ def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> Non
 
 
 def test_labels_before_the_media_do_not_overlap_at_their_start(tmp_path: Path) -> None:
-    pympi = pytest.importorskip("pympi", reason="pympi-ling is not installed (it is in the test group)")
     labels = tuple(
         Label(start_ns=start_ms * MS, end_ns=end_ms * MS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS)
         for start_ms, end_ms in ((10, 20), (30, 40), (80, 130))
@@ -324,7 +323,7 @@ def test_labels_before_the_media_do_not_overlap_at_their_start(tmp_path: Path) -
     textgrid.write_textgrid(tmp_path / "a.TextGrid", sheet)
     grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=False, reportingMode="error")
     eaf.write_eaf(tmp_path / "a.eaf", sheet)
-    opened = pympi.Eaf(str(tmp_path / "a.eaf"))
+    opened = Eaf(str(tmp_path / "a.eaf"))
     for name, end_ms in (("error emotions", 1), ("error emotions +2", 1), ("error emotions +3", 30)):
         assert [(entry.start, entry.end) for entry in grid.getTier(name).entries] == [(0, end_ms / 1000)]
         assert [each[:2] for each in opened.get_annotation_data_for_tier(name)] == [(0, end_ms)]

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+from pympi.Elan import Eaf, to_adocument
+
 from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.records.speech import Utterance
 from norm_core.runtime.time import MIN_STAMP_NS
@@ -31,112 +33,58 @@ _VOCABULARY = "tactful cues"
 
 
 def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = "1970-01-01T00:00:00Z") -> None:
-    """Writes the sheet for ELAN 6. The date is passed in, so that the same sheet gives the same file."""
-    root = ElementTree.Element(
-        "ANNOTATION_DOCUMENT",
-        {
-            "AUTHOR": author,
-            "DATE": date,
-            "FORMAT": "3.0",
-            "VERSION": "3.0",
-            "xmlns:xsi": "http://www.w3.org/2001/XMLSchema-instance",
-            "xsi:noNamespaceSchemaLocation": _SCHEMA,
-        },
-    )
-    header = ElementTree.SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
+    """Write the sheet for ELAN 6. The date is passed in, so that the same sheet gives the same file."""
+    document = _empty(author, date)
     for name in sheet.media:
-        mime = _MIMES.get(Path(name).suffix.lower(), "unknown")
         url = name if "://" in name else f"file://{Path(name).resolve()}"
-        attributes = {"MEDIA_URL": url, "MIME_TYPE": mime, "RELATIVE_MEDIA_URL": f"./{Path(name).name}"}
-        ElementTree.SubElement(header, "MEDIA_DESCRIPTOR", attributes)
-    for key, value in ((ORIGIN, str(sheet.origin_ns)), (SESSION, one_line(sheet.session))):
-        ElementTree.SubElement(header, "PROPERTY", {"NAME": key}).text = value
-    _Body(root, sheet).write()
-    ElementTree.indent(root)
+        mime = _MIMES.get(Path(name).suffix.lower(), "unknown")
+        document.add_linked_file(url, f"./{Path(name).name}", mime)
+    document.add_property(ORIGIN, sheet.origin_ns)
+    document.add_property(SESSION, one_line(sheet.session))
+    for name, spans in tiers(sheet).items():
+        if isinstance(spans[0].item, Utterance):
+            document.add_tier(name, "speech")
+        else:
+            document.add_tier(name, "label", ann=one_line(spans[0].item.coder) or None)
+            document.add_tier(name + NOTES, "note", parent=name)
+        for each in spans:
+            _add(document, name, each)
+    for code in sorted({_code(label) for label in sheet.labels}):
+        document.add_cv_entry(_VOCABULARY, f"cve_{code}", [(code, "und", "")])
+    root = to_adocument(document)
     with in_place_of(path) as part:
         ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
 
 
-class _Body:
-    """Time order, tiers and vocabularies; ELAN wants them in that order."""
+def _empty(author: str, date: str) -> Eaf:
+    """Build a document of EAF 3.0 with our types and vocabulary, without pympi's own tier and stamp of now."""
+    document = Eaf(author=author)
+    document.remove_tier("default")
+    document.remove_linguistic_type("default-lt")
+    document.remove_property()
+    document.adocument |= {"DATE": date, "FORMAT": "3.0", "VERSION": "3.0", "xsi:noNamespaceSchemaLocation": _SCHEMA}
+    document.header |= {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}
+    document.add_language("und", lang_label="undetermined (und)")
+    document.add_controlled_vocabulary(_VOCABULARY)
+    document.add_cv_description(_VOCABULARY, "und", "the cues of this session")
+    document.add_linguistic_type("speech")
+    document.add_linguistic_type("label")
+    document.linguistic_types["label"]["CONTROLLED_VOCABULARY_REF"] = _VOCABULARY
+    document.add_linguistic_type("note", "Symbolic_Association", timealignable=False)
+    return document
 
-    def __init__(self, root: ElementTree.Element, sheet: Sheet) -> None:
-        self._root, self._sheet = root, sheet
-        self._order = ElementTree.SubElement(root, "TIME_ORDER")
-        self._slots = self._annotations = 0
-        self._codes: set[str] = set()
 
-    def write(self) -> None:
-        for name, spans in tiers(self._sheet).items():
-            if isinstance(spans[0].item, Utterance):
-                self._tier(name, "speech", spans, annotator="")
-            else:
-                ids = self._tier(name, "label", spans, annotator=spans[0].item.coder)
-                self._notes(name, spans, ids)
-        for name, extra in (
-            ("speech", {}),
-            ("label", {"CONTROLLED_VOCABULARY_REF": _VOCABULARY}),
-            ("note", {"CONSTRAINTS": "Symbolic_Association"}),
-        ):
-            alignable = "false" if name == "note" else "true"
-            ElementTree.SubElement(
-                self._root,
-                "LINGUISTIC_TYPE",
-                {"LINGUISTIC_TYPE_ID": name, "TIME_ALIGNABLE": alignable, "GRAPHIC_REFERENCES": "false", **extra},
-            )
-        ElementTree.SubElement(self._root, "LANGUAGE", {"LANG_ID": "und", "LANG_LABEL": "undetermined (und)"})
-        ElementTree.SubElement(
-            self._root,
-            "CONSTRAINT",
-            {"STEREOTYPE": "Symbolic_Association", "DESCRIPTION": "1-1 association with a parent annotation"},
-        )
-        vocabulary = ElementTree.SubElement(self._root, "CONTROLLED_VOCABULARY", {"CV_ID": _VOCABULARY})
-        ElementTree.SubElement(vocabulary, "DESCRIPTION", {"LANG_REF": "und"}).text = "the cues of this session"
-        for code in sorted(self._codes):
-            entry = ElementTree.SubElement(vocabulary, "CV_ENTRY_ML", {"CVE_ID": f"cve_{code}"})
-            ElementTree.SubElement(entry, "CVE_VALUE", {"DESCRIPTION": "", "LANG_REF": "und"}).text = code
+def _add(document: Eaf, tier: str, each: Span) -> None:
+    if isinstance(each.item, Utterance):
+        document.add_annotation(tier, each.start_ms, each.end_ms, one_line(each.item.text))
+    else:
+        document.add_annotation(tier, each.start_ms, each.end_ms, _code(each.item))
+        middle_ms = (each.start_ms + each.end_ms) / 2
+        document.add_ref_annotation(tier + NOTES, tier, middle_ms, to_note(each.item, instant=each.widened))
 
-    def _tier(self, name: str, kind: str, spans: list[Span], annotator: str) -> list[str]:
-        attributes = {"LINGUISTIC_TYPE_REF": kind, "TIER_ID": name}
-        if annotator:
-            attributes |= {"ANNOTATOR": one_line(annotator)}
-        tier = ElementTree.SubElement(self._root, "TIER", attributes)
-        ids = []
-        for span in spans:
-            self._annotations += 1
-            ids.append(f"a{self._annotations}")
-            slots = {
-                f"TIME_SLOT_REF{number}": self._slot(time_ms)
-                for number, time_ms in enumerate((span.start_ms, span.end_ms), 1)
-            }
-            holder = ElementTree.SubElement(tier, "ANNOTATION")
-            annotation = ElementTree.SubElement(holder, "ALIGNABLE_ANNOTATION", {"ANNOTATION_ID": ids[-1], **slots})
-            ElementTree.SubElement(annotation, "ANNOTATION_VALUE").text = self._value(span)
-        return ids
 
-    def _value(self, span: Span) -> str:
-        if isinstance(span.item, Utterance):
-            return one_line(span.item.text)
-        code = one_line(span.item.code or span.item.attribute.value)
-        self._codes.add(code)
-        return code
-
-    def _notes(self, name: str, spans: list[Span], ids: list[str]) -> None:
-        attributes = {"LINGUISTIC_TYPE_REF": "note", "PARENT_REF": name, "TIER_ID": name + NOTES}
-        tier = ElementTree.SubElement(self._root, "TIER", attributes)
-        for span, parent in zip(spans, ids, strict=True):
-            if not isinstance(span.item, Utterance):
-                self._annotations += 1
-                holder = ElementTree.SubElement(tier, "ANNOTATION")
-                reference = {"ANNOTATION_ID": f"a{self._annotations}", "ANNOTATION_REF": parent}
-                note = ElementTree.SubElement(holder, "REF_ANNOTATION", reference)
-                ElementTree.SubElement(note, "ANNOTATION_VALUE").text = to_note(span.item, instant=span.widened)
-
-    def _slot(self, time_ms: int) -> str:
-        self._slots += 1
-        name = f"ts{self._slots}"
-        ElementTree.SubElement(self._order, "TIME_SLOT", {"TIME_SLOT_ID": name, "TIME_VALUE": str(time_ms)})
-        return name
+def _code(label: Label) -> str:
+    return one_line(label.code or label.attribute.value)
 
 
 def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session: str = "") -> tuple[Label, ...]:
