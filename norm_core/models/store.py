@@ -12,8 +12,6 @@ from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.cache_dir import kept_folder
 
-_BLOCK_BYTES = 1 << 20
-
 
 @record
 class Weights:
@@ -90,11 +88,8 @@ def damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | Non
 
 
 def sha256_of_file(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _damage(path: Path, file: HashedFile) -> str:
