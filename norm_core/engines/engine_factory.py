@@ -6,6 +6,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.engine_registry import OPENERS, check_answers
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.fitted_temperature import DEFAULT_ROBOT, read_calibration
+from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EXTRAS, Manifest
 from norm_core.models.store import Store
 from norm_core.runtime.errors import TactfulError
@@ -43,6 +44,12 @@ def open_engine(
     except Exception as error:
         raise EngineFailedError(f"{manifest.name} cannot be loaded: {type(error).__name__}: {error}") from error
     return Engine(backend, clock, temperature=calibration.temperature if calibration else 1.0)
+
+
+def open_engine_by_name(name: str, clock: Clock) -> Engine:
+    """The engine of the catalogue's manifest of that name."""
+    catalogue = Catalogue()
+    return open_engine(catalogue.manifest(name), clock, beside=catalogue.path(name).parent)
 
 
 def _needs(manifest: Manifest) -> str:

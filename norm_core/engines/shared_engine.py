@@ -1,8 +1,9 @@
 """One engine for several askers: the urgent first, never more than there is room for, and no caller hangs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
+from contextlib import contextmanager
 from enum import IntEnum
 from threading import Condition, Thread
 from typing import Any, Generic, TypeVar
@@ -73,6 +74,7 @@ class SharedEngine:
             raise ValueError(f"an engine's queue needs room for at least one request, not {capacity}")
         self._engine, self._capacity, self._name = engine, capacity, name
         self._waiting: list[_Job[Any]] = []
+        self._holds: list[Urgency] = []
         self._changed = Condition()
         self._closed = False
         self._received = self._dropped = 0
@@ -128,6 +130,18 @@ class SharedEngine:
             lambda fault: self._engine.decline_to_write(prompt, fault, limit),
         )
 
+    @contextmanager
+    def hold(self, urgency: Urgency) -> Iterator[None]:
+        """Let less urgent requests wait until the block ends, so that none slips in between two of its own."""
+        with self._changed:
+            self._holds.append(urgency)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._holds.remove(urgency)
+                self._changed.notify()
+
     def status(self) -> QueueStatus:
         with self._changed:
             return QueueStatus(
@@ -174,13 +188,18 @@ class SharedEngine:
 
     def _next(self) -> _Job[Any] | None:
         with self._changed:
-            while not (self._waiting or self._closed):
+            while not ((job := self._first()) or self._closed):
                 self._changed.wait(_LOOK_S)
-            if self._closed:
-                for job in self._waiting:
-                    job.give_up(EngineFailedError("the engine was closed"))
+            if self._closed or job is None:
+                for waiting in self._waiting:
+                    waiting.give_up(EngineFailedError("the engine was closed"))
                 self._waiting.clear()
                 return None
-            job = min(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest of equals
             self._waiting.remove(job)
             return job
+
+    def _first(self) -> _Job[Any] | None:
+        """The most urgent of those that nobody holds back, the oldest of equals."""
+        least = min(self._holds, default=max(Urgency))
+        ready = [waiting for waiting in self._waiting if waiting.urgency <= least]
+        return min(ready, key=lambda waiting: waiting.urgency, default=None)

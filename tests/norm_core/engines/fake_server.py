@@ -33,6 +33,7 @@ class FakeServer(ThreadingHTTPServer):
         self.faults: deque[Callable[[_Handler], None]] = deque()
         self.bodies: list[Answer] = []
         self.headers: list[dict[str, str]] = []
+        self.clients: set[tuple[str, int]] = set()  # a client that is well keeps one connection
         self.letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         self.released, self.reached = Event(), Event()
 
@@ -81,6 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.bodies.append(body)
         self.server.headers.append(dict(self.headers))
+        self.server.clients.add(self.client_address)
         self.server.reached.set()
         if self.server.faults:
             self.server.faults.popleft()(self)

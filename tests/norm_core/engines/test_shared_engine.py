@@ -94,6 +94,22 @@ def test_the_oldest_of_the_least_urgent_gives_way(shared: SharedEngine, gate: Ga
     assert asked["new window"].result(PATIENCE_S).outcome is Outcome.ANSWERED
 
 
+def test_no_window_slips_in_between_two_questions_of_an_action(
+    shared: SharedEngine, gate: Gate, pool: ThreadPoolExecutor
+) -> None:
+    asked = [pool.submit(shared.score, SCENE, ("first", "other"))]
+    assert gate.entered.wait(PATIENCE_S)
+    asked.append(pool.submit(shared.score, SCENE, ("window", "other")))
+    admitted(shared, 2)
+    with shared.hold(Urgency.ACTION):
+        gate.opened.set()
+        for name in ("viewpoint", "choice"):
+            assert shared.score(SCENE, (name, "other"), urgency=Urgency.ACTION).outcome is Outcome.ANSWERED
+        assert shared.status().depth == 1
+    assert [future.result(PATIENCE_S).outcome for future in asked] == [Outcome.ANSWERED] * 2
+    assert gate.order == ["first", "viewpoint", "choice", "window"]
+
+
 def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
     clock = WallClock()
     scores = shared.ask_many(SCENE, QUESTIONS, Limit(clock, clock.now_ns() + 50 * NS_PER_MS))

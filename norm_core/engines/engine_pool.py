@@ -1,0 +1,95 @@
+"""One engine a model: whoever names the same model shares it, and it closes with the last of them."""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from threading import Lock
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.reply import Card, Generation, Scores
+from norm_core.engines.request_context import Limit
+from norm_core.engines.shared_engine import SharedEngine, Urgency
+from norm_core.records.status import QueueStatus
+from norm_core.runtime.time import Clock
+
+S = TypeVar("S", bound=BaseModel)
+
+_log = logging.getLogger(__name__)
+
+
+class EngineLease:
+    """An engine of a pool, asked with one urgency until close."""
+
+    def __init__(self, engine: SharedEngine, urgency: Urgency, give_back: Callable[["EngineLease"], None]) -> None:
+        self._engine, self._urgency, self._give_back = engine, urgency, give_back
+
+    @property
+    def card(self) -> Card:
+        return self._engine.card
+
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], limit: Limit | None = None) -> list[Scores]:
+        """Ask by SharedEngine.ask_many with this urgency."""
+        return self._engine.ask_many(prefix, questions, limit, self._urgency)
+
+    def score(self, prompt: Prompt, options: Sequence[str], limit: Limit | None = None) -> Scores:
+        """Ask by SharedEngine.score with this urgency."""
+        return self._engine.score(prompt, options, limit, self._urgency)
+
+    def generate(
+        self,
+        prompt: Prompt,
+        schema: type[S] | None = None,
+        *,
+        max_tokens: int = 256,
+        seed: int = 0,
+        limit: Limit | None = None,
+    ) -> Generation[S]:
+        """Ask by SharedEngine.generate with this urgency."""
+        return self._engine.generate(
+            prompt, schema, max_tokens=max_tokens, seed=seed, limit=limit, urgency=self._urgency
+        )
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Let less urgent requests wait until the block ends."""
+        return self._engine.hold(self._urgency)
+
+    def status(self) -> QueueStatus:
+        """Tell how many requests wait for the engine, of all who share it."""
+        return self._engine.status()
+
+    def close(self) -> None:
+        """Give the engine back to the pool; a second call does nothing."""
+        self._give_back(self)
+
+
+class EnginePool:
+    """Engines by the names of their manifests; any thread may lease and close."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._engines: dict[str, SharedEngine] = {}
+        self._leases: dict[str, set[EngineLease]] = {}
+        # Held while a model loads or closes: there may be no memory for two at a time.
+        self._lock = Lock()
+
+    def lease(self, name: str, urgency: Urgency) -> EngineLease:
+        """Lend the model's engine; the first lease opens it, and raises a TactfulError where that fails."""
+        with self._lock:
+            if name not in self._engines:
+                self._engines[name] = SharedEngine(open_engine_by_name(name, self._clock), name=f"engine_{name}")
+            lease = EngineLease(self._engines[name], urgency, lambda lease: self._take_back(name, lease))
+            self._leases.setdefault(name, set()).add(lease)
+            return lease
+
+    def _take_back(self, name: str, lease: EngineLease) -> None:
+        with self._lock:
+            leases = self._leases.get(name, set())
+            if lease not in leases:
+                return
+            leases.remove(lease)
+            if not leases and not self._engines.pop(name).close():
+                _log.warning("engine %s: the model hangs, so its memory is lost; restart the process", name)

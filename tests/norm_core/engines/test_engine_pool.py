@@ -1,0 +1,144 @@
+"""Who names the same model shares one engine, asks with an own urgency, and the last to go closes it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, Event
+
+import pytest
+
+from norm_core.engines import engine_factory
+from norm_core.engines.engine_pool import EngineLease, EnginePool
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.prompt import Question
+from norm_core.engines.request_context import Call
+from norm_core.engines.shared_engine import Urgency
+from norm_core.models.manifest import EngineKind, Manifest
+from norm_core.models.store import Weights
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract
+from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
+from tests.norm_core.engines.scripted import ScriptedBackend
+from tests.patience import PATIENCE_S
+
+NAME = "held"
+
+
+def equal(question: Question, call: Call) -> Sequence[float]:
+    return [0.0] * len(question.options)
+
+
+class Opener:
+    """Stands for the engine of servers; keeps each backend that it opened, and fails while told to."""
+
+    def __init__(self) -> None:
+        self.opened: list[ScriptedBackend] = []
+        self.act: Callable[[Question, Call], Sequence[float]] = equal
+        self.fault: Exception | None = None
+
+    def __call__(self, manifest: Manifest, weights: Weights) -> ScriptedBackend:
+        if self.fault:
+            raise self.fault
+        self.opened.append(ScriptedBackend(self.act))
+        return self.opened[-1]
+
+
+@pytest.fixture
+def opener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
+    for name in (NAME, "other"):
+        describe_model(tmp_path, name, DEAD_URL)
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    opener = Opener()
+    monkeypatch.setitem(engine_factory.OPENERS, EngineKind.OPENAI, opener)
+    return opener
+
+
+@pytest.fixture
+def pool() -> EnginePool:
+    return EnginePool(WallClock())
+
+
+class TestLease(EngineContract):
+    @pytest.fixture
+    def engine(self, opener: Opener, pool: EnginePool) -> Iterator[EngineLease]:
+        lease = pool.lease(NAME, Urgency.WINDOW)
+        yield lease
+        lease.close()
+
+
+def test_one_engine_a_name_which_the_last_lease_closes(opener: Opener, pool: EnginePool) -> None:
+    judge, selector, other = (
+        pool.lease(name, urgency)
+        for name, urgency in ((NAME, Urgency.WINDOW), (NAME, Urgency.ACTION), ("other", Urgency.WINDOW))
+    )
+    held, apart = opener.opened
+    judge.close()
+    judge.close()
+    assert not held.closed
+    assert selector.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+    selector.close()
+    assert held.closed and not apart.closed
+    assert selector.score(SCENE, OPTIONS).outcome is Outcome.FAILED
+    other.close()
+    again = pool.lease(NAME, Urgency.WINDOW)
+    assert len(opener.opened) == 3
+    assert again.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+    again.close()
+
+
+def test_of_many_threads_one_opens(opener: Opener, pool: EnginePool) -> None:
+    together = Barrier(8)
+
+    def lease_and_close() -> Outcome:
+        together.wait(PATIENCE_S)
+        lease = pool.lease(NAME, Urgency.WINDOW)
+        outcome = lease.score(SCENE, OPTIONS).outcome
+        together.wait(PATIENCE_S)
+        lease.close()
+        return outcome
+
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(lease_and_close) for _ in range(8)]
+        assert [one.result(PATIENCE_S) for one in asked] == [Outcome.ANSWERED] * 8
+    (backend,) = opener.opened
+    assert backend.closed
+
+
+def test_an_action_goes_before_the_windows_that_wait(opener: Opener, pool: EnginePool) -> None:
+    reached, released, order = Event(), Event(), []
+
+    def act(question: Question, call: Call) -> Sequence[float]:
+        reached.set()
+        assert released.wait(PATIENCE_S)
+        order.append(question.options[0])
+        return equal(question, call)
+
+    opener.act = act
+    leases = {urgency: pool.lease(NAME, urgency) for urgency in Urgency}
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(leases[Urgency.WINDOW].score, SCENE, ("first", "no"))]
+        assert reached.wait(PATIENCE_S)
+        for urgency in sorted(Urgency, reverse=True):
+            asked.append(threads.submit(leases[urgency].score, SCENE, (urgency.name, "no")))
+        while leases[Urgency.ACTION].status().received < 4:
+            released.wait(0.005)
+        released.set()
+        assert [one.result(PATIENCE_S).outcome for one in asked] == [Outcome.ANSWERED] * 4
+    assert order == ["first", "ACTION", "WINDOW", "BACKGROUND"]
+    for lease in leases.values():
+        lease.close()
+
+
+def test_a_failed_opening_names_its_cause_and_is_tried_again(opener: Opener, pool: EnginePool) -> None:
+    opener.fault = OSError("no route to the server")
+    for _ in range(2):
+        with pytest.raises(EngineFailedError, match=f"{NAME} cannot be loaded: OSError: no route to the server"):
+            pool.lease(NAME, Urgency.WINDOW)
+    with pytest.raises(ConfigError, match="there is no model 'hold'; did you mean held"):
+        pool.lease("hold", Urgency.WINDOW)
+    opener.fault = None
+    lease = pool.lease(NAME, Urgency.WINDOW)
+    assert lease.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+    lease.close()
