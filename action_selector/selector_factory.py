@@ -12,10 +12,6 @@ from action_selector.retrieve.likeness import Sentences
 from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
-from norm_core.engines.engine import Engine
-from norm_core.engines.engine_factory import open_engine
-from norm_core.models.catalogue import Catalogue
-from norm_core.runtime.time import Clock
 
 
 class SelectorFiles(SelectorConfig):
@@ -47,12 +43,6 @@ def open_selector(
         precedents=precedents,
         fitted=Fitted.read(fitted, weights_sha256) if fitted else None,
     )
-
-
-def open_engine_called(name: str, clock: Clock) -> Engine:
-    """The engine of the manifest so called, its weights checked."""
-    catalogue = Catalogue()
-    return open_engine(catalogue.manifest(name), clock, beside=catalogue.path(name).parent)
 
 
 def _path(text: str) -> Path | None:

@@ -6,7 +6,8 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from action_selector.recall import Recall, answered
-from action_selector.selector_factory import SelectorFiles, open_engine_called, open_selector
+from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
@@ -40,7 +41,7 @@ class SelectorAnswering:
 
     def __init__(self, files: SelectorFiles, clock: Clock) -> None:
         encoder = SentenceEncoder()
-        engine = open_engine_called(files.model, clock) if files.model else None
+        engine = open_engine_by_name(files.model, clock) if files.model else None
         self._selector = open_selector(files, encoder, encoder.weights_sha256, engine)
         self._recall, self._clock = Recall(WINDOW_S), clock
 
@@ -55,7 +56,7 @@ class JudgeAnswering:
     """The monitor's node's own logic where it answers queries."""
 
     def __init__(self, files: JudgeFiles, clock: Clock) -> None:
-        self._questioner = Questioner(open_engine_called(files.model, clock), files)
+        self._questioner = Questioner(open_engine_by_name(files.model, clock), files)
         self._recent, self._clock = Recent(files.query_window_s), clock
 
     def take(self, record: Frame | Utterance | Episode) -> None:

@@ -8,10 +8,8 @@ from typing import Any
 from rich.progress import track
 from rich.table import Table as Shown
 
-from norm_core.engines.engine import Engine
-from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.models.catalogue import Catalogue
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
@@ -66,7 +64,7 @@ def evaluate(  # noqa: PLR0917
     if model and source is Source.AUDIO:
         raise TactfulError("a model is asked about the scripts' words: leave out --from audio, or --model")
     clock = WallClock()
-    engine = _opened(model, clock) if model else None  # first: a model that is not here is known at once
+    engine = open_engine_by_name(model, clock) if model else None  # first: a model that is not here is known at once
     chosen = encounters(split)[: limit or None]
     meaning, table = _meaning(), Table.shipped()
     sessions = _sessions(chosen, meaning, table, seed, source, kept)
@@ -157,11 +155,6 @@ def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
 
 def _meaning() -> Meanings:
     return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
-
-
-def _opened(model: str, clock: WallClock) -> Engine:
-    catalogue = Catalogue()
-    return open_engine(catalogue.manifest(model), clock, beside=catalogue.path(model).parent)
 
 
 def _told_of(asking: Asking, model: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from action_selector.selector_factory import open_engine_called
+from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.records.record import record
 from norm_core.runtime.time import WallClock
@@ -79,7 +79,7 @@ def grade(folder: Path, judge: str, as_json: bool) -> None:
     wanted = len(pairs(targets, read))
     if not wanted:
         raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
-    engine = open_engine_called(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock())
+    engine = open_engine_by_name(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock())
     with _progress() as progress:
         before = len(read_grades(folder))
         progress(before, wanted)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from action_selector.config import SelectorConfig
-from action_selector.model import Urgent
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
 from action_selector.selector import Selector
@@ -19,10 +18,9 @@ from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.request_context import Call, Limit
 from norm_core.engines.sentences.encoder_engine import EncoderBackend
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.engines.shared_engine import SharedEngine
 from norm_core.records.decision import Decision, Veto
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ReplayClock
+from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from sim_replays.suites import egogapbench as suite
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, request, window
 from tests.norm_core.engines.scripted import ScriptedBackend
@@ -177,19 +175,6 @@ def test_an_engine_of_words_alone_is_asked_without_pictures(sentences: SentenceE
     asked = request("Lay the table.", "Shout.", situation="Dinner is ready.", window=window(jpeg=jpeg()))
     no_questions = BEST_EFFORT.model_copy(update={"ask_viewpoint": False})
     assert decide(sentences, asked, no_questions, engine=engine).outcome is Outcome.ANSWERED
-
-
-def test_a_shared_engine_is_asked_first_in_the_queue(sentences: SentenceEncoder) -> None:
-    engine = model(lambda question, call: yes_to_all(question) or [0.0, 1.0])
-    shared = SharedEngine(engine)
-    try:
-        decision = decide(
-            sentences, request("Wave.", "Bow."), deadline_ns=NOW_NS + 30 * NS_PER_S, engine=Urgent(shared)
-        )
-        assert decision.chosen == "Bow."
-        assert shared.status().received >= 2
-    finally:
-        assert shared.close()
 
 
 def jpeg() -> bytes:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +59,7 @@ def node(domain_id: int) -> Iterator[NodeProcess]:
         yield process
 
 
-def ask(observer: Any, **fields: Any) -> tuple[Decision, list[str]]:
+def ask(observer: Any, meanwhile: Callable[[], Any] | None = None, **fields: Any) -> tuple[Decision, list[str]]:
     """The decision on one goal, and the steps that were told of on the way."""
     from norm_interfaces.action import SelectAction
     from norm_nodes.convert import from_ros, to_ros
@@ -76,6 +76,8 @@ def ask(observer: Any, **fields: Any) -> tuple[Decision, list[str]]:
     )
     observer.until(sent.done, "the goal to be accepted")
     result = sent.result().get_result_async()
+    if meanwhile:
+        meanwhile()
     observer.until(result.done, "a decision")
     client.destroy()
     return from_ros(Decision, result.result().result.decision), steps

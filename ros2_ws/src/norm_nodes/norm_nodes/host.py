@@ -15,8 +15,10 @@ from rclpy.experimental import EventsExecutor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from norm_core.engines.engine_pool import EnginePool
 from norm_core.records.status import Health
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.norm_node import NormNode
 
@@ -112,9 +114,11 @@ def _initialise(argv: list[str]) -> None:
 def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
     executor = EXECUTORS[options.executor]()
     nodes: list[NormNode[Any]] = []
+    engines = EnginePool(WallClock())
     try:
         for name in options.nodes:
             node = node_class(name)()
+            node.engines = engines
             nodes.append(node)
             executor.add_node(node)
         if options.autostart:

@@ -14,10 +14,9 @@ from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 
-from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.engine_pool import EngineLease
 from norm_core.engines.request_context import Limit
-from norm_core.engines.shared_engine import SharedEngine
-from norm_core.models.catalogue import Catalogue
+from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
@@ -174,25 +173,22 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._queries.close(self.config.judge_deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge_deadline_s)
-        if self._engine:
-            self._engine.close()
         self._desk.close()
 
-    def _opened_engine(self) -> SharedEngine | None:
+    def _opened_engine(self) -> EngineLease | None:
         """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
         if not self.config.model:
             return None
-        catalogue = Catalogue()
-        name = self.config.model
-        manifest = catalogue.manifest(name)
         try:
-            engine = open_engine(manifest, self.clock, beside=catalogue.path(name).parent)
+            urgency = Urgency.BACKGROUND if self.config.answers_queries else Urgency.WINDOW
+            return self.lease_engine(self.config.model, urgency)
+        except ConfigError:
+            raise
         except TactfulError as error:
             self.count("judge_not_opened")
-            why = f"the judge {name} cannot be opened, and cues go on alone: {error}"
+            why = f"the judge {self.config.model} cannot be opened, and cues go on alone: {error}"
             self.trouble("judge", Health.DEGRADED, why)
             return None
-        return SharedEngine(engine, TO_JUDGE, "judge")
 
     def _opened_judge(self) -> tuple[Judge | None, PromptFiles | None]:
         """The judge, and what writes its prompts where a folder is named; its status tells of pictures held back."""

@@ -23,6 +23,8 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
 from norm_core import __version__
+from norm_core.engines.engine_pool import EngineLease, EnginePool
+from norm_core.engines.shared_engine import Urgency
 from norm_core.records.json_codec import to_json
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.bounded_queue import BoundedQueue, Policy
@@ -61,6 +63,7 @@ class NormNode(LifecycleNode, Generic[C]):
         super().__init__(name, namespace="tactful")
         self.endpoints: list[Endpoint] = []
         self.clock = RosClock(self.get_clock())
+        self.engines = EnginePool(self.clock)  # a host of several nodes replaces it by one for all of them
         self.instance_id = uuid.uuid4().hex
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
@@ -70,6 +73,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._given_by_topic: Counter[str] = Counter()
         self._listening: list[Any] = []
         self._held: list[Callable[[], object]] = []
+        self._leases: list[EngineLease] = []
         self._state = NodeState.UNCONFIGURED
         parameters.declare(self, self.config_model, self._parameter_overrides)
         self.config: C = parameters.read(self, self.config_model)
@@ -171,6 +175,12 @@ class NormNode(LifecycleNode, Generic[C]):
         self._note(Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description)
         return server
 
+    def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
+        """The model's engine until close, shared with other nodes of this process; TactfulError where it fails."""
+        lease = self.engines.lease(model, urgency)
+        self._leases.append(lease)
+        return lease
+
     def bounded_queue(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> BoundedQueue[Any]:
         """A queue whose depth and drops stand in the status until close."""
         return self.ledger.queue(name, capacity, policy)
@@ -198,7 +208,7 @@ class NormNode(LifecycleNode, Generic[C]):
             config_sha256=self.config.sha256(),
             instance_id=self.instance_id,
             started_ns=self.started_ns,
-            queues=self.ledger.queues,
+            queues=(*self.ledger.queues, *(lease.status() for lease in self._leases)),
             counters=self.ledger.counters,
         )
 
@@ -281,6 +291,8 @@ class NormNode(LifecycleNode, Generic[C]):
     def _release(self) -> None:
         while self._held:
             self._held.pop()()
+        while self._leases:
+            self._leases.pop().close()
 
     def _go(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
         try:

@@ -1,6 +1,7 @@
 """Recommends the robot's next action to whoever asks, by action or by query. Advice: it never actuates."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Annotated, Any
@@ -14,10 +15,11 @@ from std_msgs.msg import String
 from action_selector.queries import TASKS, answer_of
 from action_selector.recall import Recall
 from action_selector.request import Request
-from action_selector.selector_factory import SelectorFiles, open_engine_called, open_selector
+from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.engines.errors import EngineError
 from norm_core.engines.request_context import Limit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
@@ -76,8 +78,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         config = self.config
         try:
             encoder = SentenceEncoder()
-            engine = open_engine_called(config.model, self.clock) if config.model else None
-            self._selector = open_selector(config, encoder, encoder.weights_sha256, engine)
+            self._engine = self.lease_engine(config.model, Urgency.ACTION) if config.model else None
+            self._selector = open_selector(config, encoder, encoder.weights_sha256, self._engine)
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
         self._recall = Recall(config.window_s)
@@ -197,7 +199,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _decided(self, job: _Job) -> Decision:
         try:
-            return self._selector.select(job.request, job.limit, job.told)
+            with self._engine.hold() if self._engine else nullcontext():
+                return self._selector.select(job.request, job.limit, job.told)
         except (RuntimeError, ValueError, MemoryError) as error:
             self.count("decisions_failed")
             self.trouble("selector", Health.DEGRADED, f"a decision failed: {type(error).__name__}: {error}")
