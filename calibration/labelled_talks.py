@@ -7,10 +7,11 @@ from pathlib import Path
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.exchange.exchange import Exchange
 
-SHIPPED = Path(__file__).with_name("talks")
+SHIPPED = shipped_file("calibration", "talks")
 
 _ABOUT = {
     "emotions": Attribute.EMOTIONS,

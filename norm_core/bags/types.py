@@ -10,9 +10,10 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from norm_core.records.messages import to_message
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 
-CHECKOUT = Path(__file__).resolve().parents[2] / "ros2_ws/src/norm_interfaces"
+SHIPPED = shipped_file("norm_core.bags", "interfaces")
 
 _NUMBERS = {
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "byte",
@@ -24,9 +25,9 @@ class DefinitionsMissingError(TactfulError, RuntimeError):
 
 
 def interfaces_folder() -> Path:
-    """Where norm_interfaces' definitions lie: in the checkout, else in an installed workspace."""
+    """Where norm_interfaces' definitions lie: as shipped, else in an installed workspace."""
     prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
-    candidates = [CHECKOUT, *(Path(prefix, "share/norm_interfaces") for prefix in prefixes)]
+    candidates = [SHIPPED, *(Path(prefix, "share/norm_interfaces") for prefix in prefixes)]
     for folder in candidates:
         if (folder / "msg/SocialFlag.msg").is_file():
             return folder

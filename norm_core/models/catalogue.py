@@ -7,8 +7,9 @@ from pathlib import Path
 from norm_core.models.manifest import Manifest
 from norm_core.runtime.cache_dir import kept_folder
 from norm_core.runtime.config import ConfigError, load
+from norm_core.runtime.data_files import shipped_file
 
-_SHIPPED = Path(__file__).resolve().parents[2] / "models"
+_SHIPPED = shipped_file("norm_core.models", "shipped")
 
 
 class Catalogue:

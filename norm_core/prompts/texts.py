@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from pydantic import Field
 
 from norm_core.runtime.config import Config, load
+from norm_core.runtime.data_files import shipped_file
 
 
 class PromptFile(Config):
@@ -19,4 +19,4 @@ class PromptFile(Config):
 @cache
 def prompt_file(task: str) -> PromptFile:
     """The words of a task, as select_action."""
-    return load(PromptFile, Path(__file__).parent / f"{task}.yaml")
+    return load(PromptFile, shipped_file("norm_core.prompts", f"{task}.yaml"))

@@ -1,7 +1,6 @@
 """What a sentence means, by probes told from examples of a concept and of what is not it, over sentence vectors."""
 
 from collections import OrderedDict
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -10,12 +9,13 @@ from pydantic import Field, model_validator
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load
+from norm_core.runtime.data_files import shipped_file
 from norm_monitor.context.embedding_cache import kept_vectors
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
 from norm_monitor.exchange.classifier import ExchangeReader
 from norm_monitor.exchange.exchange import Exchange, Reading
 
-SHIPPED = Path(__file__).with_name("concepts.yaml")
+SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
 
 # How far a probe is held back from fitting its few examples to the letter.
 RIDGE = 0.005

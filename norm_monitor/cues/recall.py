@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 
+from norm_core.runtime.data_files import shipped_file
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
@@ -14,7 +14,7 @@ from norm_monitor.cues.naming import names_told
 from norm_monitor.cues.threshold_table import Table
 
 # Words too common to be a fact about anybody.
-_COMMON = frozenset(Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split())
+_COMMON = frozenset(shipped_file("norm_monitor.cues", "common_words.txt").read_text(encoding="utf-8").split())
 
 
 def asking_again(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:

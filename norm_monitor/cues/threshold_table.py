@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.runtime.config import Config, ConfigError, load
+from norm_core.runtime.data_files import shipped_file
 from norm_monitor.cues.finding import Finding
 
-SHIPPED = Path(__file__).with_name("thresholds.yaml")
+SHIPPED = shipped_file("norm_monitor.cues", "thresholds.yaml")
 
 
 class Threshold(Config):

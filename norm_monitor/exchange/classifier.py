@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.data_files import shipped_file
 from norm_monitor.exchange.exchange import Exchange, Reading, Stage
 from norm_monitor.exchange.features import ExchangeFeatures
 
-SHIPPED = Path(__file__).with_name("exchange_weights.npz")
+SHIPPED = shipped_file("norm_monitor.exchange", "exchange_weights.npz")
 LEARN_ANEW = "learn it anew (python -m calibration.exchange_trainer)"
 
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 
 # Below 102 the ports of a domain stay out of the range that Linux hands out for itself.
 DOMAINS = range(50, 102)
 
 # How soon nodes find one another there, and how much is under way at a time.
-MIDDLEWARE = Path(__file__).with_name("middleware.xml")
+MIDDLEWARE = shipped_file("sim_replays.drivers", "middleware.xml")
 # The first name is of Fast DDS 2, the second of 3.
 _PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 

@@ -1,14 +1,12 @@
 """What the papers report, typed in as data with its source."""
 
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from norm_core.runtime.config import Config, load
+from norm_core.runtime.data_files import shipped_file
 from sim_replays.suites.target import SuiteError
-
-_HERE = Path(__file__).parent
 
 Row = tuple[float, ...]
 
@@ -63,4 +61,4 @@ class Published(Config):
 
 def published(suite: str) -> Published:
     """The tables of a suite's paper."""
-    return load(Published, _HERE / f"{suite}.yaml")
+    return load(Published, shipped_file("sim_replays.published", f"{suite}.yaml"))

@@ -3,16 +3,16 @@
 import random
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from norm_core.runtime.config import Config, load
+from norm_core.runtime.data_files import shipped_file
 from sim_replays.scenarios.encounter import ROBOT, Encounter, Noise, Person, Turn
 from sim_replays.scenarios.timeline import lay_out
 
-FRAGMENTS = Path(__file__).with_name("clean_talk.yaml")
+FRAGMENTS = shipped_file("sim_replays.scenarios", "clean_talk.yaml")
 USER = "u"
 SESSION_S = 180.0  # about how long one talk lasts
 # How long people wait: (shortest, likeliest, longest) in seconds.

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import load
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.timeline import lay_out
 
-HERE = Path(__file__).parent
+HERE = shipped_file("sim_replays.scenarios")
 SPLITS = ("development", "held_out")
 
 

@@ -16,12 +16,13 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Speaker
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.cues.finding import AT_MOST
 from study_desk.coding.forms.sheet import sheet_of
 from study_desk.log.recording import Recording
 
-PAGE = Path(__file__).with_name("page")
+PAGE = shipped_file("study_desk.report", "page")
 SCRIPTS = ("model", "timeline", "list", "details", "verdicts", "main")
 # Presence further apart than this is not joined into one stretch.
 _APART_NS = 5 * NS_PER_S

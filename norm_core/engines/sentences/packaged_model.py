@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CPU, open_session
+from norm_core.runtime.data_files import shipped_file
 
-GRAPH = Path(__file__).with_name("sentence_model.onnx")
+GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
 # Of each convolution how many tokens it takes together, and how many of them stand before the token.
 ORDERS = ((2, 0), (3, 1), (5, 2))
 WIDTH = 256
