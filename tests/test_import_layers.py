@@ -21,6 +21,7 @@ MAY_IMPORT = {
     NODES: {*BELOW_REPLAYS, "sim_replays"},
 }
 OURS = {folder.name for folder in MAY_IMPORT} | {"norm_bringup", "norm_interfaces"}
+ABOUT_THE_CHECKOUT = {ROOT / "tactful_cli" / name for name in ("api.py", "doctor.py", "setup.py", "tests.py")}
 ROS = {"rclpy", "norm_interfaces", "std_msgs", "sensor_msgs", "diagnostic_msgs", "lifecycle_msgs", "rcl_interfaces"}
 
 
@@ -39,6 +40,13 @@ def test_only_the_nodes_import_ros(folder: Path) -> None:
 def test_the_nodes_do_import_ros() -> None:
     """The check above would pass on an empty list of imports; this one would not."""
     assert "rclpy" in {name for _, name in imports(NODES)}
+
+
+@pytest.mark.parametrize("folder", [f for f in MAY_IMPORT if f != NODES], ids=lambda folder: folder.name)
+def test_no_module_finds_its_files_by_its_own_path(folder: Path) -> None:
+    """Shipped data is found by norm_core.runtime.data_files; a few verbs are about the checkout itself."""
+    using = {path for path in folder.rglob("*.py") if "__file__" in path.read_text(encoding="utf-8")}
+    assert using <= ABOUT_THE_CHECKOUT
 
 
 def imports(folder: Path) -> list[tuple[Path, str]]:

@@ -1,5 +1,6 @@
 """From a manifest to an engine: the weights checked, the backend imported only now, its temperature as fitted."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from norm_core.engines.engine import Engine
@@ -9,10 +10,11 @@ from norm_core.engines.fitted_temperature import DEFAULT_ROBOT, read_calibration
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EXTRAS, Manifest
 from norm_core.models.store import Store
+from norm_core.runtime.data_files import shipped_file, site_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock
 
-CALIBRATIONS = Path(__file__).resolve().parents[2] / "calibration"
+SHIPPED_CALIBRATIONS = shipped_file("norm_core.engines", "calibrations")
 
 
 def open_engine(
@@ -22,12 +24,17 @@ def open_engine(
     store: Store | None = None,
     beside: Path | None = None,
     robot: str = DEFAULT_ROBOT,
-    calibrations: Path = CALIBRATIONS,
+    calibrations: Sequence[Path] | None = None,
     verify: bool = True,
 ) -> Engine:
-    """The engine that asks the model. beside is the manifest's folder; verify=False trusts weights checked before."""
+    """The engine that asks the model. beside is the manifest's folder; verify=False trusts weights checked before.
+
+    Without calibrations, a site's own count before the shipped ones.
+    """
     check_answers(manifest)
     weights = (store or Store()).open(manifest, beside, verify=verify)
+    if calibrations is None:
+        calibrations = (site_folder("calibration"), SHIPPED_CALIBRATIONS)
     calibration = read_calibration(calibrations, manifest.name, robot, weights.sha256)
     try:
         backend = OPENERS[manifest.engine](manifest, weights)

@@ -1,5 +1,7 @@
 """What was fitted for a model on a robot: one JSON file a (robot, model)."""
 
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -20,9 +22,9 @@ class Calibration(Config):
     fitted_on: str = Field(min_length=1)
 
 
-def read_calibration(folder: Path, model: str, robot: str, weights_sha256: str) -> Calibration | None:
-    """The robot's own calibration of the model, else that for any robot; None where there is neither."""
-    for name in dict.fromkeys((robot, DEFAULT_ROBOT)):
+def read_calibration(folders: Iterable[Path], model: str, robot: str, weights_sha256: str) -> Calibration | None:
+    """Return the robot's own calibration of the model, else that for any robot; earlier folders count first."""
+    for name, folder in product(dict.fromkeys((robot, DEFAULT_ROBOT)), folders):
         path = folder / f"{name}.{model}.json"
         if path.is_file():
             return _fitting(path, model, name, weights_sha256)

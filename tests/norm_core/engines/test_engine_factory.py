@@ -154,13 +154,32 @@ def test_the_robots_own_temperature_counts_before_that_of_any(
     folder = tmp_path / "calibration"
 
     def likeliest(robot: str) -> float:
-        engine = open_engine(manifest, WallClock(), beside=tmp_path, robot=robot, calibrations=folder)
+        engine = open_engine(manifest, WallClock(), beside=tmp_path, robot=robot, calibrations=[folder])
         return max(engine.score(SCENE, OPTIONS).probabilities)
 
     plain = likeliest("pepper")
     calibrate(folder, "any", 2.0)
     calibrate(folder, "pepper", 10.0, ABC.sha256)
     assert likeliest("pepper") < likeliest("nao") < plain
+
+
+def test_a_sites_own_temperature_counts_before_a_shipped_one(
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend_is(answering)
+    shipped, own = tmp_path / "shipped", tmp_path / "data/tactful/calibration"
+    own.mkdir(parents=True)
+    monkeypatch.setattr(engine_factory, "SHIPPED_CALIBRATIONS", shipped)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+    def likeliest() -> float:
+        return max(open_engine(manifest, WallClock(), beside=tmp_path).score(SCENE, OPTIONS).probabilities)
+
+    plain = likeliest()
+    calibrate(shipped, "any", 2.0)
+    as_shipped = likeliest()
+    calibrate(own, "any", 10.0)
+    assert likeliest() < as_shipped < plain
 
 
 @pytest.mark.parametrize(
@@ -178,7 +197,7 @@ def test_a_calibration_that_does_not_fit_is_refused(
     backend_is(answering)
     calibrate(tmp_path / "calibration", "any", **changes)
     with pytest.raises(ConfigError, match=rf"any\.tiny\.json: {complaint}"):
-        open_engine(manifest, WallClock(), beside=tmp_path, calibrations=tmp_path / "calibration")
+        open_engine(manifest, WallClock(), beside=tmp_path, calibrations=[tmp_path / "calibration"])
 
 
 def test_several_files_have_one_digest_whatever_their_order() -> None:
