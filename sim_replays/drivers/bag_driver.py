@@ -23,6 +23,7 @@ from norm_monitor.senses.camera.frame_keeper import Camera
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError, RobotSpeechAdapter
@@ -71,7 +72,7 @@ class BagSenses:
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
         self._pictures = PicturesAhead(bag, Camera(camera_topic, ReplayClock(), self.ledger), self._camera_topic)
-        self._finder = FaceFinder() if self._camera_topic else None
+        self._finder = self._load_finder() if self._camera_topic else None
         self._tracker = PresenceTracker()
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
         tracked = PERSONS in self._types and not self._told(Presence)
@@ -80,12 +81,19 @@ class BagSenses:
         }
         self._quiet_ns: int | None = None
 
+    def _load_finder(self) -> FaceFinder | None:
+        try:
+            return FaceFinder()
+        except FaceWeightsMissingError as error:
+            self.ledger.trouble("faces", Health.DEGRADED, f"faces are not looked for: {error}")
+            return None
+
     @property
     def sources(self) -> tuple[str, ...]:
         """What windows can wait for."""
         there = {
             FRAMES: self._camera_topic or self._told(Frame),
-            PRESENCE: self._camera_topic or self._told(Presence),
+            PRESENCE: self._finder or self._told(Presence),
             UTTERANCES: self._audio_topic or self._told(Utterance),
         }
         return tuple(source for source, topics in there.items() if topics)

@@ -1,0 +1,33 @@
+"""The senses of a bag, where something that they need is not installed."""
+
+from importlib.metadata import Distribution, PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from norm_core.models import store
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.runtime.watermarks import FRAMES, PRESENCE
+from norm_monitor.senses.speech.hearing import HearingConfig
+from sim_replays.drivers.bag_driver import BagSenses
+from sim_replays.scenarios.library import HERE
+
+
+def test_without_face_weights_frames_are_kept_and_the_remedy_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> Distribution:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(store, "distribution", absent)
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
+    with BagReader(HERE / "shipped/garden_centre") as bag:
+        senses = BagSenses(bag, HearingConfig(), recogniser=None)
+        records = [record for _, record in senses.records()]
+    assert FRAMES in senses.sources and PRESENCE not in senses.sources
+    assert any(isinstance(record, Frame) for record in records)
+    assert not any(isinstance(record, Presence) for record in records)
+    (reason,) = senses.ledger.reasons
+    assert "run `tactful models pull blazeface-short-range`" in reason
