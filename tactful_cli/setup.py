@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @cache
 def _project() -> dict[str, Any]:
+    if not (ROOT / "pyproject.toml").is_file():
+        raise TactfulError("setup: this is an installed package; install an extra with pip, as tactful[study]")
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 

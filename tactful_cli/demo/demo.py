@@ -2,12 +2,14 @@
 
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from norm_core.runtime.errors import TactfulError
 from sim_replays.drivers.node_driver import END
 from sim_replays.drivers.session_replay import over_dds
 from sim_replays.examples.demo_session import write_demo_session
@@ -30,6 +32,8 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
     """Play two short encounters to the camera, ears, monitor and selector over DDS, and watch what they say."""
+    if find_spec("norm_nodes") is None:
+        raise TactfulError("demo: the nodes are not here; run ./tactful demo in a checkout")
     began_s = time.monotonic()
     folder = folder or Path(tempfile.mkdtemp(prefix="tactful-demo-"))
     # A bag is never written over.
