@@ -44,7 +44,7 @@ def shipped_bags() -> Items:
     for bag in shipped():
         options = ["--topic", "/audio"] if not bag.name.startswith("zh_") else []
         for flag in json.loads(_tactful("flags", str(bag), *options, "--json")):
-            found[f"{bag.name} {flag['onset_ns']:>14} {flag['event_id']}"] = _lasting(flag)
+            found[f"{bag.name} {flag['onset_ns']:>14} {flag['event_id']}"] = lasting(flag)
     return found
 
 
@@ -52,7 +52,7 @@ def demo() -> Items:
     """Collect every window, utterance, flag and answer of the demo's session."""
     with tempfile.TemporaryDirectory() as folder:
         session = write_demo_session(Path(folder, "session"))
-        return {_padded(name): _lasting(item) for name, item in items(in_process(session.bag)).items()}
+        return {_padded(name): lasting(item) for name, item in items(in_process(session.bag)).items()}
 
 
 def development_by_script() -> Items:
@@ -86,7 +86,7 @@ def egogapbench(data: Path) -> Items:
         )
         lines = Path(run, "raw.jsonl").read_text("utf-8").splitlines()
     answers = [json.loads(line)["answer"] for line in lines]
-    return {answer["query_id"]: _lasting(answer) for answer in answers}
+    return {answer["query_id"]: lasting(answer) for answer in answers}
 
 
 def study_log() -> Items:
@@ -132,7 +132,7 @@ def _flags(name: str, given: Iterable[tuple[int, Entry]], sources: Sequence[str]
     return {
         f"{name} {flags[-1].onset_ns:>14} {event_id}": {
             "states": [[flag.state.value, flag.decision_ns] for flag in flags],
-            "flag": _lasting(to_plain(flags[-1])),
+            "flag": lasting(to_plain(flags[-1])),
         }
         for event_id, flags in states.items()
     }
@@ -145,7 +145,7 @@ def _watch(monitor: Monitor, clock: ReplayClock, given: Iterable[tuple[int, Entr
     yield from monitor.end_input()
 
 
-def _lasting(item: dict[str, Any]) -> dict[str, Any]:
+def lasting(item: dict[str, Any]) -> dict[str, Any]:
     """Leave out what measures this machine: how long each step took."""
     plain = dict(item)
     if "provenance" in plain:

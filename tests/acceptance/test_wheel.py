@@ -1,0 +1,107 @@
+"""The wheel alone: built from the files that git tracks, installed in an empty environment, away from the checkout."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.goldens import compare
+from tests.goldens.collect import lasting
+from tests.patience import PATIENCE_S
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = {"norm_core", "norm_monitor", "action_selector", "study_desk", "sim_replays", "tactful_cli"}
+BUILT_FROM = (*OURS, "models", "ros2_ws/src/norm_interfaces", "pyproject.toml", "README.md", "LICENSE")
+SHIPPED = ROOT / "sim_replays/scenarios/shipped"
+OF_A_CHECKOUT = ("PYTHONPATH", "PYTHONHOME", "AMENT_PREFIX_PATH", "TACTFUL_STATE", "TACTFUL_HOME", "TACTFUL_WEIGHTS")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def run(*command: object, cwd: Path, **environment: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if name not in OF_A_CHECKOUT}
+    ended = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**kept, "PIP_NO_INDEX": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr + ended.stdout
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build in a copy, as setuptools leaves folders beside what it builds, and takes old files from them."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for name in BUILT_FROM:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source / name)
+    pip = (sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--quiet", "--no-cache-dir")
+    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", built, source, cwd=built)
+    (made,) = built.glob("tactful-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel where there was nothing; what it depends on is lent by this environment, and comes after it."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, symlinks=True)
+    python = folder / "bin/python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--disable-pip-version-check", "--quiet")
+    run(*pip, "--no-deps", wheel, cwd=folder)
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    # Only these folders go on the path: the .pth files in them, one of which names this checkout, are not read.
+    lent = [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
+    (site / "lent.pth").write_text("\n".join(lent) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> Path:
+    """A folder outside the checkout with two shipped bags in it."""
+    for name in ("zh_clinic", "garden_centre"):
+        shutil.copytree(SHIPPED / name, tmp_path / name)
+    return tmp_path
+
+
+def test_the_wheel_holds_our_packages_and_their_data_alone(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == OURS
+    for shipped in ("norm_core/models/shipped", "norm_core/bags/interfaces/msg"):
+        assert {f"{shipped}/{path.name}" for path in (ROOT / shipped).iterdir()} <= set(names)
+    left_out = ("held_out/", "shipped/zoo_keeper", "talks/", "tests/", "benchmarks/", "calibration/")
+    assert [name for name in names if any(part in name for part in left_out)] == []
+
+
+def test_it_runs_from_where_it_was_installed(installed: Path, away: Path) -> None:
+    program = "import norm_core, tactful_cli, sim_replays; print(norm_core, tactful_cli, sim_replays)"
+    assert str(ROOT) not in run(installed / "bin/python", "-c", program, cwd=away)
+
+
+def test_it_lists_the_models(installed: Path, away: Path) -> None:
+    listed = json.loads(run(installed / "bin/tactful", "models", "list", "--json", cwd=away, HOME=str(away)))
+    assert {model["name"] for model in listed} == {path.stem for path in (ROOT / "models").glob("*.yaml")}
+
+
+@pytest.mark.parametrize("bag", ["zh_clinic", "garden_centre"])
+def test_it_flags_what_the_checkout_flags(installed: Path, away: Path, bag: str) -> None:
+    """The first bag holds the words that were said, the second their sound."""
+    found = json.loads(run(installed / "bin/tactful", "flags", away / bag, "--json", cwd=away, HOME=str(away)))
+    named = {f"{bag} {flag['onset_ns']:>14} {flag['event_id']}": lasting(flag) for flag in found}
+    golden = compare.read("shipped_bags", compare.renames())
+    assert named
+    assert list(compare.differences({key: golden[key] for key in golden if key.startswith(f"{bag} ")}, named)) == []
