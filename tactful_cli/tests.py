@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 from rich.table import Table
 
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err
 from tactful_cli.verb import single
 
@@ -18,22 +19,38 @@ ROOT = Path(__file__).resolve().parents[1]
 # What makes the wheels' ROS visible, and another Python's programs and libraries fail.
 _OF_ROS = ("LD_LIBRARY_PATH", "PYTHONPATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "_ROS_WHEELS_BOOTSTRAP_COMPLETE")
 
-# Every option is pytest's, --help too.
-app = single(ignore_unknown_options=True, allow_extra_args=True, help_option_names=[])
+# The markers that tests/conftest.py gives to each test by where it lies and what it needs.
+STAGES = {
+    "unit": "no ROS graph: one module or a few",
+    "graph": "the nodes over DDS: tests marked ros",
+    "acceptance": "the product from outside: its commands, its topics, its wheel, and goldens of what it says",
+}
+
+# Every option but --help is pytest's.
+app = single(ignore_unknown_options=True, allow_extra_args=True)
 
 
-@app.command()
+@app.command(epilog=" ".join(f"{name.capitalize()}: {what}." for name, what in STAGES.items()))
 def test(context: typer.Context) -> None:
-    """Run ruff, mypy and the tests, last those that need torch; with arguments, pytest alone (as -k bags -x)."""
-    pytest = [sys.executable, "-m", "pytest", *context.args]
-    if context.args:
-        raise typer.Exit(_run(pytest))
+    """Run ruff, mypy, the stages unit, graph and acceptance, and then the tests that need torch.
+
+    With a stage's name, run that alone: tactful test graph -x
+    With any other arguments, run pytest: tactful test -k bags -x; its own help is tactful test -- --help
+    """
+    if not (ROOT / "tests").is_dir():
+        raise TactfulError("test: this is an installed package; the tests are in the checkout")
+    pytest = [sys.executable, "-m", "pytest"]
+    match context.args:
+        case [name, *arguments] if name in STAGES:
+            raise typer.Exit(_run([*pytest, "-m", name, *arguments]))
+        case [_, *_]:
+            raise typer.Exit(_run([*pytest, *context.args]))
     stages: Sequence[tuple[str, list[str] | None]] = (
         ("ruff", [sys.executable, "-m", "ruff", "check", "."]),
         ("format", [sys.executable, "-m", "ruff", "format", "--check", "--quiet", "."]),
         ("mypy", [sys.executable, "-m", "mypy"]),
-        ("pytest", pytest),
-        ("pytest with torch", _with_torch()),
+        *((name, [*pytest, "-m", name]) for name in STAGES),
+        ("torch", _with_torch()),
     )
     table = Table("stage", "result", "seconds")
     failed = False

@@ -18,9 +18,14 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+ACCEPTANCE = (ROOT / "tests/acceptance", ROOT / "tests/goldens")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by these markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs something that is not here, saying what."""
+    """Mark each test with its stage, and skip what needs something that is not here, saying what."""
     for item in items:
+        item.add_marker(_stage(item))
         if item.get_closest_marker("ros") and not _importable("rclpy", "norm_interfaces"):
             item.add_marker(
                 pytest.mark.skip(reason="rclpy or the built norm_interfaces is missing: run ./tactful test")
@@ -31,6 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
         if item.get_closest_marker("launch") and not _importable("launch_testing", "launch_ros"):
             item.add_marker(pytest.mark.skip(reason="launch_testing is not among the wheels: needs a ROS installation"))
+
+
+def _stage(item: pytest.Item) -> str:
+    if any(folder in item.path.parents for folder in ACCEPTANCE):
+        return "acceptance"
+    return "graph" if item.get_closest_marker("ros") else "unit"
 
 
 @pytest.fixture
