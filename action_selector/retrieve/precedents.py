@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from action_selector.retrieve.likeness import Sentences
-from action_selector.retrieve.nearest import EXACT_UP_TO, MOST_ENTRIES, Cells, Nearest
+from action_selector.retrieve.nearest import nearest
 from action_selector.text_safety.injection_filter import meaning
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
 NEAREST = 5
+MOST_ENTRIES = 1_000_000  # 2 GB of vectors of 512 dimensions
 _AT_ONCE = 2_048  # scenes encoded together, so that an encoder need not hold all of them
 
 
@@ -50,45 +51,35 @@ class PrecedentIndex:
         precedents: Sequence[Precedent],
         vectors: NDArray[np.float32],
         weights_sha256: str = "",
-        *,
-        exact_up_to: int = EXACT_UP_TO,
-        cells: Cells | None = None,
     ) -> None:
         if len(precedents) != len(vectors):
             raise PrecedentError(
                 f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"
             )
+        _check_count(len(precedents))
         self.precedents, self.weights_sha256 = tuple(precedents), weights_sha256
-        self._nearest = Nearest(vectors, exact_up_to, cells=cells)
+        self._vectors = np.ascontiguousarray(vectors, np.float32)
         self._sources = np.array([precedent.source for precedent in precedents])
 
     @classmethod
-    def of(
-        cls,
-        precedents: Iterable[Precedent],
-        sentences: Sentences,
-        weights_sha256: str = "",
-        exact_up_to: int = EXACT_UP_TO,
-    ) -> "PrecedentIndex":
-        """Encodes each scene; of more than exact_up_to, only those in the likeliest cells are compared."""
+    def of(cls, precedents: Iterable[Precedent], sentences: Sentences, weights_sha256: str = "") -> "PrecedentIndex":
+        """Encode each scene once."""
         kept = tuple(islice(precedents, MOST_ENTRIES + 1))
         if not kept:
             raise PrecedentError("there are no precedents to index")
-        if len(kept) > MOST_ENTRIES:
-            raise PrecedentError(f"an index holds {MOST_ENTRIES} precedents: split them, as by place")
+        _check_count(len(kept))
         scenes = [meaning(one.scene) for one in kept]
         parts = [sentences.encode(scenes[start : start + _AT_ONCE]) for start in range(0, len(scenes), _AT_ONCE)]
-        return cls(kept, np.concatenate(parts), weights_sha256, exact_up_to=exact_up_to)
+        return cls(kept, np.concatenate(parts), weights_sha256)
 
     @classmethod
-    def load(cls, folder: Path, exact_up_to: int = EXACT_UP_TO) -> "PrecedentIndex":
-        """The index that save wrote, with the cells that it wrote."""
+    def load(cls, folder: Path) -> "PrecedentIndex":
+        """Read the index that save wrote."""
         try:
             about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
             precedents = read_precedents(folder / "precedents.jsonl")
-            cells = _read_cells(folder / "cells.npz", vectors) if len(vectors) > exact_up_to else None
-            return cls(precedents, vectors, str(about["weights_sha256"]), exact_up_to=exact_up_to, cells=cells)
+            return cls(precedents, vectors, str(about["weights_sha256"]))
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise PrecedentError(f"{folder}: is no index that `tactful norms index` wrote: {error}") from error
 
@@ -96,10 +87,7 @@ class PrecedentIndex:
         """Writes the precedents and their vectors; a folder that is there is written over."""
         folder.mkdir(parents=True, exist_ok=True)
         write_precedents(folder / "precedents.jsonl", self.precedents)
-        np.save(folder / "vectors.npy", self._nearest.vectors, allow_pickle=False)
-        (folder / "cells.npz").unlink(missing_ok=True)
-        if cells := self._nearest.cells:
-            np.savez(folder / "cells.npz", centres=cells.centres, order=cells.order, starts=cells.starts)
+        np.save(folder / "vectors.npy", self._vectors, allow_pickle=False)
         about = {"entries": len(self.precedents), "weights_sha256": self.weights_sha256}
         (folder / "index.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
@@ -111,19 +99,13 @@ class PrecedentIndex:
         if not words:
             return []
         allowed = self._sources != not_of if not_of else None
-        found = self._nearest.to(sentences.encode([words])[0], count, allowed)
+        found = nearest(self._vectors, sentences.encode([words])[0], count, allowed)
         return [(self.precedents[place], cosine) for place, cosine in found]
 
 
-def _read_cells(path: Path, vectors: NDArray[np.float32]) -> Cells | None:
-    """The cells that were written beside so many vectors; none where none were, and then they are made anew."""
-    if not path.is_file():
-        return None
-    with np.load(path, allow_pickle=False) as held:
-        cells = Cells(centres=held["centres"], order=held["order"], starts=held["starts"])
-    if not cells.hold(vectors):
-        raise PrecedentError(f"{path}: is of other precedents: make the index anew with `tactful norms index`")
-    return cells
+def _check_count(count: int) -> None:
+    if count > MOST_ENTRIES:
+        raise PrecedentError(f"an index holds {MOST_ENTRIES} precedents: split them, as by place")
 
 
 def read_precedents(path: Path) -> list[Precedent]:
