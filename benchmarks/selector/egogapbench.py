@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.linear_scorer import Fitted
 from action_selector.config import SelectorConfig
@@ -26,6 +24,7 @@ from norm_core.engines.request_context import Call, Limit
 from norm_core.engines.sentences.encoder_engine import EncoderBackend
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.evaluation.figures import resampled
+from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.decision import OtherAgent
 from norm_core.runtime.time import ReplayClock, WallClock
 from sim_replays.suites import egogapbench as suite
@@ -177,8 +176,8 @@ class Bench:
             float(given.right[label.uid]) - sum(card.right[label.uid] for card in swaps) / len(swaps)
             for label in self.labels
         ]
-        low, high = np.percentile(resampled(gains, [label.image for label in self.labels]), [2.5, 97.5])
-        return 100 * sum(gains) / len(gains), 100 * float(low), 100 * float(high)
+        low, high = percentile_interval(resampled(gains, [label.image for label in self.labels]))
+        return 100 * sum(gains) / len(gains), 100 * low, 100 * high
 
 
 def vars_of(card: Scorecard, column: str) -> dict[str, float]:

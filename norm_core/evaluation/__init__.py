@@ -1,1 +1,1 @@
-"""Measures that are pure functions: F1, figures with intervals, agreement coefficients."""
+"""Measures that are pure functions: event matching, F1, intervals, calibration, agreement coefficients."""

@@ -59,8 +59,3 @@ def krippendorff_alpha(units: Tally) -> float | None:
         return None
     observed = sum(weight for (a, b), weight in coincidence.items() if a != b)
     return 1 - (total - 1) * observed / expected
-
-
-def f1(hits: int, missed: int, false: int) -> float | None:
-    """The harmonic mean of precision and recall; undefined where neither coder marked anything."""
-    return 2 * hits / (2 * hits + missed + false) if hits + missed + false else None

@@ -1,4 +1,4 @@
-"""F1 with the intervals of Takahashi et al. (2022): a delta method on the multinomial of the confusion matrix.
+"""F1 of counts, and with the intervals of Takahashi et al. (2022): a delta method on the confusion matrix.
 
 The package `confidenceinterval` 1.0.5 is not followed where it differs from that paper: in its macro variance it adds
 where the paper multiplies, and its binary one subtracts squares of cells in place of the square of a sum.
@@ -14,6 +14,13 @@ from norm_core.evaluation.figures import NOTHING, Figure
 _Z = 1.959963984540054
 
 Matrix = NDArray[np.float64]
+Counts = int | NDArray[np.int_] | NDArray[np.float64]
+
+
+def f1_score(hits: Counts, wanted_and_found: Counts, scale: int = 1) -> NDArray[np.float64]:
+    """F1 from hits and the sum of what is wanted and what is found; 0 where that is 0. Scale 100 gives percent."""
+    both = np.asarray(wanted_and_found)
+    return np.where(both > 0, scale * 2 * hits / np.maximum(both, 1), 0.0)
 
 
 def confusion(right: Sequence[int], picked: Sequence[int | None], classes: int) -> Matrix:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.records.record import record
 
 _DRAWS = 2000
@@ -40,9 +41,9 @@ def averaged(cards: Sequence[Figures]) -> Figures:
     found = {}
     for name, first in cards[0].items():
         values = [card[name].value for card in cards if card[name].count]
-        low, high = np.percentile(values, [2.5, 97.5]) if values else (first.low, first.high)
+        low, high = percentile_interval(values) if values else (first.low, first.high)
         middle = float(np.mean(values)) if values else first.value
-        found[name] = replace(first, value=middle, low=float(low), high=float(high))
+        found[name] = replace(first, value=middle, low=low, high=high)
     return found
 
 
@@ -50,9 +51,8 @@ def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figu
     """The mean of values from 0 to 1 by bootstrap over groups; groups names the picture or video of each."""
     if not values:
         return NOTHING
-    means = resampled(values, groups, seed)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return Figure(value=100 * float(np.mean(values)), low=100 * float(low), high=100 * float(high), count=len(values))
+    low, high = percentile_interval(resampled(values, groups, seed))
+    return Figure(value=100 * float(np.mean(values)), low=100 * low, high=100 * high, count=len(values))
 
 
 def graded(values: Sequence[float]) -> Figure:
@@ -72,6 +72,6 @@ def resampled(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> 
     for value, group in zip(values, groups, strict=True):
         sums[place[group]] += value
         counts[place[group]] += 1
-    drawn = np.random.default_rng(seed).integers(0, len(names), (_DRAWS, len(names)))
+    drawn = draw_clusters(len(names), _DRAWS, seed)
     means: NDArray[np.float64] = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
     return means

@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from norm_core.evaluation.event_matching import match_events
+from norm_core.evaluation.f1 import f1_score
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
@@ -121,32 +124,16 @@ def prior(sessions: Sequence[Session], seed: int = 0) -> list[Session]:
 
 def matched(session: Session, tolerance_s: float, attribute: Attribute | None = None) -> list[tuple[int, int]]:
     """Events and alarms by their places, each in one pair at most: as many pairs as can be, nothing adjusted."""
-    events = [
-        place for place, event in enumerate(session.truth.events) if attribute is None or attribute in event.attributes
-    ]
-    alarms = [place for place, a in enumerate(session.alarms) if attribute is None or attribute in a.attributes]
-    within_ns = s_to_ns(tolerance_s)
-    reach = {
-        at: sorted(
-            (to for to in alarms if _are_one(session, at, to, within_ns)),
-            key=lambda to: abs(session.alarms[to].onset_ns - session.truth.events[at].onset_ns),
+    events, alarms = session.truth.events, session.alarms
+
+    def are_one(event: int, alarm: int) -> bool:
+        shared = set(events[event].attributes) & set(alarms[alarm].attributes)
+        return events[event].polarity is alarms[alarm].polarity and bool(
+            shared if attribute is None else attribute in shared
         )
-        for at in events
-    }
-    taken: dict[int, int] = {}
 
-    def place(event: int, tried: set[int]) -> bool:
-        for alarm in reach[event]:
-            if alarm not in tried:
-                tried.add(alarm)
-                if alarm not in taken or place(taken[alarm], tried):
-                    taken[alarm] = event
-                    return True
-        return False
-
-    for event in events:
-        place(event, set())
-    return sorted((event, alarm) for alarm, event in taken.items())
+    onsets_ns = ([event.onset_ns for event in events], [alarm.onset_ns for alarm in alarms])
+    return list(match_events(*onsets_ns, s_to_ns(tolerance_s), are_one).pairs)
 
 
 def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: float = _AT_S) -> Online:
@@ -162,18 +149,20 @@ def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: 
     ]
     told = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
     told = {name: rows for name, rows in told.items() if rows.size and rows[:, 1:].sum()}
-    attributes = {name: _f1(rows.sum(axis=0)) for name, rows in told.items()}
+    by_tolerance = {f"{tolerance_s:g}": _f1(rows) for tolerance_s, rows in counts.items()}
+    by_attribute = {name: _f1(rows) for name, rows in told.items()}
+    attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
     return Online(
-        f1={f"{tolerance_s:g}": _f1(rows.sum(axis=0)) for tolerance_s, rows in counts.items()},
-        f1_interval={f"{tolerance_s:g}": _interval(rows) for tolerance_s, rows in counts.items()},
+        f1={name: f1 for name, (f1, _) in by_tolerance.items()},
+        f1_interval={name: interval for name, (_, interval) in by_tolerance.items()},
         precision=100 * hits / alarms if alarms else 0.0,
         recall=100 * hits / events if events else 0.0,
         false_alarms_per_hour=(alarms - hits) / hours if hours else 0.0,
         alarms_per_ten_minutes=alarms / hours / 6 if hours else 0.0,
-        latency_s={f"p{q}": float(np.percentile(latencies, q)) for q in (50, 90, 99)} if latencies else {},
+        latency_s=percentiles(latencies),
         macro_f1_by_attribute=float(np.mean(list(attributes.values()))) if attributes else 0.0,
         by_attribute=attributes,
-        by_attribute_interval={name: _interval(rows) for name, rows in told.items()},
+        by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
         by_basis=_recall_by_basis(chosen, at_s),
         events=events,
         alarms=alarms,
@@ -192,33 +181,22 @@ def _of_polarity(session: Session, polarity: Polarity | None) -> Session:
     return Session(truth=replace(session.truth, events=events), alarms=alarms)
 
 
-def _are_one(session: Session, event: int, alarm: int, within_ns: int) -> bool:
-    """A match is judged by onset, polarity and a shared attribute."""
-    true, said = session.truth.events[event], session.alarms[alarm]
-    return (
-        true.polarity is said.polarity
-        and bool(set(true.attributes) & set(said.attributes))
-        and abs(true.onset_ns - said.onset_ns) <= within_ns
-    )
-
-
 def _counts(session: Session, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:
     events = [event for event in session.truth.events if attribute is None or attribute in event.attributes]
     alarms = [alarm for alarm in session.alarms if attribute is None or attribute in alarm.attributes]
     return len(matched(session, tolerance_s, attribute)), len(events), len(alarms)
 
 
-def _f1(totals: np.ndarray) -> float:
-    hits, events, alarms = totals
-    return float(200 * hits / (events + alarms)) if events + alarms else 0.0
-
-
-def _interval(rows: np.ndarray) -> tuple[float, float]:
+def _f1(rows: np.ndarray) -> tuple[float, tuple[float, float]]:
+    """Over hits, events and alarms of each session: F1 in percent, with its interval."""
     if not len(rows):
-        return 0.0, 0.0
-    drawn = np.random.default_rng(0).integers(0, len(rows), (_DRAWS, len(rows)))
-    low, high = np.percentile([_f1(rows[places].sum(axis=0)) for places in drawn], [2.5, 97.5])
-    return float(low), float(high)
+        return 0.0, (0.0, 0.0)
+
+    def of(totals: np.ndarray) -> np.ndarray:
+        return f1_score(totals[..., 0], totals[..., 1] + totals[..., 2], scale=100)
+
+    drawn = rows[draw_clusters(len(rows), _DRAWS)].sum(axis=1)
+    return float(of(rows.sum(axis=0))), percentile_interval(of(drawn))
 
 
 def _recall_by_basis(sessions: Sequence[Session], at_s: float) -> dict[str, float]:

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.evaluation.f1 import f1_score
+from norm_core.evaluation.intervals import percentiles
+from norm_core.evaluation.probabilities import brier_score, expected_calibration_error
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
@@ -14,7 +17,6 @@ from sim_replays.monitor_bench.labels_file import Interval, LabelClass
 
 FRAME_NS = NS_PER_S // 10
 FLOORS = (0.5, 0.6, 0.7, 0.8, 0.9)
-_BINS = 10
 
 
 @record
@@ -64,6 +66,7 @@ def agreement(recordings: Sequence[Recording], at_s: float = 2.0) -> Agreement:
     hits = [{alarm for _, alarm in found} for found in pairs]
     known = [(one, r, place in hit) for one, hit in zip(recordings, hits, strict=True)
              for place, r in enumerate(one.raised)]  # fmt: skip
+    stated = [(r.flag.probability, hit) for _, r, hit in known]
     late, all_windows = (sum(_counted(one.counters, names) for one in recordings)
                          for names in (("windows_late",), ("windows", "windows_late")))  # fmt: skip
     active, idle = _false_alarms(recordings, known)
@@ -78,14 +81,14 @@ def agreement(recordings: Sequence[Recording], at_s: float = 2.0) -> Agreement:
         false_alarms_per_hour_active=active,
         false_alarms_per_hour_idle=idle,
         duplicates_per_event=_duplicates(recordings, at_s),
-        evidence_delay_s=_percentiles([
+        evidence_delay_s=percentiles([
             ns_to_s(one.raised[alarm].known_ns - session.truth.events[event].onset_ns)
             for one, session, found in zip(recordings, sessions, pairs, strict=True)
             for event, alarm in found
         ]),
-        compute_s=_percentiles([r.compute_s for _, r, _ in known]),
-        brier=_brier([(r.flag.probability, hit) for _, r, hit in known]),
-        expected_calibration_error=_calibration_error([(r.flag.probability, hit) for _, r, hit in known]),
+        compute_s=percentiles([r.compute_s for _, r, _ in known]),
+        brier=brier_score(stated),
+        expected_calibration_error=expected_calibration_error(stated),
         by_floor={f"{floor:g}": _above(recordings, floor, at_s) for floor in FLOORS},
         windows_late=100 * late / all_windows if all_windows else 0.0,
     )  # fmt: skip
@@ -107,7 +110,7 @@ def _by_class(recordings: Sequence[Recording], label: LabelClass, at_s: float) -
         labels=count,
         recall={f"{t:g}": 100 * sum(len(matched(s, t)) for s in sessions) / count for t in TOLERANCES_S},
         detected=100 * len(waits_s) / count,
-        time_to_detection_s=_percentiles(waits_s),
+        time_to_detection_s=percentiles(waits_s),
         frame_recall=100 * both / under if under else 0.0,
     )
 
@@ -136,7 +139,7 @@ def _frames(recordings: Sequence[Recording]) -> Frames:
     said = np.concatenate([_flagged(one) for one in recordings]) if lit else np.zeros(0, bool)
     both, wrongly, missed = int((truth & said).sum()), int((~truth & said).sum()), int((truth & ~said).sum())
     neither = len(truth) - both - wrongly - missed
-    f1, f1_clean = _share(2 * both, 2 * both + wrongly + missed), _share(2 * neither, 2 * neither + wrongly + missed)
+    f1, f1_clean = (float(f1_score(hits, 2 * hits + wrongly + missed, scale=100)) for hits in (both, neither))
     return Frames(
         accuracy=_share(both + neither, len(truth)),
         precision=_share(both, both + wrongly),
@@ -174,21 +177,6 @@ def _above(recordings: Sequence[Recording], floor: float, at_s: float) -> tuple[
     return kept.recall, kept.false_alarms_per_hour
 
 
-def _brier(sure: Sequence[tuple[float, bool]]) -> float | None:
-    return float(np.mean([(probability - hit) ** 2 for probability, hit in sure])) if sure else None
-
-
-def _calibration_error(sure: Sequence[tuple[float, bool]]) -> float | None:
-    """How far probabilities lie from shares of hits, over ten equal bins."""
-    if not sure:
-        return None
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for probability, hit in sure:
-        bins.setdefault(min(int(probability * _BINS), _BINS - 1), []).append((probability, hit))
-    gaps = [abs(sum(p for p, _ in one) - sum(hit for _, hit in one)) for one in bins.values()]
-    return sum(gaps) / len(sure)
-
-
 def _flagged(recording: Recording) -> NDArray[np.bool_]:
     return _lit(recording, [_span(raised, recording.end_ns) for raised in recording.raised])
 
@@ -209,10 +197,6 @@ def _span(raised: Raised, end_ns: int) -> tuple[int, int]:
 
 def _counted(counters: Iterable[Counter], names: tuple[str, ...]) -> int:
     return sum(counter.count for counter in counters if counter.name in names)
-
-
-def _percentiles(values: Sequence[float]) -> dict[str, float]:
-    return {f"p{q}": float(np.percentile(values, q)) for q in (50, 90, 99)} if values else {}
 
 
 def _share(part: int, whole: int) -> float:

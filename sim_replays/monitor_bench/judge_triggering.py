@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
+from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -74,7 +73,7 @@ class Asking:
 
     def latency_s(self) -> dict[str, float]:
         """Percentiles of the time a window took, its note included."""
-        return {f"p{q}": float(np.percentile(self.spent_s, q)) for q in (50, 90, 99)} if self.spent_s else {}
+        return percentiles(self.spent_s)
 
 
 def judged(  # noqa: PLR0917

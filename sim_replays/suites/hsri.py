@@ -9,8 +9,9 @@ from statistics import mean, stdev
 import numpy as np
 from pydantic import Field, model_validator
 
-from norm_core.evaluation.f1 import confusion, macro_f1
+from norm_core.evaluation.f1 import confusion, f1_score, macro_f1
 from norm_core.evaluation.figures import Figure, share
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
@@ -260,16 +261,9 @@ def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | 
     of_session = np.zeros((2, len(names), len(Attribute)))
     np.add.at(of_session[0], at, wanted & found)
     np.add.at(of_session[1], at, wanted.astype(int) + found)
-    drawn = np.random.default_rng(0).integers(0, len(names), (_DRAWS, len(names)))
-    low, high = np.percentile(_f1_of_counts(*of_session[:, drawn].sum(axis=2)), [2.5, 97.5])
-    value = _f1_of_sets(wanted, found)
-    return Figure(value=100 * value, low=100 * float(low), high=100 * float(high), count=len(asked))
-
-
-def _f1_of_sets(wanted: np.ndarray, found: np.ndarray) -> float:
-    return float(_f1_of_counts((wanted & found).sum(axis=0), wanted.sum(axis=0) + found.sum(axis=0)))
-
-
-def _f1_of_counts(hits: np.ndarray, both: np.ndarray) -> np.ndarray:
-    """The mean of F1 over attributes, which are the last axis; both counts what is wanted and what is found."""
-    return np.asarray(np.where(both > 0, 2 * hits / np.maximum(both, 1), 0.0).mean(axis=-1))
+    drawn = of_session[:, draw_clusters(len(names), _DRAWS)].sum(axis=2)
+    value, (low, high) = (
+        float(f1_score(*of_session.sum(axis=1)).mean()),
+        percentile_interval(f1_score(*drawn).mean(axis=-1)),
+    )
+    return Figure(value=100 * value, low=100 * low, high=100 * high, count=len(asked))

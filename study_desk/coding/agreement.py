@@ -7,7 +7,9 @@ from dataclasses import field, replace
 from itertools import combinations
 from typing import TypeVar
 
-from norm_core.evaluation.agreement_coefficients import Tally, Unit, cohen_kappa, f1, fleiss_kappa, krippendorff_alpha
+from norm_core.evaluation.agreement_coefficients import Tally, Unit, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from norm_core.evaluation.f1 import f1_score
+from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -186,7 +188,7 @@ class _Judge:
             for tolerance_s in tolerances_s:
                 counts = [_counts(a, b, s_to_ns(tolerance_s)) for a, b in found]
                 events = sum(map(sum, counts))
-                estimate = self._estimate(counts, lambda c: f1(*map(sum, zip(*c, strict=True))))
+                estimate = self._estimate(counts, _f1)
                 yield Row(
                     comparison=comparison, coders=pair, polarity=names[0], attribute=names[1], measure="event F1",
                     tolerance_s=tolerance_s, units=events, estimate=estimate,
@@ -241,10 +243,9 @@ class _Judge:
             return Estimate(value=value)
         chance = random.Random(self._seed)
         drawn = (figure(chance.choices(by_session, k=len(by_session))) for _ in range(self._resamples))
-        values = sorted(v for v in drawn if v is not None)
-        if not values:
-            return Estimate(value=value)
-        return Estimate(value=value, low=_quantile(values, 0.025), high=_quantile(values, 0.975))
+        values = [v for v in drawn if v is not None]
+        low, high = percentile_interval(values) if values else (None, None)
+        return Estimate(value=value, low=low, high=high)
 
 
 def _summed(tallies: Iterable[Tally]) -> Tally:
@@ -252,14 +253,6 @@ def _summed(tallies: Iterable[Tally]) -> Tally:
     for tally in tallies:
         total.update(tally)
     return total
-
-
-def _quantile(values: list[float], share: float) -> float:
-    """By linear interpolation, as numpy's default."""
-    at = share * (len(values) - 1)
-    low = int(at)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (values[high] - values[low]) * (at - low)
 
 
 def _kinds(sessions: Sequence[Session], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
@@ -276,6 +269,13 @@ def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[
     """Hits, those of b missed by a, and those of a alone."""
     found = match(a, b, tolerance_ns)
     return len(found.pairs), len(found.left_b), len(found.left_a)
+
+
+def _f1(counts: Sequence[tuple[int, int, int]]) -> float | None:
+    """Undefined where neither coder marked anything."""
+    hits, missed, false = map(sum, zip(*counts, strict=True))
+    both = 2 * hits + missed + false
+    return float(f1_score(hits, both)) if both else None
 
 
 def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:

@@ -1,23 +1,12 @@
 """How far stated probabilities hold, and what is taken for what, of a run's raw answers."""
 
+from norm_core.evaluation.probabilities import Bin, expected_calibration_error, reliability_bins
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from sim_replays.runs.results.run_folder import Run, predictions
 from sim_replays.suites.target import Target, first_picked
 
-BINS = 10
 UNANSWERED = "unanswered"
-
-
-@record
-class Bin:
-    """Answers of like confidence; both are shares from 0 to 1."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    right: float
 
 
 @record
@@ -58,17 +47,10 @@ def calibrated(run: Run) -> list[Calibration]:
 
 
 def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> Calibration:
-    """Bins of equal width; the error is the mean distance of confidence and share right, weighed by count."""
-    bins = []
-    for place in range(BINS):
-        low, high = place / BINS, (place + 1) / BINS
-        inside = [(p, right) for p, right in pairs if min(BINS - 1, int(p * BINS)) == place]
-        if inside:
-            confidence = sum(p for p, _ in inside) / len(inside)
-            share = sum(right for _, right in inside) / len(inside)
-            bins.append(Bin(low=low, high=high, count=len(inside), confidence=confidence, right=share))
-    error = sum(one.count * abs(one.confidence - one.right) for one in bins) / len(pairs) if pairs else float("nan")
-    return Calibration(task=task, count=len(pairs), error=100 * error, bins=tuple(bins))
+    """The bins and the error of one task's answers."""
+    error = expected_calibration_error(pairs)
+    error = float("nan") if error is None else 100 * error
+    return Calibration(task=task, count=len(pairs), error=error, bins=reliability_bins(pairs))
 
 
 def confusions(run: Run) -> list[Confusion]:

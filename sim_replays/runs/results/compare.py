@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from norm_core.evaluation.figures import resampled
+from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.record import record
 from sim_replays.runs.results.run_folder import Run, RunError, predictions
 from sim_replays.runs.transport import Told
@@ -90,7 +91,7 @@ def _of_task(task: str, targets: list[Target], one: Predictions, other: Predicti
     marks = [np.array([_mark(target, found) for target in targets]) for found in (one, other)]
     groups = [target.group for target in targets]
     gains = marks[1] - marks[0]
-    low, high = np.percentile(resampled(list(gains), groups), [2.5, 97.5])
+    low, high = percentile_interval(resampled(list(gains), groups))
     only_first = int(((marks[0] == 1) & (marks[1] < 1)).sum())
     only_second = int(((marks[1] == 1) & (marks[0] < 1)).sum())
     return Difference(
@@ -99,8 +100,8 @@ def _of_task(task: str, targets: list[Target], one: Predictions, other: Predicti
         first=100 * float(marks[0].mean()),
         second=100 * float(marks[1].mean()),
         difference=100 * float(gains.mean()),
-        low=100 * float(low),
-        high=100 * float(high),
+        low=100 * low,
+        high=100 * high,
         only_first_right=only_first,
         only_second_right=only_second,
         mcnemar_p=mcnemar(only_first, only_second),

@@ -25,7 +25,7 @@ from sim_replays.monitor_bench.event_metrics import (
     resting_on,
     silent,
 )
-from sim_replays.monitor_bench.false_alarms import false_alarms, poisson_interval
+from sim_replays.monitor_bench.false_alarms import false_alarms
 from sim_replays.monitor_bench.sensed_cache import Given, Sensed, sensed
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis
@@ -107,12 +107,6 @@ def test_each_false_alarm_may_be_held_against_the_kind_of_cue_that_raised_it() -
         for answers_for in (lambda alarm: alarm.cue_id not in READINGS, lambda alarm: alarm.cue_id in READINGS)
     ]
     assert [(one.alarms, one.recall) for one in by_kind] == [(1, 100.0), (3, 100.0)]
-
-
-def test_a_rate_s_interval_is_the_exact_one() -> None:
-    """As tables of Poisson limits have it."""
-    assert poisson_interval(0) == (0.0, pytest.approx(3.689, abs=1e-3))
-    assert poisson_interval(4) == (pytest.approx(1.090, abs=1e-3), pytest.approx(10.242, abs=1e-3))
 
 
 def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_core.evaluation.f1 import confusion, f1, macro_f1
+from norm_core.evaluation.f1 import confusion, f1, f1_score, macro_f1
 from norm_core.records.outcome import Outcome
 from sim_replays.published import published
 from sim_replays.runs.results.compare import mcnemar
 from sim_replays.suites import egogapbench
 from sim_replays.suites.egogapbench import EGOGAPBENCH, Kind
 from sim_replays.suites.egonormia import EGONORMIA, intersection_over_union
-from sim_replays.suites.hsri import _f1_of_sets
 from sim_replays.suites.target import Prediction, Target
 
 RIGHT = "212212200002201202012010202111111222211210202100100121222111"
@@ -80,7 +79,9 @@ FOUND = """1011011 1111000 1011100 1110011 0010010 1110010 0010110 1110000 01011
 def test_sets_score_as_scikit_learn_s() -> None:
     """f1_score(average="macro"), accuracy_score, and jaccard_score(average="samples")."""
     wanted, found = (np.array([[bit == "1" for bit in row] for row in text.split()]) for text in (WANTED, FOUND))
-    assert 100 * _f1_of_sets(wanted, found) == pytest.approx(65.987902)
+    assert f1_score(
+        (wanted & found).sum(axis=0), (wanted.sum(axis=0) + found.sum(axis=0)), 100
+    ).mean() == pytest.approx(65.987902)
     assert 100 * np.mean((wanted == found).all(axis=1)) == pytest.approx(5.0)
     overlaps = [
         intersection_over_union(frozenset(np.flatnonzero(one)), frozenset(np.flatnonzero(other)))

@@ -1,0 +1,77 @@
+"""Events of two observers matched one to one by their onsets."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+
+from norm_core.records.record import record
+
+
+@record
+class Matches:
+    """Pairs of places in the two sequences, and what is left of each."""
+
+    pairs: tuple[tuple[int, int], ...]
+    left_a: tuple[int, ...]
+    left_b: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, int]], a_count: int, b_count: int) -> "Matches":
+        """The pairs in order, with what they leave of so many events of each."""
+        ordered = tuple(sorted(pairs))
+        taken_a, taken_b = {i for i, _ in ordered}, {j for _, j in ordered}
+        return cls(
+            pairs=ordered,
+            left_a=tuple(i for i in range(a_count) if i not in taken_a),
+            left_b=tuple(j for j in range(b_count) if j not in taken_b),
+        )
+
+
+def match_events(
+    a_ns: Sequence[int],
+    b_ns: Sequence[int],
+    tolerance_ns: int,
+    compatible: Callable[[int, int], bool] = lambda _a, _b: True,
+    *,
+    in_order: bool = False,
+) -> Matches:
+    """Pair as many compatible events as can be, with onsets within the tolerance of each other.
+
+    Among equally many pairs, each event of a takes the nearest of b that leaves earlier ones a partner. In order, both
+    are gone through by onset and the earliest that fits is taken, so that it does not matter who is called a.
+    """
+    order = sorted(range(len(a_ns)), key=lambda i: (a_ns[i], i)) if in_order else range(len(a_ns))
+    by_onset = sorted(range(len(b_ns)), key=lambda j: (b_ns[j], j))
+    onsets_ns = [b_ns[j] for j in by_onset]
+
+    def reach(i: int) -> list[int]:
+        first = bisect_left(onsets_ns, a_ns[i] - tolerance_ns)
+        last = bisect_right(onsets_ns, a_ns[i] + tolerance_ns)
+        near = [j for j in by_onset[first:last] if compatible(i, j)]
+        return near if in_order else sorted(near, key=lambda j: (abs(b_ns[j] - a_ns[i]), j))
+
+    candidates = {i: reach(i) for i in order}
+    partner: dict[int, int] = {}  # of each taken event of b
+    for i in order:
+        free = [j for j in candidates[i] if j not in partner] if in_order else []
+        _place(i, candidates, partner, free)
+    return Matches.of([(i, j) for j, i in partner.items()], len(a_ns), len(b_ns))
+
+
+def _place(start: int, candidates: dict[int, list[int]], partner: dict[int, int], first: Sequence[int]) -> None:
+    """Find a place for one event, moving others along where that makes room: an augmenting path, depth first."""
+    tried: set[int] = set()
+    path: list[tuple[int, Iterator[int]]] = [(start, chain(first, candidates[start]))]
+    chosen: list[int] = []
+    while path:
+        j = next((j for j in path[-1][1] if j not in tried), None)
+        if j is None:
+            path.pop()
+            del chosen[-1:]
+            continue
+        tried.add(j)
+        chosen.append(j)
+        if j not in partner:
+            partner.update((j, i) for (i, _), j in zip(path, chosen, strict=True))
+            return
+        path.append((partner[j], iter(candidates[partner[j]])))

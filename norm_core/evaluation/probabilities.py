@@ -1,0 +1,48 @@
+"""How far stated probabilities hold: expected calibration error and Brier score."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from norm_core.records.record import record
+
+BINS = 10
+
+# A stated probability, and whether what it was stated of was right.
+Stated = tuple[float, bool]
+
+
+@record
+class Bin:
+    """Answers of like confidence; both are shares from 0 to 1."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    right: float
+
+
+def reliability_bins(stated: Sequence[Stated]) -> tuple[Bin, ...]:
+    """Ten bins of equal width, without the empty ones."""
+    bins = []
+    for place in range(BINS):
+        inside = [(p, right) for p, right in stated if min(BINS - 1, int(p * BINS)) == place]
+        if inside:
+            confidence = sum(p for p, _ in inside) / len(inside)
+            share = sum(right for _, right in inside) / len(inside)
+            low, high = place / BINS, (place + 1) / BINS
+            bins.append(Bin(low=low, high=high, count=len(inside), confidence=confidence, right=share))
+    return tuple(bins)
+
+
+def expected_calibration_error(stated: Sequence[Stated]) -> float | None:
+    """The mean distance of confidence and share right over bins, weighed by count; None of nothing."""
+    if not stated:
+        return None
+    return sum(one.count * abs(one.confidence - one.right) for one in reliability_bins(stated)) / len(stated)
+
+
+def brier_score(stated: Sequence[Stated]) -> float | None:
+    """The mean squared distance of probability and outcome; None of nothing."""
+    return float(np.mean([(probability - right) ** 2 for probability, right in stated])) if stated else None
