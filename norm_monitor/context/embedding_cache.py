@@ -1,7 +1,6 @@
 """Vectors of many fixed sentences, encoded at the first start and kept for those that follow."""
 
 import logging
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder, Vectors
 from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.cache_dir import kept_folder
 
 _log = logging.getLogger(__name__)
@@ -23,10 +23,8 @@ def kept_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
     vectors = encoder.encode(texts)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".encoding-") as folder:
-            made = Path(folder, file.name)
+        with atomic_file(file, concurrent=True) as made:
             np.save(made, vectors)
-            made.replace(file)
     except OSError as error:
         _log.warning("%s: cannot hold %d sentences, so each start encodes them: %s", file.parent, len(texts), error)
     return vectors

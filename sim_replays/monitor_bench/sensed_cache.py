@@ -6,6 +6,7 @@ from pathlib import Path
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recogniser
 from norm_monitor.senses.speech.segmenter import SegmentConfig
@@ -50,9 +51,7 @@ def sensed(encounter: Encounter, folder: Path, recogniser: Recogniser, seed: int
         new = _of_bag(made.bag, made.truth, recogniser if encounter.language == "en" else None)
     finally:
         remove(made.bag)
-    part = path.with_suffix(".part")
-    part.write_text(to_json(new), encoding="utf-8")
-    part.replace(path)
+    write_atomic(path, to_json(new))
     return new
 
 

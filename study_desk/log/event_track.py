@@ -9,6 +9,7 @@ from typing import Any
 from mcap.writer import CompressionType, IndexType, Writer
 
 from norm_core.records.flag import SocialFlag
+from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.private_file import create
 from study_desk.log.schema import Entry
@@ -63,16 +64,12 @@ class EventTrack:
 
 def write_track(path: Path, entries: Iterable[Entry]) -> None:
     """The whole track of these entries, in place of whatever is at path."""
-    part = path.with_suffix(".part")
-    try:
+    with atomic_path(path) as part:
         track = EventTrack(part)
         for entry in entries:
             if isinstance(entry.record, SocialFlag):
                 track.write(entry.record, entry.wall_ns)
         track.close()
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _time(stamp_ns: int) -> dict[str, int]:

@@ -3,21 +3,22 @@
 import fcntl
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from mcap.writer import MCAP0_MAGIC
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
+from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock
 from study_desk.log.event_track import EventTrack, write_track
 from study_desk.log.hash_chain import GENESIS, erased, link, parse, to_line
-from study_desk.log.private_file import MODE, create
+from study_desk.log.private_file import MODE
 from study_desk.log.reader import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
 from study_desk.log.schema import KINDS, Closed, Recovered, SessionInfo, Tombstone
 from study_desk.privacy.redact import Redactor
@@ -327,7 +328,7 @@ def _is_stillborn(path: Path) -> bool:
     """Whether a file was left by a writer that died, or had no room, before the first entry was whole."""
     if path.name == LOCK:
         return True
-    entries = path.with_suffix(".jsonl")
+    entries = path.with_name(f"{path.name.partition('.')[0]}.jsonl")
     return path.match("events-*") and entries.exists() and not _has_an_entry(entries)
 
 
@@ -348,7 +349,7 @@ def _set_torn_aside(path: Path) -> int:
         aside = path.with_suffix(".torn")
         earlier = aside.read_bytes() if aside.exists() else b""
         try:
-            with _in_place_of(aside) as file:
+            with atomic_file(aside, mode=MODE, fsync=True) as file:
                 file.write(earlier + torn)
         except OSError as error:
             what = f"the half entry at its end cannot be set aside ({error.strerror or error}): make room"
@@ -361,19 +362,5 @@ def _without_bodies(path: Path, seqs: set[int]) -> None:
     """Writes a file of entries anew without these bodies, where it has any of them."""
     lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
     if any(line["seq"] in seqs and "body" in line for line, _ in lines):
-        with _in_place_of(path) as new:
+        with atomic_file(path, mode=MODE, fsync=True) as new:
             new.writelines(to_line(erased(line)) if line["seq"] in seqs else text for line, text in lines)
-
-
-@contextmanager
-def _in_place_of(path: Path) -> Iterator[BinaryIO]:
-    """A file to write; synced, it takes the place of path, and leaves no part of itself where that fails."""
-    part = path.with_suffix(".part")
-    try:
-        with create(part) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -1,12 +1,12 @@
 """Who stands behind a pseudonym: a file of its own, readable by its owner alone, that no log refers to."""
 
-import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from study_desk.log.reader import SEGMENTS
 from study_desk.privacy.redact import Names
@@ -91,14 +91,8 @@ class KeyFile:
             raise KeyFileError(f"{self._path}: {pseudonym} is a real name there; give a pseudonym, such as P-7K3MX")
 
     def _save(self) -> None:
-        part = self._path.with_suffix(self._path.suffix + ".part")
         try:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(self._file.model_dump_json(indent=2).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self._path)
+            write_atomic(self._path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
         except OSError as error:
             raise KeyFileError(f"{self._path}: cannot be written: {error.strerror}") from error
 

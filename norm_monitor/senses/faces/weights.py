@@ -2,12 +2,12 @@
 
 import hashlib
 import logging
-import tempfile
 from importlib import import_module
 from pathlib import Path
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
+from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.cache_dir import kept_folder
 from norm_core.runtime.errors import TactfulError
 
@@ -54,9 +54,7 @@ def _convert(source: Path, target: Path) -> None:
     logging.getLogger("tflite2onnx").setLevel(logging.ERROR)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".converting-") as folder:
-            made = Path(folder, target.name)
+        with atomic_path(target, concurrent=True) as made:
             converter.convert(str(source), str(made))
-            made.replace(target)
     except OSError as error:
         raise FaceWeightsMissingError(f"{target.parent}: cannot hold the face models: {error.strerror}") from error

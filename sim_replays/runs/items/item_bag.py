@@ -13,6 +13,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_json
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
+from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
@@ -105,12 +106,12 @@ def build(bag: Path, asking: Asking, made: Material) -> Key:
 def _write_key(bag: Path, key: Key) -> None:
     """All or nothing: the labels say that the bag is whole."""
     path = key_path(bag)
-    new = path.with_name(f"{path.name}.new")
     try:
-        new.write_text(f"{to_json(key)}\n", encoding="utf-8")
-        new.replace(path)
+        write_atomic(path, f"{to_json(key)}\n")
     except OSError as error:
-        raise SuiteError(f"{path}: cannot be written: {error}: make room, then give the same command again") from error
+        raise SuiteError(
+            f"{path}: cannot be written: {error.strerror}: make room, then give the same command again"
+        ) from error
 
 
 def episodes(bag: Path) -> Iterator[list[Record]]:

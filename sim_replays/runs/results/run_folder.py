@@ -1,7 +1,6 @@
 """A run's folder: what was asked how, every raw answer as it came, and what it scores; enough to score again."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from norm_core.records.episode import Answer
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
@@ -186,12 +186,10 @@ def _is_drawn(answer: Answer) -> bool:
 
 def write_whole(path: Path, text: str) -> None:
     """Writes a file so that it is either the old one or the new one, whatever happens."""
-    new = path.with_name(f"{path.name}.new")
     try:
-        new.write_text(text, encoding="utf-8")
-        os.replace(new, path)  # noqa: PTH105
+        write_atomic(path, text)
     except OSError as error:
-        raise RunError(f"{path}: cannot be written: {error}: {_GO_ON}") from error
+        raise RunError(f"{path}: cannot be written: {error.strerror}: {_GO_ON}") from error
 
 
 def _line(one: Prediction, several: bool) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """What is exported: labels and speech of one session in whole milliseconds from an origin, free of overlap in lanes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 from study_desk.coding.labels import in_order, monitor_labels, one_line
@@ -57,17 +58,10 @@ def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> She
 @contextmanager
 def in_place_of(path: Path) -> Iterator[Path]:
     """A file to write; it takes the place of path once it is whole, so that a full disk leaves what was there."""
-    special = path.exists() and not path.is_file()  # as /dev/stdout is, whose place nothing takes
-    target = path if special else path.resolve()
-    part = path if special else target.with_name(f".{target.name}.part")
     try:
-        yield part
-        if part != target:
-            part.replace(target)
+        with atomic_path(path) as part:
+            yield part
     except OSError as error:
-        if part != target:
-            with suppress(OSError):
-                part.unlink()
         raise FormError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 

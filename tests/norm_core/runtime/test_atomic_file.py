@@ -1,0 +1,111 @@
+"""Files written whole: what stays of the old one, who may read the new one, and what an error says."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from norm_core.runtime.atomic_file import atomic_file, atomic_path, write_atomic
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("content", ["Grüße\n", b"\x00\xff"])
+@pytest.mark.parametrize("fsync", [False, True])
+def test_what_is_written_takes_the_place_of_what_was_there(tmp_path: Path, content: str | bytes, fsync: bool) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    write_atomic(path, content, fsync=fsync)
+    assert path.read_bytes() == (content.encode() if isinstance(content, str) else content)
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("raised", [ValueError, KeyboardInterrupt])
+def test_an_error_in_the_middle_leaves_the_old_file_alone(tmp_path: Path, raised: type[BaseException]) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(raised), atomic_file(path) as file:
+        file.write(b"new")
+        raise raised
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_killed_process_leaves_the_old_file_and_the_next_write_works(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    killed = (
+        "import os, signal, sys; from pathlib import Path; from norm_core.runtime.atomic_file import atomic_file\n"
+        "with atomic_file(Path(sys.argv[1]), fsync=True) as file:\n"
+        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", killed, str(path)], check=False).returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file", "file.part"]
+    write_atomic(path, "new")
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["file"]
+
+
+def test_the_mode_holds_from_the_first_byte_on_even_over_a_part_left_behind(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("old")
+    path.chmod(0o644)
+    (tmp_path / "keys.part").touch(0o666)
+    with atomic_file(path, mode=0o600) as file:
+        assert os.fstat(file.fileno()).st_mode & 0o777 == 0o600
+        file.write(b"secret")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_is_told_by_the_path_that_was_to_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(OSError, match="No space left") as caught, atomic_path(path) as part:
+        part.symlink_to("/dev/full")
+        part.write_bytes(b"new")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_missing_folder_is_told_and_an_error_of_another_file_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "file"
+    with pytest.raises(FileNotFoundError) as caught:
+        write_atomic(path, "new")
+    assert caught.value.filename == str(path)
+    with pytest.raises(FileNotFoundError) as caught, atomic_path(tmp_path / "file"):
+        (tmp_path / "other").read_bytes()
+    assert caught.value.filename == str(tmp_path / "other")
+
+
+def test_a_link_is_followed_and_a_special_file_is_written_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write_atomic(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    write_atomic(Path("/dev/null"), "gone")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(IsADirectoryError):
+        write_atomic(tmp_path, "new")
+
+
+def test_two_processes_may_write_one_path_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    other = (
+        "import sys; from pathlib import Path; from norm_core.runtime.atomic_file import atomic_file\n"
+        "with atomic_file(Path(sys.argv[1]), concurrent=True) as file: file.write(b'other')\n"
+    )
+    with atomic_file(path, concurrent=True) as file:
+        file.write(b"mine, begun earlier")
+        subprocess.run([sys.executable, "-c", other, str(path)], check=True)
+        assert path.read_bytes() == b"other"
+    assert path.read_bytes() == b"mine, begun earlier"
+    assert names(tmp_path) == ["file"]
