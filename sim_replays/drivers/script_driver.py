@@ -79,16 +79,7 @@ def _flagged(  # noqa: PLR0917
     for flag in (*monitor.end_input(), *attend(monitor)):
         known = first.get(flag.event_id)
         first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    alarms = tuple(
-        Alarm(
-            polarity=flag.polarity,
-            attributes=flag.attributes,
-            onset_ns=flag.onset_ns,
-            known_ns=known_ns,
-            cue_id=flag.cue_id,
-        )
-        for flag, known_ns in first.values()
-    )
+    alarms = tuple(Alarm.of(flag, known_ns) for flag, known_ns in first.values())
     return Session(truth=truth, alarms=alarms)
 
 

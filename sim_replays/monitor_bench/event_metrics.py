@@ -8,7 +8,7 @@ import numpy as np
 from norm_core.evaluation.event_matching import match_events
 from norm_core.evaluation.f1 import f1_score
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.exchange import CUES as EXCHANGE_CUES
@@ -38,6 +38,17 @@ class Alarm:
     onset_ns: int
     known_ns: int
     cue_id: str = ""
+
+    @classmethod
+    def of(cls, flag: SocialFlag, known_ns: int) -> "Alarm":
+        """What a flag says, known at that time."""
+        return cls(
+            polarity=flag.polarity,
+            attributes=flag.attributes,
+            onset_ns=flag.onset_ns,
+            known_ns=known_ns,
+            cue_id=flag.cue_id,
+        )
 
 
 @record

@@ -104,16 +104,7 @@ def session_of(recording: Recording, label: LabelClass | None = None) -> Session
         TrueTurn(turn_id=str(at), speaker=Speaker.ROBOT, speaker_id="", text="", start_ns=start_ns, end_ns=end_ns)
         for at, (start_ns, end_ns) in enumerate(recording.robot_turns)
     )
-    alarms = tuple(
-        Alarm(
-            polarity=one.flag.polarity,
-            attributes=one.flag.attributes,
-            onset_ns=one.flag.onset_ns,
-            known_ns=one.known_ns,
-            cue_id=one.flag.cue_id,
-        )
-        for one in recording.raised
-    )
+    alarms = tuple(Alarm.of(one.flag, one.known_ns) for one in recording.raised)
     truth = Truth(
         encounter_id=recording.name,
         language="",

@@ -72,16 +72,7 @@ def write(folder: Path, session: DemoSession, view: DemoView, said: Sequence[tup
 
 
 def _pairs(session: DemoSession, view: DemoView) -> dict[int, int]:
-    alarms = tuple(
-        Alarm(
-            polarity=seen.flag.polarity,
-            attributes=seen.flag.attributes,
-            onset_ns=seen.flag.onset_ns,
-            known_ns=seen.known_ns,
-            cue_id=seen.flag.cue_id,
-        )
-        for seen in view.flags.values()
-    )
+    alarms = tuple(Alarm.of(seen.flag, seen.known_ns) for seen in view.flags.values())
     return dict(matched(Session(truth=session.truth, alarms=alarms), TOLERANCE_S))
 
 
