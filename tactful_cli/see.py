@@ -13,7 +13,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence
 from norm_core.runtime.health_log import Ledger
-from norm_core.runtime.time import ReplayClock, ns_to_s
+from norm_core.runtime.time import ns_to_s
 from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import picture_of
@@ -45,7 +45,7 @@ def see(
     ledger = Ledger(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
     with BagReader(bag) as reader:
         topic = topic or _first_camera(reader, bag)
-        camera = Camera(topic, ReplayClock(), ledger, CameraConfig(keep_hz=keep_hz))
+        camera = Camera(topic, ledger, CameraConfig(keep_hz=keep_hz))
         tracker = PresenceTracker()
         rows: list[tuple[Frame, Presence | None]] = []
         with err.status(f"{topic}: reading") as progress:

@@ -71,7 +71,7 @@ class BagSenses:
         self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
-        self._pictures = PicturesAhead(bag, Camera(camera_topic, ReplayClock(), self.ledger), self._camera_topic)
+        self._pictures = PicturesAhead(bag, Camera(camera_topic, self.ledger), self._camera_topic)
         self._finder = self._load_finder() if self._camera_topic else None
         self._tracker = PresenceTracker()
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)

@@ -10,10 +10,8 @@ from pydantic import Field
 from norm_core.records.frame import Frame
 from norm_core.runtime.config import Config
 from norm_core.runtime.health_log import Ledger
-from norm_core.runtime.time import Clock
 from norm_monitor.senses.camera.faults import SightFault, note
 from norm_monitor.senses.camera.picture import Picture, PictureError, Pixels, codec_of, decode
-from norm_monitor.senses.camera.ring import FrameRing
 from norm_monitor.senses.camera.sampler import Sampler
 
 
@@ -25,9 +23,6 @@ class CameraConfig(Config):
         default=448, ge=32, le=4096, description="widest a kept frame may be; it is never enlarged"
     )
     jpeg_quality: int = Field(default=90, ge=1, le=100, description="quality of the kept JPEG tiles")
-    ring_s: float = Field(default=60.0, gt=0, le=3600, description="seconds of kept frames held in memory")
-    ring_frames: int = Field(default=256, ge=1, le=100_000, description="most kept frames held in memory")
-    ring_mb: float = Field(default=32.0, gt=0, le=4096, description="most megabytes of kept frames held in memory")
 
 
 # A little smaller, to soften a picture and then sample it takes a third of the time of shrinking by area, and gives the
@@ -39,12 +34,9 @@ _SOFTENING = 0.4
 class Camera:
     """One camera topic, from messages in the order of arrival to frames."""
 
-    def __init__(self, topic: str, clock: Clock, ledger: Ledger, config: CameraConfig | None = None) -> None:
+    def __init__(self, topic: str, ledger: Ledger, config: CameraConfig | None = None) -> None:
         self._topic, self._ledger, self._config = topic, ledger, config or CameraConfig()
         self.sampler = Sampler(self._config.keep_hz, ledger)
-        self.ring = FrameRing(
-            clock, self._config.ring_s, self._config.ring_frames, max(1, int(self._config.ring_mb * 1e6))
-        )
         self._source: tuple[str, str, int, int] | None = None
         self.seen = self.kept = 0
 
@@ -52,11 +44,7 @@ class Camera:
         """The frame where this picture is its period's first usable one, else None; ahead may have made it already."""
         self.seen += 1
         self._note_source(picture)
-        restarts = self.sampler.restarts
-        wanted = self.sampler.wants(picture.stamp_ns)
-        if self.sampler.restarts != restarts:
-            self.ring.clear()  # its frames lie in a future that no longer comes
-        if not wanted:
+        if not self.sampler.wants(picture.stamp_ns):
             return None
         try:
             frame = ahead.result() if ahead else self.frame_of(picture)
@@ -64,7 +52,6 @@ class Camera:
             note(self._ledger, error.fault, str(error)[:200])
             return None
         self.sampler.keep(picture.stamp_ns)
-        self.ring.put(frame)
         self.kept += 1
         return frame
 

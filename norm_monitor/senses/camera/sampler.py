@@ -22,7 +22,6 @@ class Sampler:
         self._latest_ns: int | None = None
         self._kept_slot: int | None = None
         self._intervals_ns: deque[int] = deque(maxlen=_MANY)
-        self.restarts = 0
         self.missing_by_stamps = 0
 
     @property
@@ -53,7 +52,6 @@ class Sampler:
         if step_ns < -JUMP_NS:
             note(self._ledger, SightFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
             self._kept_slot = None
-            self.restarts += 1
             return True
         if step_ns < 0:
             note(self._ledger, SightFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")

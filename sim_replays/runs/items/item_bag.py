@@ -15,7 +15,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.health_log import Ledger
-from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
 from norm_monitor.senses.camera.picture import Picture
 from sim_replays.runs.items.clip import jpegs
@@ -173,7 +173,7 @@ def _frames(one: Asked, asking: Asking, start_ns: int) -> list[Frame]:
     width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else CameraConfig().tile_width_px
     config = CameraConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
     ledger = Ledger()
-    camera = Camera(CAMERA, ReplayClock(), ledger, config)
+    camera = Camera(CAMERA, ledger, config)
     frames = []
     for shot, data in jpegs(one.shots):
         picture = Picture(

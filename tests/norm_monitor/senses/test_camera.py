@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from norm_core.runtime.health_log import Ledger
-from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import ADVICE, SightFault
 from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
 from norm_monitor.senses.camera.picture import Picture, PictureError, decode
-from norm_monitor.senses.camera.ring import StaleInputError
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, face_image, raw, scene
 
 HOUR_NS = 3600 * NS_PER_S
@@ -20,7 +19,7 @@ HOUR_NS = 3600 * NS_PER_S
 
 def camera(config: CameraConfig | None = None) -> tuple[Camera, Ledger]:
     ledger = Ledger()
-    return Camera("/camera", ReplayClock(START_NS), ledger, config), ledger
+    return Camera("/camera", ledger, config), ledger
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
@@ -192,7 +191,7 @@ def test_odd_stamps_are_told_apart() -> None:
         SightFault.JUMPED_BACK: 1,
     }
     assert eye.sampler.missing_by_stamps == 5
-    assert back is not None and eye.ring.frames == (back,)
+    assert back is not None
 
 
 def test_two_publishers_show_as_changes_of_source() -> None:
@@ -203,36 +202,13 @@ def test_two_publishers_show_as_changes_of_source() -> None:
     assert counts(ledger) == {SightFault.SOURCE_CHANGED: 5}
 
 
-def test_stale_frames_are_not_handed_out() -> None:
-    clock = ReplayClock(START_NS)
-    eye = Camera("/camera", clock, Ledger())
-    with pytest.raises(StaleInputError, match="no frame"):
-        eye.ring.read_latest(1.0)
-    frame = eye.see(compressed(START_NS, scene()))
-    assert eye.ring.read_latest(1.0) == frame
-    clock.advance_to(START_NS + 2 * NS_PER_S)
-    with pytest.raises(StaleInputError, match=r"2\.000 s old"):
-        eye.ring.read_latest(1.0)
-
-
 def test_every_fault_has_a_cause_and_a_remedy() -> None:
     assert set(ADVICE) == set(SightFault)
     assert "compressed" in ADVICE[SightFault.RAW_BEST_EFFORT].mend
 
 
-def test_an_hour_of_camera_stays_within_the_ring() -> None:
-    eye, _ = camera(CameraConfig(ring_s=60, ring_frames=50, ring_mb=0.02))
-    jpeg = compressed(START_NS, scene())
-    sizes = []
-    for n in range(3600 * 4):
-        eye.see(replace(jpeg, stamp_ns=START_NS + n * NS_PER_S // 4))
-        sizes.append((len(eye.ring), eye.ring.size_bytes))
-    assert eye.kept == 3600
-    assert max(count for count, _ in sizes) <= 50 and max(size for _, size in sizes) <= 20_000
-
-
 def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
-    eye, ledger = camera(CameraConfig(ring_s=60))
+    eye, ledger = camera()
     good, bad = compressed(START_NS, scene()), BAD["torn"][0]
     held: list[int] = []
     for second in range(3600):
@@ -244,7 +220,7 @@ def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
             gc.collect()
             held.append(sum(1 for _ in gc.get_objects()))
     assert eye.kept == 3600 and counts(ledger)[SightFault.DECODE_FAILED] == 3600
-    assert len(eye.ring) <= 60 and len(ledger.reasons) <= len(SightFault)
+    assert len(ledger.reasons) <= len(SightFault)
     assert max(held) - min(held) < 200
 
 

@@ -11,7 +11,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.records.frame import Frame
 from norm_core.runtime.health_log import Ledger
-from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import Camera
 from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers import frame_prefetch
@@ -36,7 +36,7 @@ def bag(tmp_path: Path) -> Path:
 
 def camera() -> tuple[Camera, Ledger]:
     ledger = Ledger()
-    return Camera(TOPIC, ReplayClock(), ledger), ledger
+    return Camera(TOPIC, ledger), ledger
 
 
 @pytest.mark.parametrize(("most_messages", "most_bytes"), [(0, 10**9), (3, 10**9), (256, 1), (256, 10**9)])

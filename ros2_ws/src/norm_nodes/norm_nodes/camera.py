@@ -61,7 +61,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def open(self) -> None:
         config = self.config
-        self._camera = Camera(config.topic, self.clock, self.ledger, config)
+        self._camera = Camera(config.topic, self.ledger, config)
         self._tracker = PresenceTracker(config.left_after_s)
         self._finder = self._load_finder() if config.faces else None
         self._frames = self.offer(Frame, "frames", EVENTS, "kept frames, one a second by default")
