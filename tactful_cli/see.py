@@ -14,11 +14,11 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import ns_to_s
-from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.eyes import Eyes
+from norm_monitor.senses.camera.frame_keeper import FrameConfig
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import single
@@ -45,22 +45,24 @@ def see(
     ledger = Ledger(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
     with BagReader(bag) as reader:
         topic = topic or _first_camera(reader, bag)
-        camera = Camera(topic, ledger, CameraConfig(keep_hz=keep_hz))
-        tracker = PresenceTracker()
+        eyes = Eyes(topic, ledger, FrameConfig(keep_hz=keep_hz), finder)
         rows: list[tuple[Frame, Presence | None]] = []
         with err.status(f"{topic}: reading") as progress:
-            for frame in _frames(reader, topic, camera):
-                presence = tracker.follow(frame, finder.find(frame)) if finder else None
-                rows.append((replace(frame, tile_jpeg=b""), presence))  # without it, an hour takes a few megabytes
-                progress.update(f"{topic}: {len(rows)} frames kept of {camera.seen or len(rows)} seen")
+            for found in _seen(reader, topic, eyes):
+                if isinstance(found, Frame):
+                    # without its picture, as an hour then takes a few megabytes
+                    rows.append((replace(found, tile_jpeg=b""), None))
+                else:
+                    rows[-1] = rows[-1][0], found
+                progress.update(f"{topic}: {len(rows)} frames kept of {eyes.keeper.seen or len(rows)} seen")
     if as_json:
         counters = {counter.name: counter.count for counter in ledger.counters}
         listed = [_plain(frame, presence) for frame, presence in rows]
         print_json(
             {
                 "topic": topic,
-                "images": camera.seen,
-                "missing_by_stamps": camera.sampler.missing_by_stamps,
+                "images": eyes.keeper.seen,
+                "missing_by_stamps": eyes.keeper.sampler.missing_by_stamps,
                 "faults": counters,
                 "frames": listed,
             }
@@ -84,16 +86,14 @@ def _first_camera(reader: BagReader, bag: Path) -> str:
     raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {KEPT}")
 
 
-def _frames(reader: BagReader, topic: str, camera: Camera) -> Iterator[Frame]:
+def _seen(reader: BagReader, topic: str, eyes: Eyes) -> Iterator[Frame | Presence]:
     for message in reader.messages([topic]):
         if message.type_name not in (*IMAGE_TYPES, KEPT):
             raise BagError(
                 f"{topic} holds {message.type_name}, and a camera's topic holds one of {', '.join(IMAGE_TYPES)}"
             )
         decoded = reader.decode(message)
-        frame = decoded if isinstance(decoded, Frame) else camera.see(picture_of(decoded))
-        if frame is not None:
-            yield frame
+        yield from eyes.take(decoded if isinstance(decoded, Frame) else picture_of(decoded))
 
 
 def _plain(frame: Frame, presence: Presence | None) -> dict[str, Any]:

@@ -17,12 +17,11 @@ from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
+from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.camera.frame_keeper import Camera
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
@@ -71,9 +70,8 @@ class BagSenses:
         self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
-        self._pictures = PicturesAhead(bag, Camera(camera_topic, self.ledger), self._camera_topic)
-        self._finder = self._load_finder() if self._camera_topic else None
-        self._tracker = PresenceTracker()
+        self._eyes = Eyes(camera_topic, self.ledger, finder=self._load_finder() if self._camera_topic else None)
+        self._pictures = PicturesAhead(bag, self._eyes.keeper, self._camera_topic)
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
         tracked = PERSONS in self._types and not self._told(Presence)
         self._people_topics = {
@@ -137,11 +135,7 @@ class BagSenses:
             if (quiet_ns := self._listener.quiet_until_ns) is not None:
                 yield from (record for _, record in self._mark(quiet_ns, stored.stamp_ns))
         elif stored.topic == self._camera_topic:
-            frame = self._pictures.see(stored)
-            if frame:
-                yield frame
-            if frame and self._finder:
-                yield self._tracker.follow(frame, self._finder.find(frame))
+            yield from self._eyes.take(*self._pictures.next_picture(stored))
         elif stored.topic in self._people_topics:
             yield from self._tracked(stored)
         elif stored.topic in self._robot:

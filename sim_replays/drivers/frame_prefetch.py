@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.frame import Frame
-from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import Picture, picture_of
 from norm_monitor.senses.camera.picture_bytes import picture_in
 
@@ -19,15 +19,15 @@ MOST_THREADS = 4
 
 
 class PicturesAhead:
-    """One camera's pictures; which is kept is still the camera's to say, and a frame made in vain is dropped."""
+    """One camera's pictures; which is kept is still the keeper's to say, and a frame made in vain is dropped."""
 
-    def __init__(self, bag: BagReader, camera: Camera, topic: str) -> None:
-        self._bag, self._camera, self._topic = bag, camera, topic
+    def __init__(self, bag: BagReader, keeper: FrameKeeper, topic: str) -> None:
+        self._bag, self._keeper, self._topic = bag, keeper, topic
         self._begun: deque[tuple[Picture | None, Future[Frame] | None]] = deque()
         self._latest_slot: int | None = None
 
     def messages(self, stored: Iterable[BagMessage]) -> Iterator[BagMessage]:
-        """The same messages; see is to be called for each of the camera's as it comes."""
+        """The same messages; next_picture is to be called for each of the camera's as it comes."""
         waiting: deque[BagMessage] = deque()
         waiting_bytes, self._latest_slot = 0, None
         self._begun.clear()
@@ -49,17 +49,17 @@ class PicturesAhead:
                 raise
             yield from waiting
 
-    def see(self, stored: BagMessage) -> Frame | None:
-        """What the camera makes of the message that came last."""
+    def next_picture(self, stored: BagMessage) -> tuple[Picture, Future[Frame] | None]:
+        """Give the picture in the message that came last, and its frame where one is being made."""
         picture, ahead = self._begun.popleft()
-        return self._camera.see(picture or picture_of(self._bag.decode(stored)), ahead)
+        return picture or picture_of(self._bag.decode(stored)), ahead
 
     def _begin(self, stored: BagMessage, pool: ThreadPoolExecutor) -> tuple[Picture | None, Future[Frame] | None]:
         picture = picture_in(stored.data, compressed=stored.type_name.endswith("/CompressedImage"))
         if picture is None:
             return None, None
-        slot = self._camera.sampler.slot_of(picture.stamp_ns)
+        slot = self._keeper.sampler.slot_of(picture.stamp_ns)
         if slot == self._latest_slot:
             return picture, None
         self._latest_slot = slot
-        return picture, pool.submit(self._camera.frame_of, picture)
+        return picture, pool.submit(self._keeper.frame_of, picture)

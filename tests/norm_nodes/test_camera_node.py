@@ -17,7 +17,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S, split_stamp
-from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers.node_process import NodeProcess
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
@@ -44,9 +44,9 @@ def bag(tmp_path: Path) -> Path:
 
 
 def kept_by_the_pure_path(bag: Path) -> list[Frame]:
-    camera = Camera(TOPIC, Ledger())
+    camera = FrameKeeper(TOPIC, Ledger())
     with BagReader(bag) as reader:
-        frames = [camera.see(picture_of(reader.decode(message))) for message in reader.messages([TOPIC])]
+        frames = [camera.keep(picture_of(reader.decode(message))) for message in reader.messages([TOPIC])]
     return [frame for frame in frames if frame]
 
 

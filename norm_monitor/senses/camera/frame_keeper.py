@@ -15,7 +15,7 @@ from norm_monitor.senses.camera.picture import Picture, PictureError, Pixels, co
 from norm_monitor.senses.camera.sampler import Sampler
 
 
-class CameraConfig(Config):
+class FrameConfig(Config):
     """How frames are kept."""
 
     keep_hz: float = Field(default=1.0, gt=0, le=30, description="frames kept each second of stamp time")
@@ -31,16 +31,16 @@ _SOFTENED_BELOW = 2.0
 _SOFTENING = 0.4
 
 
-class Camera:
-    """One camera topic, from messages in the order of arrival to frames."""
+class FrameKeeper:
+    """One camera topic, from pictures in the order of arrival to frames."""
 
-    def __init__(self, topic: str, ledger: Ledger, config: CameraConfig | None = None) -> None:
-        self._topic, self._ledger, self._config = topic, ledger, config or CameraConfig()
+    def __init__(self, topic: str, ledger: Ledger, config: FrameConfig | None = None) -> None:
+        self._topic, self._ledger, self._config = topic, ledger, config or FrameConfig()
         self.sampler = Sampler(self._config.keep_hz, ledger)
         self._source: tuple[str, str, int, int] | None = None
         self.seen = self.kept = 0
 
-    def see(self, picture: Picture, ahead: Future[Frame] | None = None) -> Frame | None:
+    def keep(self, picture: Picture, ahead: Future[Frame] | None = None) -> Frame | None:
         """The frame where this picture is its period's first usable one, else None; ahead may have made it already."""
         self.seen += 1
         self._note_source(picture)

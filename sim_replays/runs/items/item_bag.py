@@ -16,7 +16,7 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
 from sim_replays.runs.items.clip import jpegs
 from sim_replays.runs.items.picture_grid import tiled
@@ -170,16 +170,16 @@ def _shifted(said: Utterance, by_ns: int) -> Utterance:
 
 def _frames(one: Asked, asking: Asking, start_ns: int) -> list[Frame]:
     # Which pictures there are was chosen before: the camera keeps them all.
-    width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else CameraConfig().tile_width_px
-    config = CameraConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
+    width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else FrameConfig().tile_width_px
+    config = FrameConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
     ledger = Ledger()
-    camera = Camera(CAMERA, ledger, config)
+    camera = FrameKeeper(CAMERA, ledger, config)
     frames = []
     for shot, data in jpegs(one.shots):
         picture = Picture(
             stamp_ns=start_ns + shot.offset_ns, frame_id="camera", encoding="jpeg", compressed=True, data=data
         )
-        frame = camera.see(picture)
+        frame = camera.keep(picture)
         if frame is None:
             raise SuiteError(f"{shot.path}: is no usable JPEG: {'; '.join(ledger.reasons)}")
         frames.append(frame)

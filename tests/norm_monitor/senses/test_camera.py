@@ -10,16 +10,16 @@ import pytest
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import ADVICE, SightFault
-from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture, PictureError, decode
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, face_image, raw, scene
 
 HOUR_NS = 3600 * NS_PER_S
 
 
-def camera(config: CameraConfig | None = None) -> tuple[Camera, Ledger]:
+def camera(config: FrameConfig | None = None) -> tuple[FrameKeeper, Ledger]:
     ledger = Ledger()
-    return Camera("/camera", ledger, config), ledger
+    return FrameKeeper("/camera", ledger, config), ledger
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
@@ -127,9 +127,9 @@ BAD = {
 def test_bad_pictures_are_counted_and_the_next_is_kept(name: str) -> None:
     picture, fault = BAD[name]
     eye, ledger = camera()
-    assert eye.see(picture) is None
+    assert eye.keep(picture) is None
     assert counts(ledger) == {SightFault[fault]: 1}
-    good = eye.see(compressed(START_NS + PERIOD_NS, scene()))
+    good = eye.keep(compressed(START_NS + PERIOD_NS, scene()))
     assert good is not None and good.stamp_ns == START_NS + PERIOD_NS
     with pytest.raises(PictureError):
         decode(picture)
@@ -144,14 +144,14 @@ def test_a_whole_jpeg_with_a_stray_byte_before_its_end_is_kept() -> None:
 def test_the_first_frame_of_each_second_is_kept() -> None:
     eye, ledger = camera()
     jpeg = compressed(START_NS, scene())
-    kept = [eye.see(replace(jpeg, stamp_ns=START_NS + 500_000_000 + n * PERIOD_NS)) for n in range(90)]
+    kept = [eye.keep(replace(jpeg, stamp_ns=START_NS + 500_000_000 + n * PERIOD_NS)) for n in range(90)]
     stamps = [frame.stamp_ns for frame in kept if frame]
     firsts = [START_NS + 500_000_000 + n * PERIOD_NS for n in (0, 16, 46, 76)]
     assert stamps == firsts and counts(ledger) == {}
 
 
 def test_frames_are_shrunk_and_keep_their_sources_size() -> None:
-    frame = camera()[0].see(compressed(START_NS, scene(1280, 720)))
+    frame = camera()[0].keep(compressed(START_NS, scene(1280, 720)))
     assert frame is not None
     assert (frame.tile_width_px, frame.tile_height_px) == (448, 252)
     assert (frame.source_width_px, frame.source_height_px, frame.source_encoding) == (1280, 720, "jpeg")
@@ -161,12 +161,12 @@ def test_frames_are_shrunk_and_keep_their_sources_size() -> None:
 def test_a_picture_that_is_a_little_wider_is_shrunk_as_by_area(width_px: int) -> None:
     """The JPEG of what is kept comes as near to shrinking by area as that picture's own JPEG, but for one decibel."""
     image = cv2.resize(face_image(), (width_px, width_px * 3 // 4), interpolation=cv2.INTER_AREA)
-    frame = camera()[0].see(raw(START_NS, image))
+    frame = camera()[0].keep(raw(START_NS, image))
     assert frame is not None
     size = (frame.tile_width_px, frame.tile_height_px)
     assert size[0] == 448
     by_area = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    jpeg = cv2.imencode(".jpg", by_area, (cv2.IMWRITE_JPEG_QUALITY, CameraConfig().jpeg_quality))[1]
+    jpeg = cv2.imencode(".jpg", by_area, (cv2.IMWRITE_JPEG_QUALITY, FrameConfig().jpeg_quality))[1]
     assert cv2.PSNR(shown(frame.tile_jpeg), by_area) > cv2.PSNR(shown(jpeg.tobytes()), by_area) - 1
 
 
@@ -180,9 +180,9 @@ def test_odd_stamps_are_told_apart() -> None:
     (eye, ledger), jpeg = camera(), compressed(START_NS, scene())
     steps = [0, 1, 2, 3, 4, 4, 3, 10]
     for step in steps:
-        eye.see(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
-    eye.see(replace(jpeg, stamp_ns=START_NS + HOUR_NS))
-    back = eye.see(replace(jpeg, stamp_ns=START_NS + NS_PER_S))
+        eye.keep(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
+    eye.keep(replace(jpeg, stamp_ns=START_NS + HOUR_NS))
+    back = eye.keep(replace(jpeg, stamp_ns=START_NS + NS_PER_S))
     assert counts(ledger) == {
         SightFault.DUPLICATE: 1,
         SightFault.REORDERED: 1,
@@ -198,7 +198,7 @@ def test_two_publishers_show_as_changes_of_source() -> None:
     eye, ledger = camera()
     for step in range(6):
         picture = compressed(START_NS + step * PERIOD_NS, scene())
-        eye.see(replace(picture, frame_id=f"camera{step % 2}"))
+        eye.keep(replace(picture, frame_id=f"camera{step % 2}"))
     assert counts(ledger) == {SightFault.SOURCE_CHANGED: 5}
 
 
@@ -213,9 +213,9 @@ def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
     held: list[int] = []
     for second in range(3600):
         at_ns = START_NS + second * NS_PER_S
-        eye.see(replace(bad, stamp_ns=at_ns))
+        eye.keep(replace(bad, stamp_ns=at_ns))
         for stamp_ns in (at_ns + PERIOD_NS, at_ns + PERIOD_NS, at_ns):
-            eye.see(replace(good, stamp_ns=stamp_ns, frame_id=f"camera{second}"))
+            eye.keep(replace(good, stamp_ns=stamp_ns, frame_id=f"camera{second}"))
         if second % 600 == 120:
             gc.collect()
             held.append(sum(1 for _ in gc.get_objects()))
@@ -227,8 +227,8 @@ def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
 def test_a_camera_that_vanishes_and_comes_back_is_kept_again_at_once() -> None:
     (eye, ledger), jpeg = camera(), compressed(START_NS, scene())
     for step in range(10):
-        eye.see(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
+        eye.keep(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
     back_ns = START_NS + 20 * NS_PER_S + 1
-    assert eye.see(replace(jpeg, stamp_ns=back_ns)) is not None
+    assert eye.keep(replace(jpeg, stamp_ns=back_ns)) is not None
     assert counts(ledger) == {SightFault.STAMP_GAP: 1}
     assert eye.sampler.missing_by_stamps > 500

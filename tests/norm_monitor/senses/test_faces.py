@@ -16,7 +16,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, PresenceState
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.head_pose import head_pose
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
@@ -28,9 +28,7 @@ HEAD = np.array([(-4, -3, 0), (4, -3, 0), (-2, 4, 0), (2, 4, 0), (0, -8, 0), (0,
 
 
 def kept(image: np.ndarray, at_s: int = 0) -> Frame:
-    frame = Camera("/camera", Ledger()).see(
-        compressed(START_NS + at_s * NS_PER_S, np.ascontiguousarray(image))
-    )
+    frame = FrameKeeper("/camera", Ledger()).keep(compressed(START_NS + at_s * NS_PER_S, np.ascontiguousarray(image)))
     assert frame is not None
     return frame
 

@@ -12,7 +12,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.frame import Frame
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.frame_keeper import Camera
+from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers import frame_prefetch
 from sim_replays.drivers.frame_prefetch import PicturesAhead
@@ -34,9 +34,9 @@ def bag(tmp_path: Path) -> Path:
     return tmp_path / "bag"
 
 
-def camera() -> tuple[Camera, Ledger]:
+def camera() -> tuple[FrameKeeper, Ledger]:
     ledger = Ledger()
-    return Camera(TOPIC, ledger), ledger
+    return FrameKeeper(TOPIC, ledger), ledger
 
 
 @pytest.mark.parametrize(("most_messages", "most_bytes"), [(0, 10**9), (3, 10**9), (256, 1), (256, 10**9)])
@@ -47,7 +47,7 @@ def test_the_frames_are_the_cameras_own(
     monkeypatch.setattr(frame_prefetch, "AHEAD_BYTES", most_bytes)
     alone, told = camera()
     with BagReader(bag) as reader:
-        expected = [alone.see(picture_of(reader.decode(one))) for one in reader.messages()]
+        expected = [alone.keep(picture_of(reader.decode(one))) for one in reader.messages()]
     eye, ledger = camera()
     found: list[Frame | None] = []
     with BagReader(bag) as reader:
@@ -55,7 +55,7 @@ def test_the_frames_are_the_cameras_own(
         stamps = []
         for one in pictures.messages(reader.messages()):
             stamps.append(one.stamp_ns)
-            found.append(pictures.see(one))
+            found.append(eye.keep(*pictures.next_picture(one)))
     assert found == expected and sum(frame is not None for frame in found) > 35
     assert stamps == sorted(stamps) and len(stamps) == 200
     assert ledger.counters == told.counters
@@ -76,6 +76,6 @@ def test_what_lies_before_damage_comes_first(bag: Path) -> None:
         pictures = PicturesAhead(reader, eye, TOPIC)
         with pytest.raises(BagError, match="is damaged"):
             for one in pictures.messages(cut_short(reader)):
-                pictures.see(one)
+                pictures.next_picture(one)
                 seen += 1
     assert seen == 120

@@ -13,12 +13,12 @@ from sensor_msgs.msg import CompressedImage, Image
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
+from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import SightFault, advise
-from norm_monitor.senses.camera.frame_keeper import Camera, CameraConfig
+from norm_monitor.senses.camera.frame_keeper import FrameConfig
 from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.camera.picture_bytes import picture_in
 from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
@@ -27,7 +27,7 @@ from norm_nodes.norm_node import NormNode
 WATCH_PERIOD_S = 1.0
 
 
-class CameraNodeConfig(CameraConfig):
+class CameraNodeConfig(FrameConfig):
     topic: str = Field(default="/camera/image_raw/compressed", min_length=1, description="the camera's topic")
     transport: Literal["compressed", "raw"] = Field(
         default="compressed", description="compressed (CompressedImage) or raw (Image)"
@@ -55,15 +55,12 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("camera")
-        self._camera: Camera | None = None
-        self._finder: FaceFinder | None = None
         self._active = False
 
     def open(self) -> None:
         config = self.config
-        self._camera = Camera(config.topic, self.ledger, config)
-        self._tracker = PresenceTracker(config.left_after_s)
-        self._finder = self._load_finder() if config.faces else None
+        finder = self._load_finder() if config.faces else None
+        self._eyes = Eyes(config.topic, self.ledger, config, finder, config.left_after_s)
         self._frames = self.offer(Frame, "frames", EVENTS, "kept frames, one a second by default")
         if config.faces:
             self._presence = self.offer(Presence, "presence", EVENTS, "who is before the camera, for each kept frame")
@@ -83,7 +80,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def close(self) -> None:
         self.destroy_timer(self._timer)
-        self._finder = None
+        del self._eyes
 
     def _load_finder(self) -> FaceFinder | None:
         config = self.config
@@ -95,18 +92,17 @@ class CameraNode(NormNode[CameraNodeConfig]):
             return None
 
     def _on_image(self, data: bytes) -> None:
-        if not self._active or self._camera is None:
+        if not self._active:
             return
         self._arrived_s = time.monotonic()
         self.count("images_received")
         picture = picture_in(data, compressed=self._type is CompressedImage)
-        frame = self._camera.see(picture or picture_of(deserialize_message(data, self._type)))
-        if frame is None:
-            return
-        self.count("frames_kept")
-        self._frames.publish(to_ros(frame))
-        if self._finder:
-            self._presence.publish(to_ros(self._tracker.follow(frame, self._finder.find(frame))))
+        for found in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
+            if isinstance(found, Frame):
+                self.count("frames_kept")
+                self._frames.publish(to_ros(found))
+            else:
+                self._presence.publish(to_ros(found))
 
     def _watch(self) -> None:
         """Status alone hangs on this timer; no frame does."""
