@@ -1,9 +1,11 @@
 """What ears and camera make of an encounter's synthetic sound and pictures, kept so that it need be made only once."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from norm_core.bags.reader import BagReader
+from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
@@ -11,18 +13,18 @@ from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recogniser
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.windows.cutter import Entry
-from sim_replays.drivers.bag_driver import MONITORED, BagSenses
+from sim_replays.drivers.bag_driver import BagSenses
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.truth import Truth
 
-VERSION = 3  # of what the senses make of the same sound; a higher one makes kept records void
+VERSION = 4  # of what the senses make of the same sound; a higher one makes kept records void
 
 
 @record
 class Given:
-    """One record, and when the senses gave it; a frame's picture is no part of what cues look at, and is left out."""
+    """One record, and when the senses gave it; a frame is kept without its picture's bytes, which no cue reads."""
 
     at_ns: int
     entry: Entry
@@ -48,19 +50,22 @@ def sensed(encounter: Encounter, folder: Path, recogniser: Recogniser, seed: int
     shutil.rmtree(bag, ignore_errors=True)  # begun by a run that was interrupted
     made = generate(encounter, bag, GenerationConfig(seed=seed))
     try:
-        new = _of_bag(made.bag, made.truth, recogniser if encounter.language == "en" else None)
+        new = sense_bag(made.bag, made.truth, recogniser if encounter.language == "en" else None)
     finally:
         remove(made.bag)
     write_atomic(path, to_json(new))
     return new
 
 
-def _of_bag(bag: Path, truth: Truth, recogniser: Recogniser | None) -> Sensed:
+def sense_bag(bag: Path, truth: Truth, recogniser: Recogniser | None) -> Sensed:
+    """Sense a bag's sound and pictures; without a recogniser, take the utterances in it."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     with BagReader(bag) as reader:
         senses = BagSenses(reader, hearing, recogniser, AUDIO if recogniser else "")
         given = tuple(
-            Given(at_ns=at_ns, entry=entry) for at_ns, entry in senses.records() if isinstance(entry, MONITORED)
+            Given(at_ns=at_ns, entry=replace(entry, tile_jpeg=b"") if isinstance(entry, Frame) else entry)
+            for at_ns, entry in senses.records()
+            if isinstance(entry, Entry)
         )
         return Sensed(truth=truth, sources=senses.sources, given=given)
 
