@@ -28,6 +28,11 @@ class Eyes:
         self._finder = finder
         self._tracker = PresenceTracker(left_after_s)
 
+    @property
+    def gives_presence(self) -> bool:
+        """Whether faces are looked for."""
+        return self._finder is not None
+
     def take(self, seen: Picture | Frame, ahead: Future[Frame] | None = None) -> Iterator[Frame | Presence]:
         """Give the frame where this picture is kept, then who is in it; a Frame was kept before.
 

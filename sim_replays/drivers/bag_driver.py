@@ -91,7 +91,7 @@ class BagSenses:
         """What windows can wait for."""
         there = {
             FRAMES: self._camera_topic or self._told(Frame),
-            PRESENCE: self._finder or self._told(Presence),
+            PRESENCE: self._eyes.gives_presence or self._told(Presence),
             UTTERANCES: self._audio_topic or self._told(Utterance),
         }
         return tuple(source for source, topics in there.items() if topics)
