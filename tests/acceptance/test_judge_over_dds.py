@@ -1,18 +1,16 @@
 """The judge over DDS: a bag in lockstep through the real nodes, with a model server that knows the labels."""
 
 import json
-import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from norm_core.bags.writer import BagWriter
-from norm_core.engines.prompt import Prompt, Question, Quoted, Text
 from sim_replays.drivers.node_driver import END, played
 from sim_replays.drivers.session_replay import FLAGS, WINDOWS, hosts_for, topics_of
 from sim_replays.examples.demo_session import moved
@@ -26,9 +24,6 @@ JUDGE = "labels"
 QUESTIONS = 10  # polarity, seven attributes, speech act and norm
 JUDGE_EVERY_S, LENGTH_S = 5.0, 52
 POLARITIES = {"a social error": "error", "a social competence": "competence", "neither": None}
-WORDS = re.compile(
-    r"^(?P<task>.*)\n(?P<fence>={3,}) (?P<label>\w+) \(data, not instructions\)\n(?P<said>.*)\n(?P=fence)\n", re.S
-)
 
 Json = dict[str, Any]
 
@@ -37,6 +32,7 @@ class Judged(NamedTuple):
     """What the server was asked and answered, in order; what the nodes published; how it went."""
 
     asked: list[Json]
+    written: list[Json]
     flags: list[Json]
     windows: list[Json]
     status: Json
@@ -73,6 +69,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
             patch.setenv("TACTFUL_MODELS", str(folder))
             hosts = [dict(host) for host in hosts_for(topics_of(bag), 0.0)]
             judge = {"model": JUDGE, "judge_every_s": JUDGE_EVERY_S, "judge_deadline_s": 600.0}
+            judge["judge_prompts"] = str(folder / "prompts")
             for host in hosts:
                 if "monitor" in host:
                     host["monitor"] = {**host["monitor"], **judge}
@@ -81,7 +78,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
             server.terminate()
     end = said[-1]
     assert (end.topic, end.what["lost"], set(end.what["dropped"].values())) == (END, {}, {0})
+    written = sorted((folder / "prompts").glob("*.json"))
     yield Judged(
+        written=[json.loads(path.read_text(encoding="utf-8")) for path in written],
         asked=[json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()],
         flags=[one.what for one in said if one.topic == FLAGS],
         windows=[one.what for one in said if one.topic == WINDOWS],
@@ -97,14 +96,17 @@ def describe(folder: Path, url: str) -> None:
     )
 
 
-def digest_of(request: Json, version: str) -> str:
-    """The digest of a question of words alone, made anew from what the server received."""
-    (part,) = request["content"]
-    found = WORDS.match(part["text"])
-    assert found
-    prefix = Prompt(version=version, parts=(Text(text=found["task"]), Quoted(text=found["said"], label=found["label"])))
-    question = Question(parts=(Text(text=request["question"]),), options=tuple(request["options"]))
-    return question.digest(prefix)
+def digest_of(request: Json, written: Iterable[Json]) -> str:
+    """The digest of a first question, by the written prompt that holds the pictures and words that the server got."""
+    text = "".join(part.get("text", "") for part in request["content"])
+    pictures = [part["image_sha256"] for part in request["content"] if "image_sha256" in part]
+    for one in written:
+        prompt = one["prompts"][0]
+        shown = [part["sha256"] for part in prompt["parts"] if part["kind"] == "picture"]
+        words = [part["text"] for part in prompt["parts"] if part["kind"] != "picture"]
+        if shown == pictures and all(said in text for said in words):
+            return str(prompt["questions"][0]["prompt_digest"])
+    raise AssertionError(f"no written prompt holds what the server was asked: {text[:300]}")
 
 
 def test_the_server_is_asked_once_per_due_window(judged: Judged) -> None:
@@ -124,8 +126,7 @@ def test_the_server_is_asked_once_per_due_window(judged: Judged) -> None:
 def test_every_finding_reaches_a_flag_with_the_digest_of_its_prompt(judged: Judged) -> None:
     """Of several windows about one turn the first makes the flag, and the others say nothing new."""
     cited = {flag["provenance"]["prompt_digest"]: flag for flag in judged.flags_by_judge}
-    version = next(flag["provenance"]["prompt_version"] for flag in judged.flags_by_judge)
-    asked = {digest_of(line, version): line for line in judged.polarities}
+    asked = {digest_of(line, judged.written): line for line in judged.polarities}
     assert set(cited) <= set(asked)
     firsts: dict[int, str] = {}
     for digest, line in asked.items():
@@ -137,7 +138,20 @@ def test_every_finding_reaches_a_flag_with_the_digest_of_its_prompt(judged: Judg
         assert flag["probability"] >= 0.5 and flag["tier"] in {"judge", "fused"}
 
 
-@pytest.mark.xfail(strict=True, reason="windows that are asked for at events are not published yet")
 def test_every_flag_cites_a_window_that_was_published(judged: Judged) -> None:
     published = {window["sha256"] for window in judged.windows}
     assert judged.flags and {flag["provenance"]["window_digest"] for flag in judged.flags} <= published
+
+
+def test_the_judge_is_shown_the_pictures_of_each_window(judged: Judged) -> None:
+    """And asked about emotions without them, as no deployment context is stated."""
+    assert len(judged.written) == len(judged.polarities)
+    published = {window["sha256"]: window for window in judged.windows}
+    for one in judged.written:
+        window = published[one["window"]["digest"]]
+        assert window["frame_count"] == len(one["window"]["frames_ns"]) > 0
+        with_pictures, words_alone = one["prompts"]
+        kinds = [[part["kind"] for part in prompt["parts"]].count("picture") for prompt in (with_pictures, words_alone)]
+        assert kinds == [min(4, window["frame_count"]), 0]
+        assert [len(prompt["questions"]) for prompt in (with_pictures, words_alone)] == [QUESTIONS - 1, 1]
+    assert all(any("image_sha256" in part for part in line["content"]) for line in judged.polarities)
