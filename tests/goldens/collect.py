@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from sim_replays.drivers.session_replay import in_process, items
 from sim_replays.examples.demo_session import write_demo_session
 from sim_replays.examples.study_session import write_log
 from sim_replays.monitor_bench.sensed_cache import Sensed
-from sim_replays.scenarios.library import encounters, shipped
+from sim_replays.scenarios.library import encounters, paths, shipped
 from study_desk.log.reader import read as read_log
 from tests.goldens.compare import DATA, Items
 
@@ -38,10 +38,10 @@ EXPORT_FORMS = ("csv", "jsonl", "eaf", "boris", "textgrid", "webvtt")
 EGOGAPBENCH_ITEMS = 120
 
 
-def shipped_bags() -> Items:
-    """Collect the flags that the command line gives for each shipped bag."""
+def shipped_bags(names: Collection[str] = ()) -> Items:
+    """Collect the flags that the command line gives for each shipped bag, or for those named."""
     found: Items = {}
-    for bag in shipped():
+    for bag in (bag for bag in shipped() if not names or bag.name in names):
         options = ["--topic", "/audio"] if not bag.name.startswith("zh_") else []
         for flag in json.loads(_tactful("flags", str(bag), *options, "--json")):
             found[f"{bag.name} {flag['onset_ns']:>14} {flag['event_id']}"] = lasting(flag)
@@ -55,10 +55,10 @@ def demo() -> Items:
         return {_padded(name): lasting(item) for name, item in items(in_process(session.bag)).items()}
 
 
-def development_by_script() -> Items:
-    """Collect the flags of every development encounter, fed from its script."""
+def development_by_script(names: Collection[str] = ()) -> Items:
+    """Collect the flags of every development encounter, or of those named, fed from its script."""
     found: Items = {}
-    for encounter in encounters("development"):
+    for encounter in (one for one in encounters("development") if not names or one.id in names):
         given, _ = given_by_script(encounter)
         found.update(_flags(encounter.id, given, (UTTERANCES,)))
     return found
@@ -111,6 +111,12 @@ SOURCES: dict[str, Callable[[], Items]] = {
     "development_by_script": development_by_script,
     "development_by_sound": development_by_sound,
     "study_log": study_log,
+}
+
+# What the test takes of a source whose whole takes minutes; tests/acceptance/test_wheel.py takes two more bags.
+IN_TESTS: dict[str, tuple[Callable[[Collection[str]], Items], tuple[str, ...]]] = {
+    "shipped_bags": (shipped_bags, ("factory_shift", "zh_teahouse", "zoo_keeper")),
+    "development_by_script": (development_by_script, tuple(path.stem for path in paths("development")[::3])),
 }
 
 
