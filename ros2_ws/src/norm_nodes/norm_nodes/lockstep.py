@@ -5,7 +5,6 @@ No query is sent before all that it is about was dealt with.
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -13,33 +12,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import rclpy
-from rclpy.experimental import EventsExecutor
-from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.signals import SignalHandlerOptions
 
 from norm_core.records.episode import Answer, Query
 from norm_core.records.json_codec import to_plain
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.settling import Asker, Settled
+from norm_nodes.player_process import Player, PlayerError, run_player
+from norm_nodes.settling import Settled
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
 ANSWERS = "/tactful/answers"
 MOST_UNTAKEN = 25  # readers keep 50
 MATCHED_WITHIN_S, TAKEN_WITHIN_S, ANSWERED_WITHIN_S = 20.0, 30.0, 600.0
-SPIN_S = 0.2
-
-
-class LockstepError(TactfulError, RuntimeError):
-    """The node that answers was not found, or no longer does."""
-
-    exit_code = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,33 +38,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("node", help="name of the node that answers")
     parser.add_argument("--rate", type=float, default=0.0, help="0: as fast as it is answered; else times its pace")
     options = parser.parse_args(arguments)
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        wanted = frozenset(json.loads(options.wanted.read_text(encoding="utf-8")))
-        Driver(options.node, wanted, options.rate).play(options.bag)
-    except TactfulError as error:
-        print(f"tactful: {error}", file=sys.stderr)
-        return error.exit_code
-    finally:
-        rclpy.try_shutdown()
-    return 0
+    wanted = frozenset(json.loads(options.wanted.read_text(encoding="utf-8")))
+    return run_player(lambda: Driver(options.node, wanted, options.rate).play(options.bag))
 
 
-class Driver:
+class Driver(Player):
     """Publishes, awaits that all was taken and then, in lockstep, the answer."""
 
     def __init__(self, name: str, wanted: frozenset[str], rate: float) -> None:
+        super().__init__("lockstep")
         self._name = f"/tactful/{name}"
         self._wanted, self._rate = wanted, rate
-        self._parent = os.getppid()
-        self._node = Node("lockstep", namespace="tactful", enable_rosout=False, start_parameter_services=False)
-        self._executor = EventsExecutor()
-        self._executor.add_node(self._node)
         self._publishers: dict[str, Publisher] = {
             name: self._node.create_publisher(_class_called(name), topic, PLAYED) for name, topic in TOPICS.items()
         }
         self._node.create_subscription(record_class(Answer), ANSWERS, self._on_answer, EVENTS)
-        self._asker = Asker(self._node)
         self._asked_s: dict[str, float] = {}
         self._sent: Counter[str] = Counter()
         self._taken_before: dict[str, int] = {}
@@ -95,7 +71,7 @@ class Driver:
                     continue
                 first_ns = entry.stamp_ns if first_ns < 0 else first_ns
                 if self._rate:
-                    self._wait_until(started_s + (entry.stamp_ns - first_ns) / NS_PER_S / self._rate)
+                    self._spin_until(started_s + (entry.stamp_ns - first_ns) / NS_PER_S / self._rate)
                 self._send(entry)
         self._until(lambda: not self._asked_s, ANSWERED_WITHIN_S, "the last answers")
 
@@ -119,7 +95,7 @@ class Driver:
         deadline_s = time.monotonic() + MATCHED_WITHIN_S
         while not all((told := self._exchange()).heard_from.get(topic) for topic in TOPICS.values()):
             if time.monotonic() > deadline_s:
-                raise LockstepError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {self._name} to be connected")
+                raise PlayerError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {self._name} to be connected")
         self._taken_before = told.taken
 
     def _await_taken(self) -> None:
@@ -130,7 +106,7 @@ class Driver:
             if all(taken[topic] - self._taken_before[topic] >= count for topic, count in self._sent.items()):
                 self._untaken = 0
             elif time.monotonic() > deadline_s:
-                raise LockstepError(f"waited {TAKEN_WITHIN_S:.0f} s in vain for {self._name} to take what was sent")
+                raise PlayerError(f"waited {TAKEN_WITHIN_S:.0f} s in vain for {self._name} to take what was sent")
 
     def _exchange(self) -> Settled:
         """What the node says that it has dealt with."""
@@ -149,18 +125,16 @@ class Driver:
         return heard and self._asker.is_found_by(1) and bool(self._node.count_publishers(ANSWERS))
 
     def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
-        deadline_s = time.monotonic() + within_s
         was_matched = self._is_matched()
-        while not condition():
-            if time.monotonic() > deadline_s:
-                raise LockstepError(f"waited {within_s:.0f} s in vain for {what}")
-            if os.getppid() != self._parent or (was_matched and not self._is_matched()):
-                raise LockstepError(f"{self._name} went away before {what}")
-            self._executor.spin_once(timeout_sec=SPIN_S)
 
-    def _wait_until(self, due_s: float) -> None:
-        while (left_s := due_s - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left_s)
+        def holds() -> bool:
+            if condition():
+                return True
+            if was_matched and not self._is_matched():
+                raise PlayerError(f"{self._name} went away before {what}")
+            return False
+
+        super()._until(holds, within_s, what)
 
 
 def _class_called(name: str) -> Any:

@@ -5,7 +5,6 @@ In lockstep nothing is sent before everything sent earlier was dealt with, so th
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -13,11 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import rclpy
-from rclpy.experimental import EventsExecutor
-from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Empty
 
 from norm_core.bags.reader import BagMessage, BagReader
@@ -29,13 +24,13 @@ from norm_core.records.messages import message_type
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
-from norm_nodes.settling import ENDED_TOPIC, INPUT_ENDED_TOPIC, Asker, Settled
+from norm_nodes.player_process import Player, PlayerError, run_player
+from norm_nodes.settling import ENDED_TOPIC, INPUT_ENDED_TOPIC, Settled
 
 TOLD = {
     "/tactful/utterances": Utterance,
@@ -57,12 +52,6 @@ BATCH_BYTES, ROOMY_BATCH_BYTES = 200_000, 4_000_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
 
 
-class PlayError(TactfulError, RuntimeError):
-    """The nodes were not found, no longer answer, or lost what was sent to them."""
-
-    exit_code = 1
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ends with its parent."""
     parser = argparse.ArgumentParser(prog="play", description=__doc__)
@@ -73,28 +62,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     parser.add_argument("--quiet", action="store_true", help="print the last line alone")
     options = parser.parse_args(arguments)
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    try:
+    batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
+
+    def play() -> None:
         with BagReader(options.bag) as bag:
-            batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
-            play = Play(
+            Play(
                 bag,
                 options.nodes,
                 options.rate,
                 quiet=options.quiet,
                 batch_bytes=batch_bytes,
                 lossless=options.lossless,
-            )
-            play.run()
-    except TactfulError as error:
-        print(f"tactful: {error}", file=sys.stderr)
-        return error.exit_code
-    finally:
-        rclpy.try_shutdown()
-    return 0
+            ).run()
+
+    return run_player(play)
 
 
-class Play:
+class Play(Player):
     """Publishes the topics of a bag that somebody listens to, and keeps count of what was sent and dealt with."""
 
     def __init__(
@@ -107,13 +91,10 @@ class Play:
         batch_bytes: int,
         lossless: Sequence[str],
     ) -> None:
+        super().__init__("play")
         self._bag, self._rate, self._quiet, self._batch_bytes = bag, rate, quiet, batch_bytes
         self._batch_of = dict.fromkeys(lossless, BATCH_OF_LOSSLESS)
         self._expected = {f"/tactful/{name}" for name in nodes}
-        self._parent = os.getppid()
-        self._node = Node("play", namespace="tactful", enable_rosout=False, start_parameter_services=False)
-        self._executor = EventsExecutor()
-        self._executor.add_node(self._node)
         self._publishers: dict[str, Publisher] = {}
         self._not_played: dict[str, str] = {}
         for summary in bag.topics:
@@ -125,7 +106,6 @@ class Play:
                 self._publishers[summary.topic] = self._node.create_publisher(type_, summary.topic, PLAYED)
         for topic in ENDS:
             self._publishers[topic] = self._node.create_publisher(Empty, topic, EVENTS)
-        self._asker = Asker(self._node)
         self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
         self._heard: Counter[str] = Counter()
         if not quiet:
@@ -146,7 +126,7 @@ class Play:
         deadline_s = time.monotonic() + MATCHED_WITHIN_S
         while strange := self._strangers(played, wanted):
             if time.monotonic() > deadline_s:
-                raise PlayError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {', '.join(strange)} to be connected")
+                raise PlayerError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {', '.join(strange)} to be connected")
             self._spin_until(time.monotonic() + LONGEST_PAUSE_S)
             self._exchange()
         self._settle(lossless=False)
@@ -240,11 +220,11 @@ class Play:
             elif now_s - quiet_since_s > LOST_AFTER_S:
                 if lossless:
                     lost = ", ".join(f"{count} on {where}" for where, count in missing.items())
-                    raise PlayError(f"messages were lost: {lost}; lockstep needs reliable subscriptions")
+                    raise PlayerError(f"messages were lost: {lost}; lockstep needs reliable subscriptions")
                 return missing
             if now_s > deadline_s:
                 busy = ", ".join(sorted(one.node for one in self._replies.values() if not one.idle))
-                raise PlayError(f"still busy after {BUSY_WITHIN_S:.0f} s: {busy or 'nodes that have taken all'}")
+                raise PlayerError(f"still busy after {BUSY_WITHIN_S:.0f} s: {busy or 'nodes that have taken all'}")
             self._spin_until(now_s + pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -295,23 +275,6 @@ class Play:
             at_ns = int(self._first_ns + (time.monotonic() - self._began_s) * self._rate * NS_PER_S)
         wall_s = time.monotonic() - self._began_s
         print(json.dumps({"topic": topic, "at_ns": at_ns, "wall_s": wall_s, "what": what}), flush=True)
-
-    def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
-        deadline_s = time.monotonic() + within_s
-        while not condition():
-            if time.monotonic() > deadline_s:
-                raise PlayError(f"waited {within_s:.0f} s in vain for {what}")
-            self._check_parent()
-            self._executor.spin_once(timeout_sec=0.2)
-
-    def _spin_until(self, due_s: float) -> None:
-        while (left_s := due_s - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left_s)
-        self._check_parent()
-
-    def _check_parent(self) -> None:
-        if os.getppid() != self._parent:
-            raise PlayError("whoever started this has gone")
 
 
 if __name__ == "__main__":
