@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from sim_replays.drivers.child_process import end_process
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain, has_room
 
@@ -95,12 +95,7 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
                 ended = [f"{node.fate()} and said: {node.said()}" for node in nodes]
                 raise TransportError("\n".join([*said, *ended]))
         finally:
-            if driver.poll() is None:
-                driver.send_signal(signal.SIGTERM)
-                try:
-                    driver.wait(END_TIMEOUT_S)
-                except subprocess.TimeoutExpired:
-                    driver.kill()
+            end_process(driver, END_TIMEOUT_S)
 
 
 def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:

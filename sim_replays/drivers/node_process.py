@@ -14,6 +14,7 @@ from typing import Any, Self
 import yaml
 
 from norm_core.runtime.errors import TactfulError
+from sim_replays.drivers.child_process import end_process
 
 START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
 
@@ -123,12 +124,6 @@ class NodeProcess:
         self._told.set()  # nothing more will come
 
     def _end(self, number: signal.Signals) -> None:
-        if self._process.poll() is None:
-            self._process.send_signal(number)
-        try:
-            self._process.wait(END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_process(self._process, END_TIMEOUT_S, number)
         self._listener.join()
         self._folder.cleanup()

@@ -5,7 +5,6 @@ Every episode is answered by itself, so that how many share them changes no answ
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.config import check
+from sim_replays.drivers.child_process import end_process
 from sim_replays.drivers.node_driver import TransportError
 from sim_replays.runs.answerers import Files, JudgeFiles
 from sim_replays.runs.items.item_bag import QUERIES
@@ -132,13 +132,7 @@ def _last_words(worker: subprocess.Popen[str], log: IO[str]) -> str:
 
 
 def _end(worker: subprocess.Popen[str]) -> None:
-    if worker.poll() is None:
-        worker.send_signal(signal.SIGTERM)
-        try:
-            worker.wait(END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            worker.wait()
+    end_process(worker, END_TIMEOUT_S)
     if worker.stdout:
         worker.stdout.close()
 
