@@ -1,11 +1,13 @@
 """The monitor: what the senses give goes in with its stamps, windows and flags come out. No clock decides."""
 
 from collections import deque
+from dataclasses import replace
 
 from norm_core import __version__
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.flag import SocialFlag, Tier
 from norm_core.records.frame import Frame
+from norm_core.records.json_codec import sha256_of
 from norm_core.records.presence import Presence
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
@@ -47,10 +49,21 @@ class Monitor:
         judge_every_s: float = 30.0,
     ) -> None:
         self._cutter, self._watermarks = config.cutter(), config.watermarks()
-        self._table, self._table_sha256, self._meaning, self._clock = table, table.sha256(), meaning, clock
+        self._table, self._meaning, self._clock = table, meaning, clock
+        fusion, memory = fusion or FusionConfig(), memory or MemoryConfig()
+        self._config_sha256 = sha256_of(
+            {
+                "thresholds": table.sha256(),
+                "meaning": meaning.sha256(),
+                # How long a window waits decides when it closes, and a window that closed without a source says so.
+                "windows": config.part(WindowConfig).sha256(leave_out=("lateness_s",)),
+                "fusion": fusion.part(FusionConfig).sha256(),
+                "memory": memory.part(MemoryConfig).sha256(),
+            }
+        )
         self._history = History(memory)
         self._newest_ns = -(2**63)
-        self._fusion = Fusion(fusion or FusionConfig(), {name: cue.cooldown_s for name, cue in table.cues.items()})
+        self._fusion = Fusion(fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
         self._triggers = Triggers(judge_every_s)
         self._presence: tuple[object, ...] = ()
         self._robot_from_ns: int | None = None
@@ -126,7 +139,12 @@ class Monitor:
         """The flag that the judge's answer about a window makes or changes."""
         if judgement.finding is None:
             return None
-        return self._fusion.take(judgement.finding, judgement.provenance, self._clock.now_ns(), Tier.JUDGE)
+        made_by = replace(
+            judgement.provenance,
+            config_sha256=sha256_of([self._config_sha256, judgement.provenance.config_sha256]),
+            software_version=__version__,
+        )
+        return self._fusion.take(judgement.finding, made_by, self._clock.now_ns(), Tier.JUDGE)
 
     def _note_speaker(self, entry: Entry) -> None:
         if isinstance(entry, RobotSpeech) or (isinstance(entry, Utterance) and entry.speaker is Speaker.ROBOT):
@@ -208,7 +226,7 @@ class Monitor:
     def _provenance_of(self, window: Window, sha256: str) -> Provenance:
         return Provenance(
             window_digest=sha256,
-            config_sha256=self._table_sha256,
+            config_sha256=self._config_sha256,
             software_version=__version__,
             window_late=window.late,
         )

@@ -1,6 +1,7 @@
 """Configuration from YAML, checked against a pydantic model; errors name the file, the key and what is allowed."""
 
 import difflib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -11,15 +12,21 @@ from pydantic_core import ErrorDetails
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.errors import TactfulError
 
+P = TypeVar("P", bound=BaseModel)
+
 
 class Config(BaseModel):
     """The base of every configuration: immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def sha256(self) -> str:
-        """The digest that provenance carries."""
-        return sha256_of(self.model_dump(mode="json"))
+    def sha256(self, leave_out: Collection[str] = ()) -> str:
+        """Compute the digest that provenance carries, without the fields named."""
+        return sha256_of(self.model_dump(mode="json", exclude=set(leave_out)))
+
+    def part(self, model: type[P]) -> P:
+        """Take the fields of one of its bases alone, so that a node and a replay give one digest."""
+        return model(**self.model_dump(include=set(model.model_fields)))
 
 
 C = TypeVar("C", bound=BaseModel)

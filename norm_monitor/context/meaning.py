@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load
 from norm_core.runtime.data_files import shipped_file
@@ -86,6 +87,10 @@ class Meaning(Protocol):
         """Keeps nothing of the texts that were compared until now."""
         ...
 
+    def sha256(self) -> str:
+        """Compute the digest of all that meanings are compared by: encoder, concepts, weights."""
+        ...
+
 
 class Meanings:
     """Meanings by a sentence encoder and one linear probe a concept, each against all that the others exemplify."""
@@ -106,6 +111,7 @@ class Meanings:
         self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._reader = ExchangeReader(encoder)
+        self._sha256 = sha256_of([encoder.weights_sha256, concepts.sha256(), self._reader.weights_sha256])
 
     @classmethod
     def shipped(cls) -> "Meanings":
@@ -127,6 +133,9 @@ class Meanings:
 
     def read(self, exchange: Exchange) -> Reading:
         return self._reader.read(exchange)
+
+    def sha256(self) -> str:
+        return self._sha256
 
     def forget(self) -> None:
         self._known.clear()

@@ -1,5 +1,6 @@
 """Reads how a turn of the robot's goes with what was said around it, by weights learnt from the talks in `talks`."""
 
+import hashlib
 import json
 import zlib
 from functools import lru_cache
@@ -37,6 +38,8 @@ class ExchangeReader:
             with path.open("rb") as opened:
                 if not is_zipfile(opened):  # of which NumPy would say how to load it all the same
                     raise BadZipFile("it is no archive of arrays")
+                opened.seek(0)
+                self.weights_sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
             with np.load(path, allow_pickle=False) as file:
                 self.made_from = json.loads(str(file["made_from"]))
                 self._features = ExchangeFeatures.kept(encoder, file)

@@ -1,5 +1,6 @@
 """The judge: a model is asked about a window what a coder would mark, and answers in probabilities."""
 
+from dataclasses import replace
 from typing import Protocol
 
 from pydantic import BaseModel, Field
@@ -107,7 +108,11 @@ class Judge:
             found = self._engine.ask_many(batch.prompt, list(batch.questions), limit)
             answers |= dict(zip(batch.places, found, strict=True))
         ordered = [answers[place] for place in sorted(answers)]
-        made_by = provenance(self._engine.card, ordered[POLARITY], window_digest=digest(window))
+        made_by = replace(
+            provenance(self._engine.card, ordered[POLARITY], window_digest=digest(window)),
+            config_sha256=self._config.sha256(),
+            window_late=window.late,
+        )
         failed = next((answer for answer in ordered if answer.outcome is not Outcome.ANSWERED), None)
         if failed:
             return Judgement(outcome=failed.outcome, reason=failed.reason, provenance=made_by)

@@ -1,14 +1,21 @@
 """The monitor as a whole: the same input gives the same flags, whatever order and pace it comes in."""
 
+from typing import Any
+
+import pytest
+
 from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import Utterance, silence
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import HISTORY_NS, History
 from norm_monitor.cues.threshold_table import Table
+from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry, WindowCutter
-from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given
+from norm_monitor.windows.feed import WindowConfig
+from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
 
 ENCOUNTER: list[Entry] = [
     *user(1, 2, "Good morning!"),
@@ -51,8 +58,31 @@ def test_pace_and_order_change_no_flag(meaning: Meanings) -> None:
 def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
     [flag, *_] = Watched(meaning).watch(ENCOUNTER)
     assert len(flag.provenance.window_digest) == 64
-    assert flag.provenance.config_sha256 == Table.shipped().sha256()
     assert not flag.provenance.window_late
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"fusion": FusionConfig(merge_within_s=2.0)},
+        {"memory": MemoryConfig(most_facts=3)},
+        {"config": WindowConfig(sources=("utterances",), length_s=20.0)},
+        {"table": Table(version="another", cues=Table.shipped().cues)},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: Meanings, changed: dict[str, Any]) -> None:
+    """But not how long a window waits: a replay waits for ever, and decides the same."""
+
+    def hash_by(**settings: Any) -> str:
+        parts = {"config": ALONE, "table": Table.shipped(), **settings}
+        monitor = Monitor(parts.pop("config"), parts.pop("table"), meaning, ReplayClock(at(0)), **parts)
+        flags = [flag for _, entry in with_silence([*ENCOUNTER], 60.0) for flag in monitor.take(entry)]
+        (found,) = {flag.provenance.config_sha256 for flag in flags}
+        return found
+
+    assert hash_by() == hash_by(config=WindowConfig(sources=("utterances",), lateness_s=3.0))
+    assert hash_by(**changed) != hash_by()
 
 
 def test_an_hour_of_talk_is_kept_bounded(meaning: Meanings) -> None:
