@@ -140,7 +140,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     bag = write_rosbags(tmp_path / "bag")
     code = (
-        "import sys; from pathlib import Path; from norm_core.bags import recover as r\n"
+        "import sys; from pathlib import Path; from norm_core.bags.recovery import report as r\n"
         "add = r.Tally.add\n"
         "def wait(tally, finding):\n"
         "    add(tally, finding)\n"
