@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -23,7 +22,7 @@ from norm_core.bags.types import interfaces_folder, typestore
 from norm_core.records.messages import RECORDS
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from tactful_cli.console import print_json, print_table
-from tactful_cli.verb import single
+from tactful_cli.verb import AsJson, single
 
 app = single()
 
@@ -49,7 +48,7 @@ class Row:
 
 
 @app.command()
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Check what works here. Exits with 1 only where the default set-up is broken."""
     with ThreadPoolExecutor() as pool:  # most checks wait for a process of their own
         rows = [row for found in pool.map(_examine, CHECKS) for row in found]

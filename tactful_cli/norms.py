@@ -11,14 +11,9 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import to_plain
 from sim_replays.suites import egonormia
 from tactful_cli.console import out, print_json, print_table
+from tactful_cli.verb import AsJson, group
 
-app = typer.Typer(
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-    add_completion=False,
-    no_args_is_help=True,
-    help="Index scenes whose right action is known, and find those like a scene.",
-)
+app = group("Index scenes whose right action is known, and find those like a scene.")
 
 
 @app.command()
@@ -40,7 +35,7 @@ def query(
     scene: Annotated[str, typer.Argument(help="The scene, in words.")],
     not_of: Annotated[str, typer.Option(help="Source whose precedents are left out, as the scene's own video.")] = "",
     count: Annotated[int, typer.Option(min=1, max=50, help="How many.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the precedents most like a scene, the most alike first."""
     found = PrecedentIndex.load(folder).query(scene, SentenceEncoder(), not_of=not_of, count=count)

@@ -15,15 +15,10 @@ from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, eve
 from sim_replays.scenarios.timeline import lay_out
 from sim_replays.scenarios.voice import Speech
 from tactful_cli.console import err, print_json, print_table
+from tactful_cli.verb import AsJson, group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="Scripted encounters with marked events: list them, check them, make bags of them.",
-)
+app = group("Scripted encounters with marked events: list them, check them, make bags of them.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder that the bags are put into.")]
 Seed = Annotated[int, typer.Option(help="Draws gaps, loudness, noise and camera jitter.")]
 FramesHz = Annotated[float, typer.Option(min=0, max=30, help="Pictures each second; 0 for none.")]

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import print_json, print_table
-from tactful_cli.verb import single
+from tactful_cli.verb import AsJson, single
 
 app = single()
 
@@ -48,7 +48,7 @@ def setup(
         list[str] | None,
         typer.Argument(metavar="EXTRA", help="Extras to install.", autocompletion=lambda: list(_packages())),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Install extras into the environment; without a name, list them. They are kept when the environment is remade."""
     purposes = _project()["tool"]["tactful"]["extras"]

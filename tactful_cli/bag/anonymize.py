@@ -12,9 +12,10 @@ from study_desk.privacy.anonymity_rules import Audio, Choices, NoFace, TopicRepo
 from study_desk.privacy.anonymize import anonymize as make_anonymous
 from study_desk.privacy.key_file import KeyFile
 from study_desk.privacy.redact import Names, Policy
-from tactful_cli.bag.arguments import AsJson, BagPath, MadePath, progress, topics_of
+from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder
+from tactful_cli.verb import AsJson
 
 app = typer.Typer()
 

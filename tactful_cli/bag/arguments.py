@@ -15,7 +15,6 @@ from tactful_cli.console import err
 
 BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag, or one .mcap or .db3 file.")]
 MadePath = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make; one that exists is refused.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 
 
 def topics_of(ctx: Any, incomplete: str) -> list[str]:

@@ -13,15 +13,11 @@ from norm_core.bags.definitions import Definitions
 from norm_core.bags.reader import BagReader
 from norm_core.runtime.time import ns_to_s
 from tactful_cli.bag import anonymize, mend
-from tactful_cli.bag.arguments import AsJson, BagPath
+from tactful_cli.bag.arguments import BagPath
 from tactful_cli.console import err, print_json, print_table
+from tactful_cli.verb import AsJson, group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="Look into, mend, cut, anonymize, record and play rosbag2 bags (docs/bags.md).",
-)
+app = group("Look into, mend, cut, anonymize, record and play rosbag2 bags (docs/bags.md).")
 
 
 @app.command()

@@ -10,8 +10,9 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.recovery.recover import recover as recover_bag
 from norm_core.bags.recovery.report import Recovery
 from norm_core.runtime.time import ns_to_s
-from tactful_cli.bag.arguments import AsJson, BagPath, MadePath, progress, topics_of
+from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
+from tactful_cli.verb import AsJson
 
 app = typer.Typer()
 

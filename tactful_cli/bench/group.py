@@ -20,14 +20,9 @@ from sim_replays.suites.target import SuiteError
 from tactful_cli.bench import calibration, comparison, labelled_bags, monitor_bench, runs
 from tactful_cli.bench.runs import How, Spread
 from tactful_cli.bench.show import show_report
+from tactful_cli.verb import AsJson, group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.",
-)
+app = group("Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.")
 
 
 @app.callback()
@@ -58,7 +53,6 @@ Whisper = Annotated[str, typer.Option(help="CTranslate2 model for the setting wh
 Only = Annotated[Path | None, typer.Option(help="Ask the ids in this file alone, as of a split: a list, or lines.")]
 Sampling = Annotated[str, typer.Option(help="robot: tiles of at most 448 px; paper: as they are.")]
 Seed = Annotated[int, typer.Option(help="Shuffles options and frames, and draws swapped others and halves.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 
 
 @app.command()

@@ -16,7 +16,7 @@ from sim_replays.examples.demo_session import write_demo_session
 from tactful_cli.console import err, out, print_json
 from tactful_cli.demo import report
 from tactful_cli.demo.view import DemoView
-from tactful_cli.verb import single
+from tactful_cli.verb import AsJson, single
 
 app = single()
 
@@ -29,7 +29,7 @@ def demo(
     domain: Annotated[
         int | None, typer.Option(min=0, max=232, help="ROS domain to use; one that is free by default.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Play two short encounters to the camera, ears, monitor and selector over DDS, and watch what they say."""
     if find_spec("norm_nodes") is None:

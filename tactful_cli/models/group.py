@@ -13,15 +13,9 @@ from norm_core.models.manifest import Manifest, fitting_gpus_gb
 from norm_core.models.store import Store, damages
 from norm_core.runtime.config import ConfigError
 from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.verb import AsJson, group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="List, fetch, check, quantize and time models.",
-)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
+app = group("List, fetch, check, quantize and time models.")
 
 
 def known_names(incomplete: str) -> list[str]:

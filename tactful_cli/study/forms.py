@@ -24,7 +24,8 @@ from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import LogWriteError, StudyLog
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.agreement_table import LEGEND, tables
-from tactful_cli.study.logs import AsJson, LogPath, SourcePath
+from tactful_cli.study.logs import LogPath, SourcePath
+from tactful_cli.verb import AsJson
 
 app = typer.Typer()
 

@@ -22,12 +22,12 @@ from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.watch import holds_flags, watched
+from tactful_cli.verb import AsJson
 
 app = typer.Typer()
 
 LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a study log.")]
 SourcePath = Annotated[Path, typer.Argument(metavar="BAG|LOG", help="Study log, or folder of a rosbag2 bag.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone.")]
 
 
 @app.command("log")

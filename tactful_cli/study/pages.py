@@ -18,7 +18,8 @@ from study_desk.report.clips import check_bag, clip, may_show, thumbnails
 from study_desk.report.report import page
 from study_desk.report.review_server import LOOPBACK, ReviewServer, new_token
 from tactful_cli.console import complain, err, print_json
-from tactful_cli.study.logs import AsJson, LogPath, SourcePath
+from tactful_cli.study.logs import LogPath, SourcePath
+from tactful_cli.verb import AsJson
 
 app = typer.Typer()
 

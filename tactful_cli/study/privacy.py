@@ -13,7 +13,8 @@ from study_desk.privacy import erase as erasing
 from study_desk.privacy.inventory import inventory
 from study_desk.privacy.key_file import KeyFile
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.study.logs import AsJson, LogPath
+from tactful_cli.study.logs import LogPath
+from tactful_cli.verb import AsJson
 
 app = typer.Typer()
 participant = typer.Typer(
