@@ -6,11 +6,14 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.wording import word_count
+from norm_monitor.senses.speech.words import likeness, normalised
 
 # A recogniser splits one sentence at every pause of half a second.
 GAP_NS = 1 * NS_PER_S
 # A stop that never came: nobody speaks for longer at a stretch.
 LONGEST_SPEECH_NS = 120 * NS_PER_S
+# So much of what is heard must stand in the told words, where their times say little.
+_TOLD_SHARE = 0.5
 
 
 @record
@@ -97,8 +100,21 @@ def _spoken(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False
 
 
 def _is_told(turn: Turn, told: Sequence[Turn]) -> bool:
-    """Whether the microphone only heard what the robot said it was saying."""
-    return 2 * sum(turn.overlap_ns(other) for other in told) > turn.end_ns - turn.start_ns
+    """Whether the microphone only heard what the robot said it was saying.
+
+    Told times may be estimated, so words heard right before or after them are the told ones.
+    """
+    heard_ns = sum(max(0, min(turn.end_ns, _voice_end_ns(t)) - max(turn.start_ns, t.start_ns)) for t in told)
+    if 2 * heard_ns > turn.end_ns - turn.start_ns:
+        return True
+    near = [t.text for t in told if turn.start_ns - t.end_ns < GAP_NS and t.start_ns - turn.end_ns < GAP_NS]
+    alike = likeness(normalised(turn.text), normalised(" ".join(near)))
+    return sum(alike) > _TOLD_SHARE * len(alike)
+
+
+def _voice_end_ns(told: Turn) -> int:
+    """Until when the robot's voice may be heard: what it has not stopped saying goes on after the window."""
+    return told.start_ns + LONGEST_SPEECH_NS if told.ongoing else told.end_ns
 
 
 def _joined(turns: Sequence[Turn]) -> tuple[Turn, ...]:

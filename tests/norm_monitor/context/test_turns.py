@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +16,13 @@ def turns(*entries: object, until_s: float = 60) -> tuple[Turn, ...]:
         (e for e in entries if isinstance(e, RobotSpeech)),
         at(until_s),
     )
+
+
+def echo(start_s: float, end_s: float, text: str) -> Utterance:
+    """What the microphone hears of the robot's voice."""
+    [heard] = user(start_s, end_s, text)
+    assert isinstance(heard, Utterance)
+    return replace(heard, speaker=Speaker.ROBOT)
 
 
 def test_a_short_pause_does_not_end_a_turn_and_a_long_one_does() -> None:
@@ -32,11 +42,32 @@ def test_two_known_people_have_two_turns() -> None:
 
 
 def test_what_the_microphone_hears_of_the_robot_is_not_said_twice() -> None:
-    [heard] = user(0.1, 2.1, "Hello an welcome")
-    assert isinstance(heard, Utterance)
-    echo = Utterance(**{**{f: getattr(heard, f) for f in heard.__slots__}, "speaker": Speaker.ROBOT})
-    [turn] = turns(*robot(0, 2, "Hello and welcome"), echo)
+    [turn] = turns(*robot(0, 2, "Hello and welcome"), echo(0.1, 2.1, "Hello an welcome"))
     assert (turn.text, turn.is_robot) == ("Hello and welcome", True)
+
+
+def test_told_words_count_once_in_a_window_that_ends_while_the_robot_speaks() -> None:
+    """The utterance is whole in the window in which it begins; of the robot's own account there is the start alone."""
+    [begun, _] = robot(0, 8, "At night the pool is cooled.")
+    [turn] = turns(begun, echo(-0.1, 8.2, "Add multiple school of day"), until_s=3)
+    assert (turn.text, turn.ongoing) == ("At night the pool is cooled.", True)
+
+
+@pytest.mark.parametrize(("start_s", "end_s"), [(5.5, 6.4), (5.9, 6.6), (4.0, 4.7), (4.4, 6.1)])
+def test_told_words_count_once_where_their_times_are_estimated(start_s: float, end_s: float) -> None:
+    """A command to speak tells no times: its voice is heard before or after the estimate, and for longer."""
+    found = turns(*user(0, 2, "Is this seat taken?"), *robot(5, 5.6, "Yes."), echo(start_s, end_s, "yes"))
+    assert [turn.text for turn in found] == ["Is this seat taken?", "Yes."]
+
+
+def test_what_the_robot_says_beside_the_words_it_told_is_kept() -> None:
+    [turn] = turns(*robot(0, 0.6, "Yes."), echo(1.0, 2.4, "Platform nine."))
+    assert turn.text == "Yes. Platform nine."
+
+
+def test_the_same_words_heard_much_later_were_said_again() -> None:
+    found = turns(*robot(0, 0.6, "Yes."), echo(4.0, 4.5, "Yes."))
+    assert [turn.text for turn in found] == ["Yes.", "Yes."]
 
 
 def test_a_robot_that_has_not_stopped_is_speaking_still() -> None:
