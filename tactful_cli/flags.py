@@ -21,7 +21,7 @@ from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.judge.deployment import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.prompt_files import PromptFiles
-from norm_monitor.senses.speech.hearing import HearingConfig, Listener
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, monitored, replay_monitor
@@ -120,9 +120,8 @@ def senses_of(
     """What is heard and seen in a bag: by its utterances where it has any and no topic is named, else by its sound."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
     given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
-    listener = Listener(hearing)
-    if not topic and not given and (needs_words or audio_topics(reader, listener)):
-        topic = only_audio_topic(reader, listener)
+    if not topic and not given and (needs_words or audio_topics(reader, hearing.stated)):
+        topic = only_audio_topic(reader, hearing.stated)
     return BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic, robot_topics)
 
 

@@ -11,12 +11,14 @@ from rich.table import Table
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
-from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
-from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError, RobotSpeechAdapter
-from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err, print_json, print_table
@@ -50,84 +52,82 @@ def hear(  # noqa: PLR0917
         segments=SegmentConfig(partial_every_s=0),
         whisper=WhisperConfig(model=model, language=language),
     )
-    listener = Listener(config)
+    ledger = Ledger()
     if source.is_dir():
         with BagReader(source) as bag:
-            topic = topic or only_audio_topic(bag, listener)
+            topic = topic or only_audio_topic(bag, config.stated)
+            ears = Ears(config, ledger, Whisper(config.whisper), topic)
             start_ns = (bag.bounds_ns or (0, 0))[0]
-            _tell(config, listener, _from_bag(bag, topic, robot_topic or [], listener), topic, start_ns, as_json)
+            _show(_from_bag(bag, topic, robot_topic or [], ears), ledger, start_ns, as_json)
     else:
         # A file begins at one second, as a stamp of zero would be one that was never set.
-        _tell(config, listener, _from_file(source, listener, NS_PER_S), str(source), NS_PER_S, as_json)
+        ears = Ears(config, ledger, Whisper(config.whisper), str(source))
+        _show(_from_file(source, ears, NS_PER_S), ledger, NS_PER_S, as_json)
 
 
-def _tell(  # noqa: PLR0917
-    config: HearingConfig, listener: Listener, passages: Iterator[Passage], topic: str, start_ns: int, as_json: bool
-) -> None:
-    """Prints what could be heard, and then what was wrong."""
-    scribe = Scribe(config, Whisper(config.whisper), topic)
+def _show(heard: Iterator[Utterance | RobotSpeech], ledger: Ledger, start_ns: int, as_json: bool) -> None:
+    """Print what could be heard, and then what was wrong."""
     rows: list[dict[str, Any]] = []
     damage: BagError | None = None
     try:
-        for passage in passages:
-            rows += [_row(utterance, start_ns) for utterance in scribe.write(passage)]
+        for found in heard:
+            if isinstance(found, Utterance) and found.final:  # others are marks of silence
+                rows.append(_row(found, start_ns))
     except BagError as error:
         damage = error
     if as_json:
         print_json(rows)
     else:
         _print_table(rows)
-    for name, count in sorted((listener.counts + scribe.counts).items()):
-        err.print(f"{name}: {count}")
+    for counter in ledger.counters:
+        err.print(f"{counter.name}: {counter.count}")
     if damage:
         raise damage
 
 
-def _from_file(path: Path, listener: Listener, start_ns: int) -> Iterator[Passage]:
+def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Utterance]:
     if not path.exists():
         raise SoundFileError(f"{path}: there is no such file")
     for chunk in chunks_of(path, start_ns):
-        yield from listener.hear(chunk, start_ns)
-    yield from listener.flush()
+        yield from ears.take_sound(chunk, start_ns)
+    yield from ears.end_input()
 
 
-def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], listener: Listener) -> Iterator[Passage]:
+def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], ears: Ears) -> Iterator[Utterance | RobotSpeech]:
     """Everything that bears on speech, in the order in which it was recorded."""
     infos = {t.topic for t in bag.topics if t.type_name.endswith("/AudioInfo")}
     own = [t.topic for t in bag.topics if t.type_name == message_type(RobotSpeech)]
-    adapters = {name: RobotSpeechAdapter() for name in robot_topics or own}
     faults: Counter[str] = Counter()
     damage: BagError | None = None
     try:
-        for stored in bag.messages({topic, *infos, *adapters}):
+        for stored in bag.messages({topic, *infos, *(robot_topics or own)}):
             try:
                 message = bag.decode(stored)
                 if stored.topic == topic:
-                    yield from listener.hear_message(message, stored.stamp_ns)
+                    yield from ears.take_audio(message, stored.stamp_ns)
                 elif stored.topic in infos:
-                    yield from listener.hear_info(message)
+                    yield from ears.take_audio_info(message)
                 else:
-                    for edge in adapters[stored.topic].feed(message, stored.stamp_ns):
-                        yield from listener.hear_robot(edge)
+                    yield from ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
             except (SoundError, NotRobotSpeechError, MessageError) as error:
                 faults[f"{stored.topic}: {error}"] += 1
     except BagError as error:
         damage = error
-    yield from listener.flush()
+    yield from ears.end_input()
     for fault, count in faults.items():
         complain(f"{count} messages were not used: {fault}")
     if damage:
         raise damage
 
 
-def audio_topics(bag: BagReader, listener: Listener) -> list[str]:
+def audio_topics(bag: BagReader, stated: PcmFormat) -> list[str]:
     """The topics whose first message has the fields of an audio message."""
-    return [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), listener)]
+    return [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), stated)]
 
 
-def only_audio_topic(bag: BagReader, listener: Listener) -> str:
+def only_audio_topic(bag: BagReader, stated: PcmFormat) -> str:
     """The bag's one audio topic."""
-    heard = audio_topics(bag, listener)
+    heard = audio_topics(bag, stated)
     if len(heard) == 1:
         return heard[0]
     present = ", ".join(heard) or "none"
@@ -141,9 +141,9 @@ def _first(bag: BagReader, topic: str) -> Any:
         return None
 
 
-def _is_sound(message: Any, listener: Listener) -> bool:
+def _is_sound(message: Any, stated: PcmFormat) -> bool:
     try:
-        return isinstance(decode(message, listener.stated), SoundChunk)
+        return isinstance(decode(message, stated), SoundChunk)
     except SoundError as error:
         return error.fault not in ("audio_type_unknown", "audio_without_info")
     except (TypeError, ValueError):

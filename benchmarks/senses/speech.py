@@ -18,8 +18,10 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.transcriber import Transcriber
 from norm_monitor.senses.speech.whisper import Whisper, packaged_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,8 +36,8 @@ class Run:
     """One recording at its own pace through the same two threads as in the node."""
 
     def __init__(self, config: HearingConfig, whisper: Whisper) -> None:
-        self._listener, self._scribe = Listener(config), Scribe(config, whisper, "mic")
-        self._passages: Queue[Passage | None] = Queue()
+        self._front_end, self._transcriber = AudioFrontEnd(config), Transcriber(config, whisper, "mic")
+        self._segments: Queue[SpeechSegment | None] = Queue()
         self.utterances: list[Utterance] = []
         self.segments: list[Segment] = []
         self.latencies_s: list[float] = []
@@ -49,14 +51,14 @@ class Run:
             end_ns = chunk.stamp_ns + len(chunk.samples) * NS_PER_S // chunk.rate_hz
             time.sleep(max(0.0, self._begun_s + ns_to_s(end_ns - START_NS) - time.monotonic()))
             while edges and edges[0].stamp_ns <= end_ns:
-                list(self._listener.hear_robot(edges.pop(0)))
-            for passage in self._listener.hear(chunk, end_ns):
+                self._front_end.take_robot_speech(edges.pop(0))
+            for speech in self._front_end.take_sound(chunk, end_ns):
                 # As in the node: what is not final is skipped while anything waits.
-                if passage.segment.final or self._passages.empty():
-                    self._passages.put(passage)
-        for passage in self._listener.flush():
-            self._passages.put(passage)
-        self._passages.put(None)
+                if speech.segment.final or self._segments.empty():
+                    self._segments.put(speech)
+        for speech in self._front_end.flush():
+            self._segments.put(speech)
+        self._segments.put(None)
         writer.join()
 
     def _in_tenths(self, sound: Path) -> Any:
@@ -68,13 +70,13 @@ class Run:
                 yield SoundChunk(samples=part, rate_hz=chunk.rate_hz, stamp_ns=stamp_ns)
 
     def _write(self) -> None:
-        while (passage := self._passages.get()) is not None:
-            written = self._scribe.write(passage)
-            if not passage.segment.final:
+        while (speech := self._segments.get()) is not None:
+            written = self._transcriber.transcribe(speech)
+            if not speech.segment.final:
                 continue
             self.utterances += written
-            self.segments.append(passage.segment)
-            ended_s = self._begun_s + ns_to_s(passage.segment.end_ns - START_NS)
+            self.segments.append(speech.segment)
+            ended_s = self._begun_s + ns_to_s(speech.segment.end_ns - START_NS)
             self.latencies_s.append(time.monotonic() - ended_s)
 
 

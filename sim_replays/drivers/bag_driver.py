@@ -10,13 +10,14 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.messages import message_type
 from norm_core.records.presence import Presence
-from norm_core.records.speech import RobotSpeech, Utterance, silence
+from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import Ledger
-from norm_core.runtime.time import NS_PER_MS, ReplayClock
+from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
+from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor
@@ -25,13 +26,13 @@ from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
-from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError, RobotSpeechAdapter
-from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.windows.feed import Record, WindowConfig
 from sim_replays.drivers.frame_prefetch import PicturesAhead
 
-SILENCE_EVERY_NS = 100 * NS_PER_MS
 MONITORED = Frame | Utterance | RobotSpeech | Presence  # what the monitor decides by
 # People as the robot's own recognisers track them (REP 155).
 PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
@@ -65,9 +66,9 @@ class BagSenses:
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recogniser else ""
-        self._robot = {name: RobotSpeechAdapter() for name in robot_topics or self._told(RobotSpeech)}
-        self._listener = Listener(hearing)
-        self._scribe = Scribe(hearing, recogniser, audio_topic) if recogniser and audio_topic else None
+        self._robot_topics = frozenset(robot_topics or self._told(RobotSpeech))
+        self._ears = Ears(hearing, self.ledger, recogniser if audio_topic else None, audio_topic)
+        self._marks = SilenceMarks("utterances")  # for utterances that lie in the bag without any
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
         self._eyes = Eyes(camera_topic, self.ledger, finder=self._load_finder() if self._camera_topic else None)
@@ -77,7 +78,6 @@ class BagSenses:
         self._people_topics = {
             name for name in self._types if tracked and (name in {PERSONS, MOVES, FIXED} or _ANCHOR.fullmatch(name))
         }
-        self._quiet_ns: int | None = None
 
     def _load_finder(self) -> FaceFinder | None:
         try:
@@ -102,7 +102,8 @@ class BagSenses:
         heard = [] if self._audio_topic else self._told(Utterance)
         said, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
-        sensed = {*told, *self._robot, *self._people_topics, *filter(None, (self._audio_topic, self._camera_topic))}
+        devices = filter(None, (self._audio_topic, self._camera_topic))
+        sensed = {*told, *self._robot_topics, *self._people_topics, *devices}
         for stored in self._pictures.messages(self._bag.messages(sensed)):
             now_ns = stored.stamp_ns
             while said and said[0][0] <= now_ns:
@@ -110,14 +111,11 @@ class BagSenses:
             for record in self._sensed(stored):
                 yield now_ns, record
             if not has_marks:
-                yield from self._mark(min([now_ns, *(utterance.start_ns for _, utterance in said)]), now_ns)
+                quiet_ns = min([now_ns, *(utterance.start_ns for _, utterance in said)])
+                yield from ((now_ns, mark) for mark in self._marks.mark(quiet_ns))
         for at_ns, utterance in said:
             yield max(now_ns, at_ns), utterance
-        if self._scribe:
-            for record in self._written(self._listener.flush()):
-                yield now_ns, record
-            if (quiet_ns := self._listener.quiet_until_ns) is not None:
-                yield from self._mark(quiet_ns, now_ns)
+        yield from ((now_ns, utterance) for utterance in self._ears.end_input())
 
     def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
         """The utterances in the order of the bag where marks of silence are among them, else each at its end."""
@@ -129,31 +127,24 @@ class BagSenses:
     def _sensed(self, stored: BagMessage) -> Iterator[Record]:
         if stored.topic == self._audio_topic:
             try:
-                yield from self._written(self._listener.hear_message(self._bag.decode(stored), stored.stamp_ns))
+                yield from self._ears.take_audio(self._bag.decode(stored), stored.stamp_ns)
             except SoundError as error:
-                self.ledger.count(f"audio_{error.fault}")
-            if (quiet_ns := self._listener.quiet_until_ns) is not None:
-                yield from (record for _, record in self._mark(quiet_ns, stored.stamp_ns))
+                self.ledger.trouble(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
         elif stored.topic == self._camera_topic:
             yield from self._eyes.take(*self._pictures.next_picture(stored))
         elif stored.topic in self._people_topics:
             yield from self._tracked(stored)
-        elif stored.topic in self._robot:
+        elif stored.topic in self._robot_topics:
             yield from self._robot_edges(stored)
         else:
             yield self._bag.decode(stored)
 
     def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
         try:
-            edges = self._robot[stored.topic].feed(self._bag.decode(stored), stored.stamp_ns)
+            yield from self._ears.take_robot_speech(self._bag.decode(stored), stored.stamp_ns, stored.topic)
         except NotRobotSpeechError as error:
             self.ledger.count("messages_not_robot_speech")
             self.ledger.trouble(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
-            return
-        for edge in edges:
-            if self._scribe:
-                yield from self._written(self._listener.hear_robot(edge))
-            yield edge
 
     def _tracked(self, stored: BagMessage) -> list[Presence]:
         message = self._bag.decode(stored)
@@ -163,16 +154,6 @@ class BagSenses:
             self._people.anchor(anchored.group(1), message)
             return []
         return self._people.transforms(message, static=stored.topic == FIXED)
-
-    def _written(self, passages: Iterator[Passage]) -> Iterator[Record]:
-        assert self._scribe
-        for passage in passages:
-            yield from self._scribe.write(passage)
-
-    def _mark(self, quiet_ns: int, now_ns: int) -> Iterator[tuple[int, Record]]:
-        if self._quiet_ns is None or quiet_ns < self._quiet_ns or quiet_ns - self._quiet_ns >= SILENCE_EVERY_NS:
-            self._quiet_ns = quiet_ns
-            yield now_ns, silence(quiet_ns, self._audio_topic or "utterances")
 
     def _told(self, type_: type[Any]) -> list[str]:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]

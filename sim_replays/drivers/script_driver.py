@@ -6,13 +6,14 @@ from itertools import groupby
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.presence import Person, Presence
-from norm_core.records.speech import RobotSpeech, Utterance, silence
+from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.feed import WindowConfig
 from sim_replays.monitor_bench.event_metrics import Alarm, Session
@@ -84,13 +85,10 @@ def _flagged(  # noqa: PLR0917
 
 
 def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
-    """The entries by when they are given, an utterance once it is over, and marks of silence at a steady rate."""
-    speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
+    """Order entries by when they are given, an utterance once it is over, with marks of silence at a steady rate."""
+    said = [entry for entry in entries if isinstance(entry, Utterance)]
     given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
-    marks: list[tuple[int, Entry]] = []
-    for now_ns in range(truth.start_ns, truth.end_ns + 1, marks_every_ns):
-        quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
-        marks.append((now_ns, silence(quiet_ns, AUDIO)))
+    marks = marks_of_script(said, truth.start_ns, truth.end_ns + 1, marks_every_ns, AUDIO)
     return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
 
 

@@ -9,8 +9,9 @@ from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
-from norm_core.records.speech import RobotSpeech, Utterance, silence
+from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.senses.speech.silence_marks import marks_of_script
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import START_NS, records
 from sim_replays.scenarios.records import AUDIO, CAMERA, Senses
@@ -48,9 +49,7 @@ def _in_order(senses: Senses, encounter: Encounter, end_ns: int) -> Iterator[tup
     for presence in senses.presences:
         yield presence.stamp_ns, presence
         yield presence.stamp_ns, _frame(presence.stamp_ns, encounter.id)
-    for now_ns in range(START_NS, end_ns, _MARK_NS):
-        begun = [said.start_ns for said in senses.utterances if said.start_ns <= now_ns < said.end_ns]
-        yield now_ns, silence(min([now_ns, *begun]), AUDIO)
+    yield from marks_of_script(senses.utterances, START_NS, end_ns, _MARK_NS, AUDIO)
     asked_ns = end_ns - _ASKED_BEFORE_END_NS + 1
     yield asked_ns, _question(asked_ns, encounter)
 

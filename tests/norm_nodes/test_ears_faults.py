@@ -99,9 +99,9 @@ def ears(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     monkeypatch.setattr(Deaf, "gate", Gate())
     monkeypatch.setattr(module, "Whisper", Deaf)
-    monkeypatch.setattr("norm_monitor.senses.speech.hearing.Silero", Loud)
+    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", Loud)
     rclpy.init(domain_id=domain_id)
-    node = module.Ears()
+    node = module.EarsNode()
     try:
         node.set_parameters([Parameter("audio_type", value=AUDIO_TYPE), Parameter("partial_every_s", value=0.0)])
         node.trigger_configure()
@@ -160,7 +160,7 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
     for part in words(3):
         ears._hear(UInt8MultiArray(data=part))
     until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")
-    quiet_ns = ears._listener.quiet_until_ns
+    quiet_ns = ears._ears._front_end.quiet_until_ns
     Deaf.gate.opened.set()
     until(ears.ledger.is_idle, "all words written")
     assert told[-1].end_ns > quiet_ns - NS_PER_S // 5 and not told[-1].text

@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from norm_core.records.speech import Utterance
+from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Scribe
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.runs.items.clip import VIDEO_SUFFIXES, VIDEOS
@@ -18,7 +20,7 @@ AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".m4a", ".ogg")
 _BASE_NS = NS_PER_S
 
 
-class Transcriber:
+class ClipTranscriber:
     """Holds a loaded model a language; a clip that several norms are about is heard once."""
 
     def __init__(self, model: str = "") -> None:
@@ -39,9 +41,9 @@ class Transcriber:
             config = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
             self._whispers[language] = config, Whisper(whisper)
         config, whisper_model = self._whispers[language]
-        listener, scribe = Listener(config), Scribe(config, whisper_model, AUDIO)
-        passages = [one for chunk in chunks_of(path, _BASE_NS) for one in listener.hear(chunk, _BASE_NS)]
-        written = [said for one in (*passages, *listener.flush()) for said in scribe.write(one)]
+        ears = Ears(config, Ledger(), whisper_model, AUDIO)
+        written = [said for chunk in chunks_of(path, _BASE_NS) for said in ears.take_sound(chunk, _BASE_NS)]
+        written += ears.end_input()
         return tuple(_from_beginning(said) for said in written if said.final)
 
 

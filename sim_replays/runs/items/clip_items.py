@@ -181,6 +181,6 @@ def _shots(data: Path, asking: Asking, name: str, duration_s: float | None) -> t
 
 def _ears(data: Path, asking: Asking) -> Callable[[str, str], tuple[Utterance, ...]]:
     # Imported where it is wanted alone: Whisper takes seconds.
-    transcriber = import_module("sim_replays.runs.items.clip_hearing").Transcriber(asking.whisper)
+    transcriber = import_module("sim_replays.runs.items.clip_hearing").ClipTranscriber(asking.whisper)
     folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
     return partial(transcriber.heard, folder)

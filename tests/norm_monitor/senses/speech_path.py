@@ -4,9 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.speech.hearing import HearingConfig, Listener, Passage, Scribe
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recogniser
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 
@@ -27,20 +30,26 @@ def edges_of(turns: Iterable[dict[str, Any]]) -> list[RobotSpeech]:
     ]
 
 
-def passages(
-    events: Iterable[SoundChunk | RobotSpeech], config: HearingConfig = CONFIG, listener: Listener | None = None
-) -> Iterator[Passage]:
-    listener = listener or Listener(config)
+def segments(
+    events: Iterable[SoundChunk | RobotSpeech], config: HearingConfig = CONFIG, front_end: AudioFrontEnd | None = None
+) -> Iterator[SpeechSegment]:
+    front_end = front_end or AudioFrontEnd(config)
     for event in events:
         if isinstance(event, RobotSpeech):
-            yield from listener.hear_robot(event)
+            front_end.take_robot_speech(event)
         else:
-            yield from listener.hear(event, START_NS)
-    yield from listener.flush()
+            yield from front_end.take_sound(event, START_NS)
+    yield from front_end.flush()
 
 
 def utterances(
     events: Sequence[SoundChunk | RobotSpeech], recogniser: Recogniser, config: HearingConfig = CONFIG
 ) -> list[Utterance]:
-    scribe = Scribe(config, recogniser, "mic")
-    return [utterance for passage in passages(events, config) for utterance in scribe.write(passage)]
+    ears = Ears(config, Ledger(), recogniser, "mic")
+    found: list[Utterance] = []
+    for event in events:
+        if isinstance(event, RobotSpeech):
+            assert list(ears.take_robot_speech(event, START_NS)) == [event]
+        else:
+            found += ears.take_sound(event, START_NS)
+    return [utterance for utterance in (*found, *ears.end_input()) if utterance.text]

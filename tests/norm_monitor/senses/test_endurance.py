@@ -12,8 +12,9 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.block_stream import Microphone
 from norm_monitor.senses.microphone.resampler import Resampler
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.speech.hearing import Listener, Scribe
-from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, passages, utterances
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd
+from norm_monitor.senses.speech.transcriber import Transcriber
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, segments, utterances
 from tests.norm_monitor.senses.test_parity import Parrot
 
 HERE = Path(__file__).parent
@@ -32,32 +33,32 @@ def second(index: int, samples: np.ndarray) -> SoundChunk:
 
 @pytest.mark.slow
 def test_long_silence_through_the_real_silero_gives_nothing_and_takes_no_memory() -> None:
-    listener = Listener(CONFIG)
+    front_end = AudioFrontEnd(CONFIG)
     noise = (np.random.default_rng(1).standard_normal((RATE_HZ, 1)) * 1e-3).astype(np.float32)
     before_mb = 0.0
     for index in range(HOUR_S // 4):
-        assert not list(listener.hear(second(index, noise), START_NS))
+        assert not list(front_end.take_sound(second(index, noise), START_NS))
         if index == 120:
             before_mb = peak_mb()
     assert peak_mb() - before_mb < 10
 
 
 def test_an_hour_of_talk_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("norm_monitor.senses.speech.hearing.Silero", LoudIsSpeech)
-    listener, scribe = Listener(CONFIG), Scribe(CONFIG, Parrot(), "mic")
+    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", LoudIsSpeech)
+    front_end, transcriber = AudioFrontEnd(CONFIG), Transcriber(CONFIG, Parrot(), "mic")
     loud, quiet = np.full((RATE_HZ, 1), 0.3, np.float32), np.zeros((RATE_HZ, 1), np.float32)
     written, before_mb = 0, 0.0
     for index in range(HOUR_S):
         if index % 6 == 0:
-            list(listener.hear_robot(edge(SpeechEdge.START, float(index), "hello there", f"s{index}")))
-            list(listener.hear_robot(edge(SpeechEdge.STOP, index + 1.5, "", f"s{index}")))
-        for passage in listener.hear(second(index, loud if index % 3 == 0 else quiet), START_NS):
-            written += len(scribe.write(passage))
+            front_end.take_robot_speech(edge(SpeechEdge.START, float(index), "hello there", f"s{index}"))
+            front_end.take_robot_speech(edge(SpeechEdge.STOP, index + 1.5, "", f"s{index}"))
+        for speech in front_end.take_sound(second(index, loud if index % 3 == 0 else quiet), START_NS):
+            written += len(transcriber.transcribe(speech))
         if index == 1_200:
             before_mb = peak_mb()
     assert written >= HOUR_S // 3
     assert peak_mb() - before_mb < 10
-    assert listener.counts["robot_speech_late"] == 0
+    assert front_end.counts["robot_speech_late"] == 0
 
 
 class LoudIsSpeech:
@@ -81,11 +82,11 @@ def test_a_rate_that_changes_between_words_loses_none() -> None:
         )
         for i in range(6)
     ]
-    listener = Listener(CONFIG)
-    changed = [p.segment for p in passages(chunks, listener=listener) if p.segment.final]
-    same = [p.segment for p in passages(second(i, whole[i * RATE_HZ : (i + 1) * RATE_HZ, None]) for i in range(12))]
+    front_end = AudioFrontEnd(CONFIG)
+    changed = [p.segment for p in segments(chunks, front_end=front_end) if p.segment.final]
+    same = [p.segment for p in segments(second(i, whole[i * RATE_HZ : (i + 1) * RATE_HZ, None]) for i in range(12))]
     same = [segment for segment in same if segment.final]
-    assert listener.counts["audio_rate_changes"] == 1
+    assert front_end.counts["audio_rate_changes"] == 1
     assert len(changed) == len(same) == 2
     assert all(abs(a.start_ns - b.start_ns) < NS_PER_S // 10 for a, b in zip(changed, same, strict=True))
     assert all(abs(a.end_ns - b.end_ns) < NS_PER_S // 10 for a, b in zip(changed, same, strict=True))

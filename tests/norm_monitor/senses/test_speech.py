@@ -11,12 +11,14 @@ from norm_core.records.speech import Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.speech.hearing import HearingConfig, Listener
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognised
 from norm_monitor.senses.speech.segmenter import Segment, SegmentConfig, Stage
 from norm_monitor.senses.speech.text_guards import Doubt, GuardConfig, doubt
 from norm_monitor.senses.speech.whisper import Whisper
-from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, passages
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge
+from tests.norm_monitor.senses.speech_path import segments as speech_segments
 from tests.norm_monitor.senses.speech_path import utterances as heard
 
 RATE_HZ = 44_100  # of the recording
@@ -40,7 +42,7 @@ def cut(sound: np.ndarray, length: int) -> Iterator[SoundChunk]:
 
 
 def segments(sound: np.ndarray, length: int, config: HearingConfig = CONFIG) -> list[Segment]:
-    return [passage.segment for passage in passages(cut(sound, length), config)]
+    return [speech.segment for speech in speech_segments(cut(sound, length), config)]
 
 
 def words(utterances: list[Utterance]) -> str:
@@ -72,13 +74,13 @@ def test_long_speech_is_cut_and_partial_segments_share_their_onset(kennedy: np.n
 
 
 def test_an_hour_of_silence_gives_nothing_and_keeps_nothing() -> None:
-    listener = Listener(CONFIG)
-    listener._segmenter._probability_of = lambda block: 0.0
+    front_end = AudioFrontEnd(CONFIG)
+    front_end._segmenter._probability_of = lambda block: 0.0
     second = np.zeros((16_000, 1), np.float32)
     for index in range(3_600):
         chunk = SoundChunk(samples=second, rate_hz=16_000, stamp_ns=START_NS + index * NS_PER_S)
-        assert not list(listener.hear(chunk, START_NS))
-    assert len(listener._segmenter._kept) < 40
+        assert not list(front_end.take_sound(chunk, START_NS))
+    assert len(front_end._segmenter._kept) < 40
 
 
 def test_the_robots_own_words_are_its_own(kennedy: np.ndarray, whisper: Whisper) -> None:

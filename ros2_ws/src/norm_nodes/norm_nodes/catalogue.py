@@ -10,7 +10,7 @@ NODES = {
     "bag_player": "BagPlayer",
     "bag_recorder": "BagRecorder",
     "camera": "CameraNode",
-    "ears": "Ears",
+    "ears": "EarsNode",
     "people": "PeopleNode",
     "monitor": "MonitorNode",
     "selector": "SelectorNode",

@@ -1,9 +1,8 @@
-"""Hears the robot's microphone, or its own recogniser, and publishes who said what, and when."""
+"""The node around the ears: subscribes, hands over in the order of arrival, publishes."""
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from threading import Lock, Thread
+from collections.abc import Callable, Iterable, Iterator
+from threading import Thread
 from typing import Any
 
 from rclpy.clock import Clock, ClockType
@@ -11,15 +10,12 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Empty
 
 from norm_core.records.messages import message_type
-from norm_core.records.speech import RobotSpeech, Timing, Utterance, silence
+from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import ConfigError
-from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
-from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
-from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
-from norm_monitor.senses.speech.hearing import Listener, Passage, Scribe
+from norm_monitor.ears import Ears
+from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.whisper import Whisper
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.ears_config import EarsConfig
@@ -28,19 +24,18 @@ from norm_nodes.norm_node import NormNode
 from norm_nodes.settling import ENDED_TOPIC
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
-SILENCE_EVERY_NS = NS_PER_S // 10
 WATCH_S = 1.0
 WAIT_S = 0.2
 
 # A format is often told once, before anyone listens.
 _TOLD_ONCE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
-# What a callback leaves to the listening thread: about what it is, and how it is taken.
-Event = tuple[str, Callable[[], Iterator[Passage | Utterance]]]
+# What a callback leaves to the segmenting thread: its topic, and how the ears take it.
+Event = tuple[str, Callable[[], Iterator[Utterance | RobotSpeech]]]
 
 
-class Ears(NormNode[EarsConfig]):
-    """Publishes utterances, partial and final; the callbacks only queue, two threads do the work."""
+class EarsNode(NormNode[EarsConfig]):
+    """Publish utterances, partial and final: callbacks queue, one thread segments, another transcribes."""
 
     config_model = EarsConfig
 
@@ -53,19 +48,17 @@ class Ears(NormNode[EarsConfig]):
 
     def open(self) -> None:
         hearing = self.config.hearing()
-        self._listener = Listener(hearing)
+        whisper = Whisper(hearing.whisper) if self.config.words_from == "whisper" else None
         self._events: BoundedQueue[Event] = self.bounded_queue("sounds", SOUND_QUEUE)
-        self._speech: BoundedQueue[Passage | Utterance] = self.bounded_queue("speech", SPEECH_QUEUE)
-        self._told_quiet_ns: int | None = None
-        self._marking = Lock()
-        self._mark_behind: Utterance | None = None  # the silence after the words that wait to be written
+        self._speech: BoundedQueue[SpeechSegment] = self.bounded_queue("speech", SPEECH_QUEUE)
+        self._audio_topic = self.resolve_topic_name(self.config.audio_topic)
+        ids = self.config.robot_speaker_ids
+        self._ears = Ears(hearing, self.ledger, whisper, self._audio_topic, self._speech, ids)
         self._utterances = self.offer(Utterance, "utterances", EVENTS, "who said what; final and partial")
-        workers = [("ears_listen", self._listen)]
-        if self.config.words_from == "whisper":
-            topic = self.resolve_topic_name(self.config.audio_topic)
-            self._scribe = Scribe(hearing, Whisper(hearing.whisper), topic)
+        workers = [("ears_segment", self._segment)]
+        if whisper:
             self._open_audio()
-            workers.append(("ears_write", self._write))
+            workers.append(("ears_transcribe", self._transcribe))
         else:
             self._open_words()
         self._open_robot_speech()
@@ -105,20 +98,21 @@ class Ears(NormNode[EarsConfig]):
 
     def _open_words(self) -> None:
         config = self.config
-        self._words = LiveSpeechAdapter(self.resolve_topic_name(config.words_topic))
+        self._words_topic = self.resolve_topic_name(config.words_topic)
         self._listen_to("words_type", config.words_topic, self._hear_words, "what the robot's own recogniser heard")
         if config.is_speaking_topic:
             type_ = message_class("std_msgs/msg/Bool")
             self.listen(type_, config.is_speaking_topic, self._hear_edge, SENSOR, "when that voice speaks")
 
     def _open_robot_speech(self) -> None:
-        self._robot_adapter = RobotSpeechAdapter(self.config.robot_speaker_ids)
         canonical = self.config.robot_speech_type == message_type(RobotSpeech)
-        take = self._hear_robot if canonical else self._hear_robot_text
-        if not canonical:
-            self._robot_speech = self.offer(RobotSpeech, "robot_speech", EVENTS, "what a topic of another type tells")
+        self._robot_speech = (
+            None if canonical else self.offer(RobotSpeech, "robot_speech", EVENTS, "what a topic of another type tells")
+        )
         qos = EVENTS if canonical else SENSOR
-        self._listen_to("robot_speech_type", self.config.robot_speech_topic, take, "when the robot itself speaks", qos)
+        self._listen_to(
+            "robot_speech_type", self.config.robot_speech_topic, self._hear_robot, "when the robot itself speaks", qos
+        )
 
     def _listen_to(
         self, parameter: str, topic: str, take: Callable[[Any], None], what: str, qos: QoSProfile = SENSOR
@@ -139,23 +133,17 @@ class Ears(NormNode[EarsConfig]):
             return
         self._last_sound_s, self._ended = time.monotonic(), False
         arrival_ns = self.clock.now_ns()
-        self._events.put((self.config.audio_topic, lambda: self._listener.hear_message(message, arrival_ns)))
+        self._events.put((self.config.audio_topic, lambda: self._ears.take_audio(message, arrival_ns)))
 
     def _hear_info(self, message: Any) -> None:
-        self._events.put((self.config.audio_info_topic, lambda: self._listener.hear_info(message)))
+        self._events.put((self.config.audio_info_topic, lambda: self._ears.take_audio_info(message)))
 
     def _hear_robot(self, message: Any) -> None:
-        self._events.put(
-            (self.config.robot_speech_topic, lambda: self._listener.hear_robot(from_ros(RobotSpeech, message)))
-        )
-
-    def _hear_robot_text(self, message: Any) -> None:
         arrival_ns = self.clock.now_ns()
 
-        def take() -> Iterator[Passage]:
-            for edge in self._robot_adapter.feed(message, arrival_ns):
-                self._robot_speech.publish(to_ros(edge))
-                yield from self._listener.hear_robot(edge)
+        def take() -> Iterator[RobotSpeech]:
+            heard = message if self._robot_speech else from_ros(RobotSpeech, message)
+            return self._ears.take_robot_speech(heard, arrival_ns)
 
         self._events.put((self.config.robot_speech_topic, take))
 
@@ -163,107 +151,46 @@ class Ears(NormNode[EarsConfig]):
         if not self._active:
             return
         self._last_sound_s = time.monotonic()
-        arrival_ns = self.clock.now_ns()
-
-        def take() -> Iterator[Utterance]:
-            utterance = self._words.live_speech(message, arrival_ns)
-            if utterance and utterance.timing is not Timing.ABSENT:
-                robot = self._listener.robot_about(utterance.start_ns, utterance.end_ns)
-                utterance = attribute_text(utterance, robot)
-            if utterance:
-                yield utterance
-
-        self._events.put((self.config.words_topic, take))
-
-    def _end(self, _: Any) -> None:
-        self._events.put((ENDED_TOPIC, self._listener.flush))
+        arrival_ns, topic = self.clock.now_ns(), self._words_topic
+        self._events.put((self.config.words_topic, lambda: self._ears.take_words(message, arrival_ns, topic)))
 
     def _hear_edge(self, message: Any) -> None:
-        arrival_ns = self.clock.now_ns()
+        arrival_ns, topic = self.clock.now_ns(), self._words_topic
+        speaking = bool(message.data)
+        self._events.put(
+            (self.config.is_speaking_topic, lambda: self._ears.take_is_speaking(speaking, arrival_ns, topic))
+        )
 
-        def take() -> Iterator[Utterance]:
-            self._words.is_speaking(bool(message.data), arrival_ns)
-            yield from ()
+    def _end(self, _: Any) -> None:
+        self._events.put((ENDED_TOPIC, self._ears.end_input))
 
-        self._events.put((self.config.is_speaking_topic, take))
-
-    def _listen(self) -> None:
+    def _segment(self) -> None:
         while not self._events.is_drained():
             event = self._events.get(timeout_s=WAIT_S)
             if event is None:
                 continue
             topic, take = event
             try:
-                for found in take():
-                    self._hand_on(found)
+                self._publish(take())
                 self.mended(topic)
             except (RuntimeError, ValueError, TypeError, AttributeError) as error:
                 self.count("messages_not_heard")
                 self.trouble(topic, Health.DEGRADED, f"{topic}: {error}")
-            self._take_counts(self._listener.counts)
-            self._tell_silence()
-        for passage in self._listener.flush():
-            self._hand_on(passage)
+        self._publish(self._ears.end_input())
 
-    def _hand_on(self, found: Passage | Utterance) -> None:
-        if isinstance(found, Utterance):
-            self._publish(found)
-        elif found.segment.final or not self._speech.status().depth:
-            self._speech.put(found)
-        else:
-            self.count("partials_skipped")  # a final one waits, and matters more
-
-    def _tell_silence(self) -> None:
-        """Ten times a second of sound says how far it is known that nobody began to speak, behind all that was said."""
-        quiet_ns, told_ns = self._listener.quiet_until_ns, self._told_quiet_ns
-        if quiet_ns is None:
-            return
-        if told_ns is None or quiet_ns < told_ns or quiet_ns - told_ns >= SILENCE_EVERY_NS:
-            mark = silence(quiet_ns, self.resolve_topic_name(self.config.audio_topic))
-            self._told_quiet_ns = quiet_ns
-            with self._marking:
-                if self._speech.is_idle():
-                    self._utterances.publish(to_ros(mark))
-                elif self._speech.status().depth:
-                    self._mark_behind = mark
-                else:
-                    self._speech.put(mark)
-
-    def _write(self) -> None:
+    def _transcribe(self) -> None:
         while not self._speech.is_drained():
-            passage = self._speech.get(timeout_s=WAIT_S)
-            if passage is None:
+            self._publish(self._ears.transcribe(timeout_s=WAIT_S))
+
+    def _publish(self, found: Iterable[Utterance | RobotSpeech]) -> None:
+        for one in found:
+            if isinstance(one, RobotSpeech):
+                if self._robot_speech:  # else it came on that very topic
+                    self._robot_speech.publish(to_ros(one))
                 continue
-            if isinstance(passage, Utterance):
-                self._utterances.publish(to_ros(passage))
-            else:
-                self._transcribe(passage)
-            with self._marking:
-                mark = self._mark_behind
-                if mark and not self._speech.status().depth:
-                    self._mark_behind = None
-                    self._utterances.publish(to_ros(mark))
-
-    def _transcribe(self, passage: Passage) -> None:
-        try:
-            utterances = self._scribe.write(passage)
-        except (RuntimeError, ValueError, OSError, MemoryError) as error:
-            self.count("segments_not_transcribed")
-            self.trouble("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
-            return
-        self.mended("transcriber")
-        for utterance in utterances:
-            self._publish(utterance)
-        self._take_counts(self._scribe.counts)
-
-    def _publish(self, utterance: Utterance) -> None:
-        self._utterances.publish(to_ros(utterance))
-        self.count("utterances_final" if utterance.final else "utterances_partial")
-
-    def _take_counts(self, counts: Counter[str]) -> None:
-        for name, count in counts.items():
-            self.count(name, count)
-        counts.clear()
+            self._utterances.publish(to_ros(one))
+            if one.text:
+                self.count("utterances_final" if one.final else "utterances_partial")
 
     def _watch(self) -> None:
         """Names a microphone that vanished, and ends the speech that it left unfinished."""
@@ -283,4 +210,4 @@ class Ears(NormNode[EarsConfig]):
         self.trouble("microphone", Health.STALE, f"{topic} has been silent for {longest_s:g} s: {cause}")
         if not self._ended:
             self._ended = True
-            self._events.put((topic, self._listener.flush))
+            self._events.put((topic, self._ears.end_input))

@@ -1,0 +1,136 @@
+"""The ears: sound, robot speech and recognizers' words in; utterances and marks of silence out.
+
+Two stages: segmenting is quick, transcribing is slow. Without a queue both run in the caller's thread. With one,
+what is taken goes no further than the queue, and a second thread calls `transcribe`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from norm_core.records.speech import RobotSpeech, Timing, Utterance
+from norm_core.records.status import Health
+from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.runtime.health_log import Ledger
+from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
+from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
+from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
+from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.silence_marks import SilenceMarks
+from norm_monitor.senses.speech.transcriber import Transcriber
+
+
+class Ears:
+    """Hand everything over in the order of arrival, from one thread; what is then known comes back.
+
+    A `take_...` method does its work as its result is iterated over.
+    """
+
+    def __init__(  # noqa: PLR0917
+        self,
+        config: HearingConfig,
+        ledger: Ledger,
+        recognizer: Recogniser | None = None,
+        audio_topic: str = "",
+        queue: BoundedQueue[SpeechSegment] | None = None,
+        robot_speaker_ids: tuple[str, ...] = (),
+    ) -> None:
+        """Without a recognizer no sound is taken; only robot speech, and words that others recognized."""
+        self._front_end = AudioFrontEnd(config)
+        self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
+        self._marks = SilenceMarks(audio_topic)
+        self._ledger, self._queue = ledger, queue
+        self._words: dict[str, LiveSpeechAdapter] = {}  # by topic, as are the robot's
+        self._robot: dict[str, RobotSpeechAdapter] = {}
+        self._robot_speaker_ids = robot_speaker_ids
+
+    def take_audio(self, message: Any, arrival_ns: int) -> Iterator[Utterance]:
+        """Take an audio message; SoundError where it cannot be used."""
+        yield from self._transcribed(self._front_end.take_audio(message, arrival_ns))
+
+    def take_audio_info(self, info: Any) -> Iterator[Utterance]:
+        """Take the format of bare bytes; SoundError where it is unusable, and for each message that follows."""
+        yield from self._transcribed(self._front_end.take_audio_info(info))
+
+    def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Utterance]:
+        """Take samples; SoundError where they cannot be used."""
+        yield from self._transcribed(self._front_end.take_sound(chunk, arrival_ns))
+
+    def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> Iterator[RobotSpeech]:
+        """Take a RobotSpeech, or what another type tells; give its starts and stops. Raises NotRobotSpeechError."""
+        adapter = self._robot.setdefault(topic, RobotSpeechAdapter(self._robot_speaker_ids))
+        for edge in adapter.feed(message, arrival_ns):
+            self._front_end.take_robot_speech(edge)
+            self._count(self._front_end.counts)
+            yield edge
+
+    def take_words(self, message: Any, arrival_ns: int, topic: str) -> Iterator[Utterance]:
+        """Take a text that another recognizer made; NotSpeechError where the message has none."""
+        utterance = self._voice(topic).live_speech(message, arrival_ns)
+        if utterance and utterance.timing is not Timing.ABSENT:
+            robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)
+            utterance = attribute_text(utterance, robot)
+        if utterance:
+            yield utterance
+
+    def take_is_speaking(self, speaking: bool, arrival_ns: int, topic: str) -> Iterator[Utterance]:
+        """Take the start or end of a voice whose words come on that topic."""
+        self._voice(topic).is_speaking(speaking, arrival_ns)
+        yield from ()
+
+    def end_input(self) -> Iterator[Utterance]:
+        """End the stream of sound, and with it speech under way; what comes later begins anew."""
+        yield from self._transcribed(self._front_end.flush())
+
+    def transcribe(self, timeout_s: float) -> Iterator[Utterance]:
+        """Transcribe the next stretch of speech in the queue, if one comes in time; for the second thread alone."""
+        assert self._queue is not None
+        speech = self._queue.get(timeout_s)
+        if speech is None:
+            return
+        try:
+            yield from self._write(speech)
+            self._ledger.mended("transcriber")
+        except (RuntimeError, ValueError, OSError, MemoryError) as error:
+            self._ledger.count("segments_not_transcribed")
+            self._ledger.trouble("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
+        yield from self._marks.finish_words()
+
+    def _voice(self, topic: str) -> LiveSpeechAdapter:
+        return self._words.setdefault(topic, LiveSpeechAdapter(topic))
+
+    def _transcribed(self, segments: Iterable[SpeechSegment]) -> Iterator[Utterance]:
+        """Transcribe segments here, or leave them to the other thread; then mark the silence after them."""
+        try:
+            for speech in segments:
+                if self._queue is None:
+                    yield from self._write(speech)
+                else:
+                    self._enqueue(speech, self._queue)
+        finally:
+            self._count(self._front_end.counts)
+        if self._transcriber:
+            yield from self._marks.mark(self._front_end.quiet_until_ns)
+
+    def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
+        if not speech.segment.final and queue.status().depth:
+            self._ledger.count("partials_skipped")  # a final one waits, and matters more
+            return
+        self._marks.add_words()
+        if not queue.put(speech):
+            self._marks.drop_words()
+
+    def _write(self, speech: SpeechSegment) -> list[Utterance]:
+        if self._transcriber is None:
+            return []
+        utterances = self._transcriber.transcribe(speech)
+        self._count(self._transcriber.counts)
+        return utterances
+
+    def _count(self, counts: Counter[str]) -> None:
+        for name, count in counts.items():
+            self._ledger.count(name, count)
+        counts.clear()

@@ -1,0 +1,106 @@
+"""The ears as every driver uses them: in one thread, or the slow stage in a second."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.ears import Ears
+from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.speech.audio_front_end import SpeechSegment
+from norm_monitor.senses.speech.recognition import Recognised
+from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.silence_marks import MARK_EVERY_NS
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
+from tests.norm_monitor.senses.test_endurance import LoudIsSpeech
+from tests.norm_monitor.senses.test_parity import Parrot
+
+TENTH = 1_600
+WORDS_EVERY_S = 4
+
+
+@pytest.fixture(autouse=True)
+def loud_is_speech(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", LoudIsSpeech)
+
+
+def sounds(seconds: int) -> Iterator[SoundChunk]:
+    """Two seconds of speech every four seconds, in tenths."""
+    for index in range(seconds * 10):
+        loud = index % (WORDS_EVERY_S * 10) < 20
+        samples = np.full((TENTH, 1), 0.3 if loud else 0.0, np.float32)
+        yield SoundChunk(samples=samples, rate_hz=16_000, stamp_ns=START_NS + index * NS_PER_S // 10)
+
+
+def in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> list[Utterance]:
+    """The slow stage comes round once in so many chunks, as a slow thread does."""
+    queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", capacity)
+    ears = Ears(CONFIG, Ledger(), Parrot(), "mic", queue)
+    told: list[Utterance] = []
+    for index, chunk in enumerate(sounds(seconds)):
+        told += ears.take_sound(chunk, START_NS)
+        if index % transcribe_every == transcribe_every - 1:
+            told += ears.transcribe(0)
+    told += ears.end_input()
+    while queue.status().depth:
+        told += ears.transcribe(0)
+    return told
+
+
+def in_one_thread(seconds: int) -> list[Utterance]:
+    ears = Ears(CONFIG, Ledger(), Parrot(), "mic")
+    told = [one for chunk in sounds(seconds) for one in ears.take_sound(chunk, START_NS)]
+    return [*told, *ears.end_input()]
+
+
+@pytest.mark.parametrize("transcribe_every", [1, 7, 45, 10_000])
+def test_a_slow_second_stage_gives_the_same_words_and_no_mark_passes_them(transcribe_every: int) -> None:
+    told = in_two_stages(40, transcribe_every)
+    alone = in_one_thread(40)
+    assert [one for one in told if one.text] == [one for one in alone if one.text]
+    assert len([one for one in told if one.text]) == 10
+    marked_ns = START_NS
+    for one in told:
+        assert one.start_ns >= marked_ns  # what a mark says does not come is not given after it
+        marked_ns = max(marked_ns, one.start_ns) if not one.text else marked_ns
+    assert not told[-1].text and told[-1].start_ns == alone[-1].start_ns
+
+
+def test_marks_come_up_to_ten_times_a_second_of_silence() -> None:
+    marks = [one.start_ns for one in in_one_thread(20) if not one.text]
+    steps = np.diff(marks)
+    assert steps.min() >= MARK_EVERY_NS
+    assert sorted(steps)[len(steps) // 2] <= 2 * MARK_EVERY_NS
+    assert steps.max() > 2 * NS_PER_S  # none while somebody speaks
+
+
+def test_words_given_up_for_lack_of_room_hold_up_no_mark() -> None:
+    told = in_two_stages(60, 10_000, capacity=3)
+    assert len([one for one in told if one.text]) <= 3
+    assert not told[-1].text and told[-1].start_ns == in_one_thread(60)[-1].start_ns
+
+
+class Failing:
+    def recognise(self, segment: Segment) -> Recognised:
+        raise RuntimeError("out of memory")
+
+
+def test_words_that_cannot_be_transcribed_are_counted_and_silence_goes_on() -> None:
+    ledger = Ledger()
+    queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", 50)
+    ears = Ears(CONFIG, ledger, Failing(), "mic", queue)
+    told = [one for chunk in sounds(8) for one in (*ears.take_sound(chunk, START_NS), *ears.transcribe(0))]
+    assert {c.name: c.count for c in ledger.counters}["segments_not_transcribed"] >= 2
+    assert "out of memory" in ledger.reasons[0]
+    assert told[-1].start_ns > START_NS + 7 * NS_PER_S
+
+
+def test_robot_speech_is_taken_without_a_recognizer_and_no_silence_is_told() -> None:
+    ears = Ears(CONFIG, Ledger())
+    begun = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
+    assert list(ears.take_robot_speech(begun, START_NS)) == [begun]
+    assert [one for chunk in sounds(4) for one in ears.take_sound(chunk, START_NS)] == []
