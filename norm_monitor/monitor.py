@@ -31,7 +31,7 @@ from norm_monitor.windows.feed import Record, WindowConfig
 # A robot that has not spoken before so many utterances of people's is taken for one that is not heard.
 PATIENT_UTTERANCES = 5
 # How many closed windows wait for whoever takes them; where nobody does, the oldest go.
-MOST_CLOSED = 64
+MOST_CLOSED = 256
 
 
 class Monitor:
@@ -71,7 +71,7 @@ class Monitor:
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
         self._look_ends: set[int] = set()  # where something happened that a cue may wait for
         self._query_ends: set[int] = set()  # where somebody else asked for a window
-        self._closed: deque[tuple[Window, str]] = deque(maxlen=MOST_CLOSED)
+        self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -99,7 +99,7 @@ class Monitor:
         mark = self._watermarks.of(record)
         if mark and self._cutter.goes_back(*mark):
             flags += self.end_input()
-            self._closed.extend((window, "") for window in self._cutter.move_on(*mark))
+            self._closed.extend(map(closed, self._cutter.move_on(*mark)))
             self._look_ends.clear()
             self._query_ends.clear()
             self._history.begin_anew()
@@ -127,7 +127,7 @@ class Monitor:
 
     def closed_windows(self) -> list[ClosedWindow]:
         """Windows closed since the last call: on the grid, asked for by an event, or cited by a flag or judge."""
-        found = [closed(window, sha256) for window, sha256 in self._closed]
+        found = list(self._closed)
         self._closed.clear()
         return found
 
@@ -168,17 +168,20 @@ class Monitor:
             ended = window.end_ns == input_end_ns
             on_grid = self._cutter.is_on_grid(window.end_ns)
             queried = window.end_ns in self._query_ends
-            sha256 = ""
-            if on_grid or ended or window.end_ns in self._look_ends:
-                found, again_ns, sha256 = self._look(window, input_ended=ended)
-                flags += found
-                for at_ns in again_ns:
-                    if at_ns > window.end_ns:  # else what is waited for did not come with the time
-                        self._look_at(at_ns)
-            if on_grid or queried or sha256:
-                self._closed.append((window, sha256))
+            looked = on_grid or ended or window.end_ns in self._look_ends
             self._look_ends.discard(window.end_ns)
             self._query_ends.discard(window.end_ns)
+            sha256 = ""
+            try:
+                if looked:
+                    found, again_ns, sha256 = self._look(window, input_ended=ended)
+                    flags += found
+                    for at_ns in again_ns:
+                        if at_ns > window.end_ns:  # else what is waited for did not come with the time
+                            self._look_at(at_ns)
+            finally:  # a window is told of even where a cue fails at it
+                if on_grid or queried or sha256:
+                    self._closed.append(closed(window, sha256))
         return flags
 
     def _look_at(self, end_ns: int) -> None:

@@ -21,6 +21,7 @@ from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.judge.deployment import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.prompt_files import PromptFiles
+from norm_monitor.monitor import Monitor
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
@@ -75,6 +76,8 @@ def flags(  # noqa: PLR0917
                     found[record.event_id] = record
                 elif isinstance(record, Utterance) and record.final:
                     start_ns = min(start_ns, record.start_ns)  # a recorder has it once it is over
+                if written:
+                    _write_prompts(written, monitor, prompts)
                 progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
     for reason in senses.ledger.reasons:
         complain(reason)
@@ -84,8 +87,7 @@ def flags(  # noqa: PLR0917
             "flagged as unsaid; name its speech topic with --robot-topic"
         )
     if written:
-        for window in monitor.windows_to_judge():
-            written.write(window)
+        _write_prompts(written, monitor, prompts)
         err.print(f"{written.written} prompts of the judge are in {prompts}", soft_wrap=True)
     listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
     shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
@@ -112,6 +114,17 @@ def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> Promp
         raise TactfulError(
             f"{folder}: prompts cannot be written there: {error.strerror}; name another folder"
         ) from error
+
+
+def _write_prompts(written: PromptFiles, monitor: Monitor, folder: Path | None) -> None:
+    """Write what falls due as it does: the monitor holds only the newest of it."""
+    for window in monitor.windows_to_judge():
+        try:
+            written.write(window)
+        except OSError as error:
+            raise TactfulError(
+                f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"
+            ) from error
 
 
 def senses_of(

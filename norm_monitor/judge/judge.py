@@ -103,19 +103,22 @@ class Judge:
         """Ask everything about a window; the answer of the first question stands in the provenance."""
         planned = self.plan(window)
         answers: dict[int, Scores] = {}
+        failed: Scores | None = None
         for batch in planned.batches:
             limit = limit.renewed() if limit else None
             found = self._engine.ask_many(batch.prompt, list(batch.questions), limit)
             answers |= dict(zip(batch.places, found, strict=True))
-        ordered = [answers[place] for place in sorted(answers)]
+            failed = next((answer for answer in found if answer.outcome is not Outcome.ANSWERED), None)
+            if failed:
+                break  # nothing comes of the rest, and the first failure is the cause
         made_by = replace(
-            provenance(self._engine.card, ordered[POLARITY], window_digest=digest(window)),
+            provenance(self._engine.card, answers[POLARITY], window_digest=digest(window)),
             config_sha256=self._config.sha256(),
             window_late=window.late,
         )
-        failed = next((answer for answer in ordered if answer.outcome is not Outcome.ANSWERED), None)
         if failed:
             return Judgement(outcome=failed.outcome, reason=failed.reason, provenance=made_by)
+        ordered = [answers[place] for place in sorted(answers)]
         norm = _norm(ordered[SPEECH_ACT], ordered[NORM])
         finding = self._finding(planned, ordered, norm, limit)
         return Judgement(outcome=Outcome.ANSWERED, finding=finding, norm=norm, provenance=made_by)

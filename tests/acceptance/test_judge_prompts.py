@@ -97,6 +97,24 @@ def test_no_picture_goes_to_a_model_on_another_machine(asked: Ask, tmp_path: Pat
     assert windows and not any(shown(tmp_path / "prompts", prompt) for one in windows for prompt in one["prompts"])
 
 
+def test_every_prompt_of_a_long_bag_is_written(tmp_path: Path) -> None:
+    """More than the 64 windows that the monitor holds for a judge."""
+    minutes = 40
+    talk = [
+        said
+        for minute in range(minutes)
+        for said in (
+            user(60 * minute + 3, 60 * minute + 4.5, f"Where is room {minute}?"),
+            robot(60 * minute + 13, 60 * minute + 16, f"Room {minute} is upstairs, on the left."),
+        )
+    ]
+    bag = write_talk(tmp_path / "bag", talk, 60 * minutes)
+    command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--json", "--prompts", str(tmp_path / "prompts")]
+    subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    ends_s = sorted(int(path.name.split("_")[0]) - START_NS for path in (tmp_path / "prompts").glob("*.json"))
+    assert len(ends_s) > 64 and ends_s[0] < 60 * 10**9 and ends_s[-1] > 60 * (minutes - 1) * 10**9
+
+
 def test_only_its_owner_can_read_them(asked: Ask, tmp_path: Path) -> None:
     asked()
     files = list((tmp_path / "prompts").iterdir())

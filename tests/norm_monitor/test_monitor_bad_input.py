@@ -38,6 +38,9 @@ class Whim:
 
     def forget(self) -> None: ...
 
+    def sha256(self) -> str:
+        return "chance"
+
     def read(self, exchange: Exchange) -> Reading:
         chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
         return Reading(probability=chance, sureness=chance, attributes=dict.fromkeys(Polarity, (Attribute.EMOTIONS,)))

@@ -31,8 +31,9 @@ class SilenceMarks:
             self._marked_ns = quiet_until_ns
             mark = silence(quiet_until_ns, self._source_topic)
             with self._lock:
-                self._behind = mark if self._waiting else None
-            if self._behind is None:
+                waits = self._waiting > 0
+                self._behind = mark if waits else None
+            if not waits:
                 yield mark
 
     def add_words(self) -> None:

@@ -134,7 +134,7 @@ def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: Meanings
     encounter = read(find("kiosk_directions"))
     given, truth = given_by_script(encounter)
     entries = tuple(Given(at_ns=at, entry=e) for at, e in given)
-    whole = Sensed(truth=truth, sources=("frames", "utterances"), given=entries)
+    whole = Sensed(truth=truth, sources=("utterances",), given=entries)
     (tmp_path / "kiosk_directions_0.json").write_text(to_json(whole), encoding="utf-8")
     kept = sensed(encounter, tmp_path, Deaf())  # type: ignore[arg-type]
     assert watched_from_sound(kept, meaning, Table.shipped()) == watched(encounter, meaning, Table.shipped())

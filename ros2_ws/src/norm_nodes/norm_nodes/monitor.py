@@ -17,6 +17,7 @@ from std_srvs.srv import Trigger
 from norm_core.engines.engine_pool import EngineLease
 from norm_core.engines.request_context import Limit
 from norm_core.engines.shared_engine import Urgency
+from norm_core.models.catalogue import Catalogue
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
@@ -111,15 +112,17 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         try:
             meaning = Meanings.shipped()
             self._engine = self._opened_engine()
+            judges = self._engine is not None and not config.answers_queries
+            self._judge, self._prompts = self._opened_judge() if judges else (None, None)
+            # Last, as it holds the log's lock, which nothing would give back where something else fails.
             self._desk = StudyDesk(config, table, self.clock, self.ledger, config.deployment_context)
         except TactfulError as error:
-            raise ConfigError(f"monitor: {error}") from error
-        judges = self._engine is not None and not config.answers_queries
+            text = str(error)
+            raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         judge_every_s = config.judge_every_s if judges else 0.0
         self._monitor = Monitor(
             config, table, meaning, self.clock, fusion=config, memory=config, judge_every_s=judge_every_s
         )
-        self._judge, self._prompts = self._opened_judge() if judges else (None, None)
         self._queries = self._answering()
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
@@ -134,10 +137,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
         )
         self._closed = self.offer(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
-        if FRAMES in config.sources:
-            self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
-        self._listen_to(Query, "queries", "an event, whose window ends at it")
-        self._listen_to(Episode, "episodes", "an episode's end is an event too")
+        if not self._queries:  # which takes them itself: twice taken, a player would count each double
+            if FRAMES in config.sources:
+                self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
+            self._listen_to(Query, "queries", "an event, whose window ends at it")
+            self._listen_to(Episode, "episodes", "an episode's end is an event too")
         self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
@@ -179,11 +183,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
         if not self.config.model:
             return None
+        Catalogue().manifest(self.config.model)  # a model that nobody described is a mistake in the parameters
         try:
             urgency = Urgency.BACKGROUND if self.config.answers_queries else Urgency.WINDOW
             return self.lease_engine(self.config.model, urgency)
-        except ConfigError:
-            raise
         except TactfulError as error:
             self.count("judge_not_opened")
             why = f"the judge {self.config.model} cannot be opened, and cues go on alone: {error}"
