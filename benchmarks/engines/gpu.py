@@ -63,7 +63,7 @@ def checkpoint(folder: Path) -> None:
     from transformers import AutoModelForImageTextToText, Qwen2_5_VLConfig
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "norm_core" / "engines"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from tests.norm_core.engines.tiny_checkpoints import FAMILIES, tokenizer_of
 
     tokenizer = tokenizer_of(FAMILIES["qwen2_5_vl"])

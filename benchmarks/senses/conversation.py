@@ -15,7 +15,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(SPEECH)]
+sys.path.insert(0, str(ROOT))
 
 from norm_core.bags.reader import BagReader  # noqa: E402
 from norm_core.records.presence import Presence, PresenceState  # noqa: E402

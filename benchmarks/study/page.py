@@ -11,7 +11,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/study_desk")]
+sys.path.insert(0, str(ROOT))
 
 from sim_replays.examples.study_session import write_log  # noqa: E402
 from study_desk.log.recording import open_recording  # noqa: E402
