@@ -1,6 +1,5 @@
 """Every prompt that the judge would ask, as files for their owner alone: JSON, and its pictures beside it."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ from norm_core.engines.prompt import Image, Part, Prompt, Quoted
 from norm_core.engines.reply import Card
 from norm_core.records.json_codec import canonical
 from norm_core.records.window import Window, digest
+from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.judge.judge import JudgeConfig, images_for
 from norm_monitor.judge.prompt_plan import Batch, PromptPlan, plan
 
@@ -29,7 +29,7 @@ class PromptFiles:
         planned = plan(window, images_for(self._card, self._config), self._config.deployment_context)
         window_sha256 = digest(window)
         path = self._folder / f"{window.end_ns}_{window_sha256[:12]}.json"
-        _write(path, canonical(self._content(window, window_sha256, planned)) + b"\n")
+        write_atomic(path, canonical(self._content(window, window_sha256, planned)) + b"\n", mode=MODE)
         self.written += 1
         return path
 
@@ -90,17 +90,9 @@ class PromptFiles:
             case Image():
                 name = f"{part.sha256[:24]}.jpg"
                 if not (self._folder / name).exists():
-                    _write(self._folder / name, part.jpeg)
+                    write_atomic(self._folder / name, part.jpeg, mode=MODE)
                 return {"kind": "picture", "file": name, "sha256": part.sha256}
             case Quoted():
                 return {"kind": "quoted", "label": part.label, "text": part.text}
             case _:
                 return {"kind": "text", "text": part.text}
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a whole file that only its owner can read."""
-    part = path.with_name(f".{path.name}.part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
-        file.write(content)
-    part.replace(path)
