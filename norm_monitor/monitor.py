@@ -25,13 +25,15 @@ from norm_monitor.exchange.discount import in_doubt
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.judge.judge import Judgement
 from norm_monitor.judge.triggers import Triggers
-from norm_monitor.windows.cutter import Entry
+from norm_monitor.windows.cutter import MOST_EVENTS, Entry
 from norm_monitor.windows.feed import Record, WindowConfig
 
 # A robot that has not spoken before so many utterances of people's is taken for one that is not heard.
 PATIENT_UTTERANCES = 5
 # How many closed windows wait for whoever takes them; where nobody does, the oldest go.
 MOST_CLOSED = 256
+# How many windows wait that queries asked for; the others that may be asked for are left to the cues.
+MOST_QUERIES = MOST_EVENTS // 2
 
 
 class Monitor:
@@ -71,12 +73,16 @@ class Monitor:
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
         self._look_ends: set[int] = set()  # where something happened that a cue may wait for
         self._query_ends: set[int] = set()  # where somebody else asked for a window
+        self._queries_refused = 0
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
     @property
     def counters(self) -> tuple[Counter, ...]:
         parts = (self._cutter, self._fusion, self._triggers, self._history.memory)
-        return tuple(counter for part in parts for counter in part.counters)
+        counters = tuple(counter for part in parts for counter in part.counters)
+        if self._queries_refused:
+            counters += (Counter(name="queries_refused", count=self._queries_refused),)
+        return counters
 
     @property
     def robot_is_heard(self) -> bool:
@@ -102,7 +108,8 @@ class Monitor:
             self._closed.extend(map(closed, self._cutter.move_on(*mark)))
             self._look_ends.clear()
             self._query_ends.clear()
-            self._history.begin_anew()
+            for part in (self._history, self._fusion, self._triggers):
+                part.begin_anew()
             self._newest_ns = mark[1]
             self._robot_from_ns, self._people_until_ns = None, []
         self._note_speaker(record)
@@ -118,7 +125,12 @@ class Monitor:
 
         The end is no silence: nothing is found missing for which there was time still.
         """
-        return self._look_at_closing(self._cutter.end_input())
+        end_ns = self._cutter.end_input()
+        flags = self._look_at_closing(end_ns)
+        for query_ns in sorted(self._query_ends):  # those after the end, which no watermark passes any more
+            self._closed.append(closed(self._cutter.cut(query_ns, input_end_ns=end_ns)))
+        self._query_ends.clear()
+        return flags
 
     def forget(self) -> int:
         """Forgets all that people and the robot said until now; how many things said of themselves that were."""
@@ -190,8 +202,12 @@ class Monitor:
 
     def _take_event(self, record: Query | Episode) -> None:
         """Ask for the window that ends at a query, or at an episode's end."""
+        if isinstance(record, Episode) and record.state is not EpisodeEdge.END:
+            return
         end_ns = record.stamp_ns if isinstance(record, Query) else record.end_ns
-        if (isinstance(record, Query) or record.state is EpisodeEdge.END) and self._cutter.ask(end_ns):
+        if len(self._query_ends) >= MOST_QUERIES and end_ns not in self._query_ends:
+            self._queries_refused += 1
+        elif self._cutter.ask(end_ns):
             self._query_ends.add(end_ns)
 
     def _look(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:

@@ -34,12 +34,16 @@ class Fusion:
     def __init__(self, config: FusionConfig, cooldowns_s: dict[str, float]) -> None:
         self._config = config
         self._cooldowns_ns = {cue_id: s_to_ns(cooldown_s) for cue_id, cooldown_s in cooldowns_s.items()}
+        self._tally: Tally[str] = Tally()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget all events, as where the clock was set back."""
         self._events: dict[str, SocialFlag] = {}
         self._event_of: dict[tuple[str, str], str] = {}
         # What each event is made of, as it was last seen, by cue and anchor.
         self._parts: dict[str, dict[tuple[str, str], Finding]] = {}
         self._last_onset_ns: dict[str, int] = {}
-        self._tally: Tally[str] = Tally()
 
     @property
     def counters(self) -> tuple[Counter, ...]:

@@ -19,10 +19,14 @@ class Triggers:
     def __init__(self, every_s: float) -> None:
         """An every_s of 0 leaves it to the cues alone."""
         self._every_ns = s_to_ns(every_s)
-        self._last_ns: int | None = None
-        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._due: deque[Window] = deque()
         self._let_go = 0
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget what was seen, as where the clock was set back; windows that are due stay so."""
+        self._last_ns: int | None = None
+        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     @property
     def counters(self) -> tuple[Counter, ...]:

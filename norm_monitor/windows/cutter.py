@@ -108,7 +108,7 @@ class WindowCutter:
         """Closes whatever is still open, as at the end of a bag; sources that had not passed are marked missing."""
         windows = []
         while (end_ns := self._next_end_ns()) is not None:
-            windows.append(self._cut(end_ns))
+            windows.append(self.cut(end_ns))
         return windows
 
     def _restart(self) -> None:
@@ -128,7 +128,7 @@ class WindowCutter:
             ended = input_end_ns is not None and end_ns <= input_end_ns
             if not (ended or not self._behind(end_ns) or self._is_overdue(end_ns)):
                 return
-            yield self._cut(end_ns)
+            yield self.cut(end_ns)
 
     def end_input(self) -> int | None:
         """Ask for a window that ends with the newest entry, and let the sources pass it; its end, None without entries.
@@ -161,7 +161,8 @@ class WindowCutter:
         earliest = min((stamp_ns for stamp_ns, _, _ in self._heap if stamp_ns >= start_ns), default=None)
         return [] if earliest is None else [earliest]
 
-    def _cut(self, end_ns: int) -> Window:
+    def cut(self, end_ns: int, *, input_end_ns: int | None = None) -> Window:
+        """Cut the window that ends at end_ns with what is there; no source is missing after the input's end."""
         start_ns = end_ns - self._length_ns
         evicted = start_ns < self._kept_from_ns and self._tally["entries_evicted"] > 0
         entries = [entry for _, _, entry in self._heap]
@@ -172,7 +173,7 @@ class WindowCutter:
             utterances=(e for e in entries if isinstance(e, Utterance)),
             robot_speech=(e for e in entries if isinstance(e, RobotSpeech)),
             presences=(e for e in entries if isinstance(e, Presence)),
-            missing=self._behind(end_ns),
+            missing=self._behind(end_ns if input_end_ns is None else min(end_ns, input_end_ns)),
             late=evicted,
         )
         self._tally["windows_late" if window.late else "windows"] += 1

@@ -17,17 +17,21 @@ from norm_monitor.windows.cutter import Entry, WindowCutter
 from norm_monitor.windows.feed import WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
 
-ENCOUNTER: list[Entry] = [
-    *user(1, 2, "Good morning!"),
-    *robot(2.5, 5, "Good morning, I'm Pepper, the reception robot."),
-    *user(6, 8, "Where can I buy a ticket?"),
-    *robot(13, 16, "You can buy it at the counter."),
-    *user(14, 17, "Excuse me, I asked about the ticket."),
-    *robot(20, 23, "You can buy it at the counter."),
-    *user(24, 25, "Thank you. Goodbye!"),
-    *robot(25.5, 27, "Goodbye, have a nice day."),
-    *seen(0, 28),
-]
+
+def encounter(from_s: float = 0.0) -> list[Entry]:
+    return [
+        *user(from_s + 1, from_s + 2, "Good morning!"),
+        *robot(from_s + 2.5, from_s + 5, "Good morning, I'm Pepper, the reception robot."),
+        *user(from_s + 6, from_s + 8, "Where can I buy a ticket?"),
+        *robot(from_s + 13, from_s + 16, "You can buy it at the counter."),
+        *user(from_s + 14, from_s + 17, "Excuse me, I asked about the ticket."),
+        *robot(from_s + 20, from_s + 23, "You can buy it at the counter."),
+        *user(from_s + 24, from_s + 25, "Thank you. Goodbye!"),
+        *robot(from_s + 25.5, from_s + 27, "Goodbye, have a nice day."),
+    ]
+
+
+ENCOUNTER: list[Entry] = [*encounter(), *seen(0, 28)]
 
 
 def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
@@ -104,10 +108,18 @@ def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: Meanings) -> None:
 
 
 def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
+    """What was flagged and asked of the judge before holds nothing back that comes after."""
     monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock(at(0)))
-    later = [*user(5_000, 5_002, "Where can I buy a ticket?"), silence(at(5_010), "audio")]
-    flags = [flag for entry in [*later, *ENCOUNTER, silence(at(60), "audio")] for flag in monitor.take(entry)]
-    assert {"no_response", "greets"} <= {flag.cue_id for flag in flags}
+
+    def watched(from_s: float) -> tuple[set[tuple[str, float]], list[int]]:
+        entries = [entry for _, entry in with_silence(encounter(from_s), from_s + 60.0)]
+        flags = [flag for entry in entries for flag in monitor.take(entry)]
+        asked = [window.end_ns - at(from_s) for window in monitor.windows_to_judge()]
+        return {(flag.cue_id, flag.onset_ns - at(from_s)) for flag in flags if flag.onset_ns < at(from_s + 60)}, asked
+
+    first, set_back = watched(5_000.0), watched(0.0)
+    assert len(first[0]) > 4 and len(first[1]) > 3
+    assert set_back == first
 
 
 def test_a_camera_that_stops_does_not_make_the_monitor_look_for_ever(meaning: Meanings) -> None:

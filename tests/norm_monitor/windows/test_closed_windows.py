@@ -12,9 +12,9 @@ from norm_core.runtime.config import ConfigError, check
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import MOST_QUERIES, Monitor
 from norm_monitor.windows.feed import Record, WindowConfig
-from tests.norm_monitor.encounter_talk import at, robot, user, with_silence
+from tests.norm_monitor.encounter_talk import ALONE, at, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
 
 S = NS_PER_S
@@ -78,6 +78,26 @@ def test_a_query_has_a_window_that_ends_at_it(told: Callable[..., list[ClosedWin
     query = Query(stamp_ns=START_NS + 7 * S // 2, query_id="q", episode_id="e", task="action")
     (window,) = told(frame(1), query, frame(3), said(3.6))
     assert window.end_ns == query.stamp_ns
+
+
+def test_a_query_after_the_last_entry_has_its_window_once_the_input_has_ended(meaning: Meanings) -> None:
+    config = WindowConfig(sources=("frames", "utterances"), lateness_s=0)
+    monitor = Monitor(config, Table.shipped(), meaning, ReplayClock())
+    query = Query(stamp_ns=START_NS + 8 * S, query_id="q", episode_id="e", task="action")
+    for record in (frame(1), said(2, "Where are the whales?", final=True), query):
+        monitor.take(record)
+    monitor.end_input()
+    told = {window.end_ns: window for window in monitor.closed_windows()}
+    assert (told[query.stamp_ns].frame_count, told[query.stamp_ns].missing) == (1, ())
+
+
+def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> None:
+    monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock())
+    talk = [entry for _, entry in with_silence([*user(1, 3, "Where can I buy a ticket?")], 30.0)]
+    for number in range(1_000):
+        monitor.take(Query(stamp_ns=at(9) + number, query_id=f"q{number}", episode_id="e", task="action"))
+    assert "no_response" in {flag.cue_id for entry in talk for flag in monitor.take(entry)}
+    assert {counter.name: counter.count for counter in monitor.counters}["queries_refused"] == 1_000 - MOST_QUERIES
 
 
 def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanings) -> None:
