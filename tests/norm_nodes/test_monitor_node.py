@@ -102,6 +102,43 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         observer.until(lambda: observer.counted("facts_forgotten_when_asked") == 1, "her name to be forgotten")
 
 
+def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    seen = flags()
+    deactivate = Transition(id=Transition.TRANSITION_DEACTIVATE)
+    with monitor(domain_id):
+        # The marks of silence end before the answer begins, so no window holds it yet.
+        play(observer, [*user(0, 2, "Where can I buy a ticket?"), *robot(6.2, 9, "At the counter.")], until_s=6.0)
+        assert not seen
+        assert observer.call(ChangeState, "/tactful/monitor/change_state", transition=deactivate).success
+        observer.until(lambda: "response_delay" in flags_in(seen), "the flag of the last turn")
+
+
+def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(domain_id: int, tmp_path: Path) -> None:
+    import rclpy
+    from norm_nodes.monitor import MonitorNode
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from rclpy.parameter import Parameter
+
+    study = {"study_log": str(tmp_path / "log"), "study_name": "library", "study_session": "S07"}
+    rclpy.init(domain_id=domain_id)
+    node = MonitorNode()
+    try:
+        node.set_parameters([Parameter(name, value=value) for name, value in study.items()])
+        node.set_parameters([Parameter("answers_queries", value=True)])
+        assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
+        assert "name its model" in " ".join(node.status().reasons)
+        node.set_parameters([Parameter("answers_queries", value=False)])
+        assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+        assert not any("log" in reason for reason in node.status().reasons)
+        node.trigger_cleanup()
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
 def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
     domain_id: int, observer: Observer, flags: Any, tmp_path: Path
 ) -> None:

@@ -112,6 +112,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         try:
             meaning = Meanings.shipped()
             self._engine = self._opened_engine()
+            if config.answers_queries and self._engine is None:
+                raise ConfigError("answers_queries: a judge answers queries: name its model")
             judges = self._engine is not None and not config.answers_queries
             self._judge, self._prompts = self._opened_judge() if judges else (None, None)
             # Last, as it holds the log's lock, which nothing would give back where something else fails.
@@ -167,7 +169,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
-        self._records.put(Forget())  # a session ends
+        # A session ends: its last turn is read with what is there; then what people said of themselves is forgotten.
+        self._records.put(InputEnded())
+        self._records.put(Forget())
 
     def close(self) -> None:
         self.destroy_timer(self._telling)
@@ -219,8 +223,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _answering(self) -> JudgeQueries | None:
         if not self.config.answers_queries:
             return None
-        if self._engine is None:
-            raise ConfigError("monitor: answers_queries: a judge answers queries: name its model")
+        assert self._engine
         held_back = self.config.deployment_context.forbids_emotions_from_pictures or not (
             self._engine.card.on_this_machine or self.config.pictures_may_leave
         )
