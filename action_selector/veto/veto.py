@@ -21,11 +21,11 @@ _SURE = 0.6
 
 @record
 class Fallen:
-    """Why a candidate does not stand; matched is the place of the other whose action it is, or -1."""
+    """Why a candidate does not stand; matched is the place of the other whose action it is."""
 
     veto: Veto
     reason: str
-    matched: int = -1
+    matched: int | None = None
 
 
 def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Fallen]:

@@ -116,11 +116,12 @@ def _progress() -> Iterator[execute.Progress]:
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
     with Progress(*columns, console=err) as bar:
         task = bar.add_task("answers", total=None, rate="")
-        began_s, before = time.monotonic(), -1
+        began_s = time.monotonic()
+        before: int | None = None
 
         def tell(done: int, total: int) -> None:
             nonlocal before
-            before = done if before < 0 else before
+            before = done if before is None else before
             rate = (done - before) / max(time.monotonic() - began_s, 1e-3)
             bar.update(task, completed=done, total=total, rate=f"{rate:.1f}/s")
 
@@ -130,11 +131,11 @@ def _progress() -> Iterator[execute.Progress]:
 class _Lines:
     def __init__(self) -> None:
         self._began_s = self._told_s = time.monotonic()
-        self._before = -1
+        self._before: int | None = None
 
     def tell(self, done: int, total: int) -> None:
         now_s = time.monotonic()
-        self._before = done if self._before < 0 else self._before
+        self._before = done if self._before is None else self._before
         if now_s - self._told_s < _TOLD_EVERY_S and done < total:
             return
         self._told_s = now_s

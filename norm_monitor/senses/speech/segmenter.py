@@ -69,7 +69,7 @@ class Segmenter:
         self._quiet_blocks = -(-quiet_ns // BLOCK_NS) + 1
         self._kept: deque[tuple[Block, float]] = deque()
         self._onset_ns: int | None = None
-        self._partial_due_ns = 0
+        self._partial_due_ns: int | None = None
         self._likely_end_ns: int | None = None
 
     @property
@@ -96,7 +96,7 @@ class Segmenter:
                 self._kept.popleft()
         elif end_ns - self._onset_ns >= s_to_ns(self._config.longest_s):
             yield self._cut()
-        elif self.state is VoiceState.SPEAKING and end_ns >= self._partial_due_ns > 0:
+        elif self._partial_due_ns is not None and self.state is VoiceState.SPEAKING and end_ns >= self._partial_due_ns:
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
             yield self._segment(self._onset_ns, end_ns, Stage.PARTIAL)
         else:
@@ -130,7 +130,7 @@ class Segmenter:
     def _begin(self, onset_ns: int) -> None:
         self._onset_ns = onset_ns
         every_ns = s_to_ns(self._config.partial_every_s)
-        self._partial_due_ns = onset_ns + every_ns if every_ns else 0
+        self._partial_due_ns = onset_ns + every_ns if every_ns else None
 
     def _cut(self) -> Segment:
         """Ends what is longest at its quietest block of the last third, and goes on from there."""

@@ -62,14 +62,15 @@ class Driver(Player):
         """Every episode in which something is wanted."""
         self._until(self._is_matched, MATCHED_WITHIN_S, self._name)
         self._meet()
-        started_s, first_ns = time.monotonic(), -1
+        started_s = time.monotonic()
+        first_ns: int | None = None
         for episode in episodes(bag):
             if not any(isinstance(entry, Query) and entry.query_id in self._wanted for entry in episode):
                 continue
             for entry in episode:
                 if isinstance(entry, Query) and entry.query_id not in self._wanted:
                     continue
-                first_ns = entry.stamp_ns if first_ns < 0 else first_ns
+                first_ns = entry.stamp_ns if first_ns is None else first_ns
                 if self._rate:
                     self._spin_until(started_s + (entry.stamp_ns - first_ns) / NS_PER_S / self._rate)
                 self._send(entry)
