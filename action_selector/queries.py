@@ -55,4 +55,4 @@ def _chosen(decision: Decision, task: str) -> tuple[int, ...]:
     if task == SENSIBLE_TASK:
         return decision.sensible
     index = decision.justification_index if task == JUSTIFICATION_TASK else decision.chosen_index
-    return (index,) if index >= 0 else ()
+    return () if index is None else (index,)

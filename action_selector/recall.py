@@ -18,11 +18,10 @@ class Recall(Recent):
 
         Without a deadline time stands still at the query's stamp, so that a replay decides as the robot did.
         """
-        live = query.deadline_ns != -1
-        clock = clock if live else ReplayClock(query.stamp_ns)
+        clock = clock if query.deadline_ns is not None else ReplayClock(query.stamp_ns)
         window = self.window(query.stamp_ns, clock.now_ns())
         source = query.frame_id or query.episode_id
-        return request_of(query, window, source=source), Limit(clock, query.deadline_ns if live else None)
+        return request_of(query, window, source=source), Limit(clock, query.deadline_ns)
 
 
 def answered(selector: Selector, recall: Recall, query: Query, clock: Clock) -> tuple[Decision, Answer]:

@@ -70,7 +70,7 @@ class Selector:
         return verdict.decision(
             request,
             decided_ns=decided_ns,
-            deadline_ns=-1 if limit.deadline_ns is None else limit.deadline_ns,
+            deadline_ns=limit.deadline_ns,
             card=self._engine.card if self._engine and verdict.scores else None,
             latency=stages.end(decided_ns),
             config_sha256=self._config_sha256,

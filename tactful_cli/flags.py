@@ -140,7 +140,7 @@ def senses_of(
 
 def _print(flag: SocialFlag, start_ns: int, explained: bool) -> None:
     colour = "red" if flag.polarity is Polarity.ERROR else "green"
-    end = f"-{ns_to_s(flag.offset_ns - start_ns):.1f}" if flag.offset_ns >= 0 else " on"
+    end = " on" if flag.offset_ns is None else f"-{ns_to_s(flag.offset_ns - start_ns):.1f}"
     about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
     kind = f"{flag.severity} error" if flag.polarity is Polarity.ERROR else "competence"
     out.print(f"[bold]{ns_to_s(flag.onset_ns - start_ns):6.1f}{end} s[/]  [{colour}]{kind}[/]  {about}", soft_wrap=True)

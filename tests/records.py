@@ -18,8 +18,8 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 FLOATS = st.floats(allow_nan=False)
 INTS = {
     "stamp_ns": st.integers(0, MAX_STAMP_NS),
-    "chosen_index": st.integers(-1, 5),
-    "justification_index": st.integers(-1, 5),
+    "chosen_index": st.integers(0, 5),
+    "justification_index": st.integers(0, 5),
     "sensible": st.integers(0, 2**31 - 1),
     "chosen": st.integers(0, 2**31 - 1),
 }
@@ -36,7 +36,7 @@ def records(cls: type) -> st.SearchStrategy[Any]:
 
 def _strategy(name: str, hint: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911 one line a kind of field
     if get_origin(hint) is UnionType:
-        return st.none() | FLOATS
+        return st.none() | _strategy(name, get_args(hint)[0]).filter(lambda value: value != -1)
     if get_origin(hint) is tuple:
         return st.lists(_strategy(name, get_args(hint)[0]), max_size=3).map(tuple)
     if hint is str:
@@ -68,10 +68,11 @@ def _mend(cls: type, values: dict[str, Any]) -> dict[str, Any]:
         values["evidence"] = values["evidence"] or (Evidence(measure="m", value=0.0, start_ns=0, end_ns=0),)
         if values["polarity"] is Polarity.ERROR:
             values["correction"] = values["correction"] or "say sorry"
-        values["offset_ns"] = max(values["offset_ns"], values["onset_ns"])
+        if values["offset_ns"] is not None:
+            values["offset_ns"] = max(values["offset_ns"], values["onset_ns"])
     if cls is Decision:
         answered = values["outcome"] is Outcome.ANSWERED
-        values["chosen_index"] = max(values["chosen_index"], 0) if answered else -1
+        values["chosen_index"] = (values["chosen_index"] or 0) if answered else None
     if cls is Answer and values["outcome"] is not Outcome.ANSWERED:
         values["chosen"] = ()
     return values

@@ -67,8 +67,8 @@ class Judge:
         if not reasons or verdict.chosen is None:
             return verdict
         action = verdict.texts[verdict.chosen]
-        empty = next((place for place, reason in enumerate(reasons) if not reason.strip()), -1)
-        if not action.strip() and empty >= 0:
+        empty = next((place for place, reason in enumerate(reasons) if not reason.strip()), None)
+        if not action.strip() and empty is not None:
             return replace(verdict, justification=empty)
         evidence = Evidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
         probabilities = choose.by_likeness(self._sentences, reasons, evidence)
@@ -141,7 +141,7 @@ class Judge:
         could_be = calibrated_set(verdict.probabilities, self._config.coverage)
         sure = len(could_be) == 1
         resolution = norms.resolve({index: stated[index] for index in could_be}, self._config.norm_order)
-        if not sure and resolution.preferred >= 0:
+        if not sure and resolution.preferred is not None:
             return replace(
                 verdict, outcome=Outcome.ANSWERED, chosen=resolution.preferred, trade_off=resolution.trade_off
             )

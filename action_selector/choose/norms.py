@@ -75,9 +75,9 @@ def texts() -> list[str]:
 
 @record
 class Resolution:
-    """Which of the tied candidates the order of norms prefers, -1 where it prefers none, and what gave way."""
+    """Which of the tied candidates the order of norms prefers, None where it prefers none, and what gave way."""
 
-    preferred: int = -1
+    preferred: int | None = None
     trade_off: str = ""
 
 

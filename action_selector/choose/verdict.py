@@ -28,7 +28,7 @@ class Verdict:
     probabilities: Mapping[int, float] = field(default_factory=dict)
     sensible: tuple[int, ...] = ()
     chosen: int | None = None
-    justification: int = -1
+    justification: int | None = None
     reason: str = ""
     trade_off: str = ""
     explanation: str = ""
@@ -42,7 +42,7 @@ class Verdict:
 
     def without_choice(self) -> "Verdict":
         """The same, where nothing may be recommended any more."""
-        return replace(self, chosen=None, justification=-1, reason="", trade_off="", sensible=())
+        return replace(self, chosen=None, justification=None, reason="", trade_off="", sensible=())
 
     def with_repeats(self, offered: tuple[Candidate, ...]) -> "Verdict":
         """With all that was offered: what repeats another shares its probability, and all else of it."""
@@ -79,7 +79,7 @@ class Verdict:
         request: Request,
         *,
         decided_ns: int,
-        deadline_ns: int,
+        deadline_ns: int | None,
         card: Card | None,
         latency: tuple[LatencySegment, ...],
         config_sha256: str,
@@ -104,7 +104,7 @@ class Verdict:
             decision_id=f"{request.query_id}@{decided_ns}",
             query_id=request.query_id,
             outcome=self.outcome,
-            chosen_index=-1 if self.chosen is None else self.chosen,
+            chosen_index=self.chosen,
             chosen="" if self.chosen is None else self.texts[self.chosen],
             justification_index=self.justification,
             justification=self.reason,

@@ -64,25 +64,27 @@ class CandidateJudgement:
 
 @record
 class Decision:
-    """A recommended next action; stamp_ns equals decided_ns, and an index of -1 means none."""
+    """A recommended next action; stamp_ns equals decided_ns."""
 
     stamp_ns: int
     frame_id: str = ""
     decision_id: str
     query_id: str = ""
     outcome: Outcome
-    chosen_index: int = -1
+    chosen_index: int | None = None  # into candidates
     chosen: str = ""
-    justification_index: int = -1
+    justification_index: int | None = None  # into the offered justifications
     justification: str = ""
     sensible: tuple[int, ...] = ()
     candidates: tuple[CandidateJudgement, ...] = ()
     explanation: str = ""
     trade_off: str = ""
-    deadline_ns: int = -1
+    deadline_ns: int | None = None
     decided_ns: int
     provenance: Provenance = Provenance()
 
     def __post_init__(self) -> None:
-        if (self.outcome is Outcome.ANSWERED) != (self.chosen_index >= 0):
+        if (self.outcome is Outcome.ANSWERED) != (self.chosen_index is not None):
             raise ValueError(f"decision {self.decision_id}: an action is chosen exactly where it is answered")
+        if any(index is not None and index < 0 for index in (self.chosen_index, self.justification_index)):
+            raise ValueError(f"decision {self.decision_id}: an index is below 0")

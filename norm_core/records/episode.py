@@ -48,7 +48,7 @@ class Query:
     others: tuple[OtherAgent, ...] = ()
     viewpoint_given: bool = False
     viewpoint: Viewpoint = Viewpoint()
-    deadline_ns: int = -1
+    deadline_ns: int | None = None  # None: no deadline, as in lockstep replay
 
 
 @record

@@ -69,7 +69,7 @@ class Evidence:
 
 @record
 class SocialFlag:
-    """One happening; stamp_ns equals decision_ns, and offset_ns is -1 while it is open."""
+    """One happening; stamp_ns equals decision_ns, and offset_ns is None while it is open."""
 
     stamp_ns: int
     frame_id: str = ""
@@ -81,7 +81,7 @@ class SocialFlag:
     severity: Severity
     probability: float
     onset_ns: int
-    offset_ns: int = -1
+    offset_ns: int | None = None
     decision_ns: int
     tier: Tier
     cue_id: str = ""
@@ -96,5 +96,10 @@ class SocialFlag:
             raise ValueError(f"flag {self.event_id} has no evidence")
         if self.polarity is Polarity.ERROR and not self.correction:
             raise ValueError(f"flag {self.event_id} is an error without a correction")
-        if self.offset_ns != -1 and self.offset_ns < self.onset_ns:
+        if self.offset_ns is not None and self.offset_ns < self.onset_ns:
             raise ValueError(f"flag {self.event_id} ends before it begins")
+
+    @property
+    def known_until_ns(self) -> int:
+        """Its end; its onset while it is open."""
+        return self.onset_ns if self.offset_ns is None else self.offset_ns

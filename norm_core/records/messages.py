@@ -1,7 +1,7 @@
 """Records to and from ROS messages of the same name, for any library's message classes.
 
 A message has its record's fields under the same names, but: stamp_ns and frame_id travel as a header, an
-enumeration as its position among its members, and a missing float as not-a-number.
+enumeration as its position among its members, a missing float as not-a-number, and a missing int as -1.
 """
 
 import math
@@ -95,11 +95,7 @@ def _fields_of(cls: Any) -> tuple[_Field, ...]:
 def _field(name: str, hint: Any, where: str) -> _Field:
     """By the type that the record states; worked out once a class, as messages come by the thousand."""
     if get_origin(hint) is UnionType:
-        return _Field(
-            name,
-            lambda value, make: math.nan if value is None else float(value),
-            lambda value: None if math.isnan(value) else float(value),
-        )
+        return _OPTIONAL[get_args(hint)[0]](name)
     if get_origin(hint) is tuple:
         item = _field(name, get_args(hint)[0], where)
         return _Field(
@@ -113,6 +109,23 @@ def _field(name: str, hint: Any, where: str) -> _Field:
         return _enumeration(name, hint, where)
     encode, decode = _PLAIN.get(hint, (_as_it_is, hint))
     return _Field(name, encode, decode)
+
+
+def _optional_float(name: str) -> _Field:
+    return _Field(
+        name,
+        lambda value, make: math.nan if value is None else float(value),
+        lambda value: None if math.isnan(value) else float(value),
+    )
+
+
+def _optional_int(name: str) -> _Field:
+    return _Field(
+        name, lambda value, make: -1 if value is None else value, lambda value: None if value == -1 else int(value)
+    )
+
+
+_OPTIONAL: dict[Any, Callable[[str], _Field]] = {float: _optional_float, int: _optional_int}
 
 
 def _as_it_is(value: Any, _: Make) -> Any:

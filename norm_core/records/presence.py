@@ -63,6 +63,6 @@ class Presence:
     state: PresenceState
     faces: tuple[Face, ...] = ()
     persons: tuple[Person, ...] = ()
-    since_ns: int = -1  # when this person, or group, came; -1 while absent
-    last_seen_ns: int = -1  # -1 where nobody was seen yet
-    away_since_ns: int = -1  # since when every face looks away; -1 where one does not
+    since_ns: int | None = None  # when this person, or group, came; None while absent
+    last_seen_ns: int | None = None  # None where nobody was seen yet
+    away_since_ns: int | None = None  # since when every face looks away; None where one does not

@@ -47,6 +47,6 @@ class HeldQueries:
 
     def _ready(self) -> list[Query]:
         known_ns = min(self._passed_ns.values(), default=None)
-        ready = [q for q in self._held if known_ns is None or q.deadline_ns != -1 or q.stamp_ns < known_ns]
+        ready = [q for q in self._held if known_ns is None or q.deadline_ns is not None or q.stamp_ns < known_ns]
         self._held = deque(query for query in self._held if query not in ready)
         return ready

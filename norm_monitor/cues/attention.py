@@ -127,11 +127,11 @@ def _talks_at(scene: Scene, at_ns: int) -> Turn | None:
 
 
 def _spells(presences: tuple[Presence, ...], field: str) -> list[tuple[int, Presence]]:
-    """Since when, and the last presence that says so, for each spell of a field that is -1 outside spells."""
+    """Since when, and the last presence that says so, for each spell of a field that is None outside spells."""
     last: dict[int, Presence] = {}
     for presence in presences:
         since_ns = getattr(presence, field)
-        if since_ns >= 0:
+        if since_ns is not None:
             last[since_ns] = presence
     return sorted(last.items())
 
@@ -140,7 +140,7 @@ def _departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
     """When someone was last seen, and the newest presence that still sees nobody."""
     last: dict[int, Presence] = {}
     for presence in presences:
-        if presence.state is not PresenceState.PRESENT and presence.last_seen_ns >= 0:
+        if presence.state is not PresenceState.PRESENT and presence.last_seen_ns is not None:
             last[presence.last_seen_ns] = presence
     return sorted(last.items())
 

@@ -27,7 +27,7 @@ class Finding:
     severity: Severity = Severity.INFO
     probability: float
     onset_ns: int
-    offset_ns: int = -1  # -1 while it goes on
+    offset_ns: int | None = None  # None while it goes on
     evidence: tuple[Evidence, ...]
     rationale: str
     correction: str = ""

@@ -45,7 +45,7 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
                     "calls_by_name",
                     anchor=robot.turn_id,
                     onset_ns=robot.start_ns,
-                    offset_ns=-1 if robot.ongoing else robot.end_ns,
+                    offset_ns=None if robot.ongoing else robot.end_ns,
                     evidence=[quoted(robot, "names used", 1, 1)],
                     rationale=f"The robot called the person by name, {called}: {said(robot)}.",
                 )
@@ -54,7 +54,7 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
                 "recalls_name",
                 anchor=robot.turn_id,
                 onset_ns=robot.start_ns,
-                offset_ns=-1 if robot.ongoing else robot.end_ns,
+                offset_ns=None if robot.ongoing else robot.end_ns,
                 evidence=[quoted(robot, "names given and used", 1, 1)],
                 rationale=f"The robot used the name the person had given, {called}: {said(robot)}.",
             )
@@ -63,7 +63,7 @@ def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
                 "wrong_name",
                 anchor=robot.turn_id,
                 onset_ns=robot.start_ns,
-                offset_ns=-1 if robot.ongoing else robot.end_ns,
+                offset_ns=None if robot.ongoing else robot.end_ns,
                 evidence=[quoted(robot, "names used that were given", 0, 1)],
                 rationale=f"The person is {' or '.join(sorted(given))}, and the robot called them {called}.",
             )

@@ -74,7 +74,7 @@ def _asked_again(table: Table, robot: Turn, answer: Turn, similarity: float, lea
         "asks_again",
         anchor=robot.turn_id,
         onset_ns=robot.start_ns,
-        offset_ns=-1 if robot.ongoing else robot.end_ns,
+        offset_ns=None if robot.ongoing else robot.end_ns,
         evidence=[
             quoted(robot, "similarity of the questions", similarity, least),
             quoted(answer, "words of the answer", answer.word_count),

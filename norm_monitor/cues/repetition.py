@@ -27,7 +27,7 @@ def robot_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Find
                     "robot_repeats",
                     anchor=turn.turn_id,
                     onset_ns=turn.start_ns,
-                    offset_ns=-1 if turn.ongoing else turn.end_ns,
+                    offset_ns=None if turn.ongoing else turn.end_ns,
                     evidence=[quoted(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
                     rationale=f"The robot said {said(turn)}, as it had {ago_s:.0f} s before.",
                 )
@@ -74,7 +74,7 @@ def monologue(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
                 "monologue",
                 anchor=turn.turn_id,
                 onset_ns=turn.start_ns,
-                offset_ns=-1 if turn.ongoing else turn.end_ns,
+                offset_ns=None if turn.ongoing else turn.end_ns,
                 evidence=[
                     quoted(turn, "length of the turn", length_s, most_s, "s"),
                     quoted(turn, "words of the turn", words, most_words, "words"),

@@ -82,7 +82,7 @@ class Table(Config):
         *,
         anchor: str,
         onset_ns: int,
-        offset_ns: int = -1,
+        offset_ns: int | None = None,
         evidence: Iterable[Evidence],
         rationale: str,
         severity: Severity | None = None,

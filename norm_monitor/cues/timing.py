@@ -41,9 +41,9 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
     longest_s = table.cues["no_response"].value("silence_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
     if expects and silence_s >= longest_s:
-        yield _no_response(turn, until_ns if reply else -1, silence_s, longest_s, table)
+        yield _no_response(turn, until_ns if reply else None, silence_s, longest_s, table)
     elif expects and taken_over and silence_s >= late_s and _tries_again(turn, taken_over, scene, meaning):
-        yield _no_response(turn, reply.start_ns if reply else -1, silence_s, late_s, table)
+        yield _no_response(turn, reply.start_ns if reply else None, silence_s, late_s, table)
     elif reply is None or taken_over:
         if expects and taken_over is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
@@ -102,7 +102,7 @@ def _have_met(scene: Scene, turn: Turn) -> bool:
     return any(robot.end_ns < turn.start_ns for robot in scene.robot_turns)
 
 
-def _no_response(turn: Turn, offset_ns: int, silence_s: float, longest_s: float, table: Table) -> Findings:
+def _no_response(turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: Table) -> Findings:
     cue = table.cues["no_response"]
     return table.found(
         "no_response",

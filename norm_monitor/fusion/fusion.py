@@ -69,7 +69,7 @@ class Fusion:
         event = SocialFlag(
             stamp_ns=decision_ns,
             event_id=hashlib.sha256(f"{finding.cue_id}|{finding.anchor}|{finding.onset_ns}".encode()).hexdigest()[:16],
-            state=FlagState.OPENED if finding.offset_ns < 0 else FlagState.CLOSED,
+            state=FlagState.OPENED if finding.offset_ns is None else FlagState.CLOSED,
             polarity=finding.polarity,
             attributes=_ordered(finding.attributes),
             failure=finding.failure,
@@ -92,7 +92,7 @@ class Fusion:
 
     def _updated(self, known: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
         """The same cue sees the same happening again: worth a word only where it ended, or grew worse."""
-        ended = known.offset_ns < 0 <= finding.offset_ns
+        ended = known.offset_ns is None and finding.offset_ns is not None
         worse = _rank(finding.severity) > _rank(known.severity)
         if not (ended or worse):
             return None
@@ -100,26 +100,28 @@ class Fusion:
             known,
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
-            state=FlagState.CLOSED if ended or known.offset_ns >= 0 else FlagState.UPDATED,
+            state=FlagState.CLOSED if ended or known.offset_ns is not None else FlagState.UPDATED,
             severity=max(known.severity, finding.severity, key=_rank),
-            offset_ns=max(known.offset_ns, finding.offset_ns),
+            offset_ns=max((n for n in (known.offset_ns, finding.offset_ns) if n is not None), default=None),
         )
         return self._kept(event, finding)
 
     def _merged(
         self, twin: SocialFlag, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier
     ) -> SocialFlag:
-        ongoing = twin.offset_ns < 0 or finding.offset_ns < 0
+        offset_ns = None
+        if twin.offset_ns is not None and finding.offset_ns is not None:
+            offset_ns = max(twin.offset_ns, finding.offset_ns)
         event = replace(
             twin,
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
-            state=FlagState.UPDATED if ongoing else FlagState.CLOSED,
+            state=FlagState.UPDATED if offset_ns is None else FlagState.CLOSED,
             attributes=_ordered((*twin.attributes, *finding.attributes)),
             severity=max(twin.severity, finding.severity, key=_rank),
             probability=1 - (1 - twin.probability) * (1 - finding.probability),
             onset_ns=min(twin.onset_ns, finding.onset_ns),
-            offset_ns=-1 if ongoing else max(twin.offset_ns, finding.offset_ns),
+            offset_ns=offset_ns,
             tier=twin.tier if twin.tier is tier else Tier.FUSED,
             provenance=twin.provenance if tier is Tier.CUE else provenance,
         )
@@ -171,14 +173,12 @@ class Fusion:
             and event.cue_id != finding.cue_id
             and (
                 abs(event.onset_ns - finding.onset_ns) <= s_to_ns(self._config.merge_within_s)
-                or event.onset_ns <= finding.onset_ns <= event.offset_ns
+                or event.onset_ns <= finding.onset_ns <= event.known_until_ns
             )
         )
 
     def _forget(self, before_ns: int) -> None:
-        aged = {
-            event_id for event_id, event in self._events.items() if max(event.onset_ns, event.offset_ns) < before_ns
-        }
+        aged = {event_id for event_id, event in self._events.items() if event.known_until_ns < before_ns}
         if aged:
             self._events = {key: event for key, event in self._events.items() if key not in aged}
             self._event_of = {key: event_id for key, event_id in self._event_of.items() if event_id not in aged}

@@ -75,8 +75,7 @@ class Questioner:
 
     def asked(self, query: Query, recent: Recent, clock: Clock) -> tuple[Window, Limit]:
         """What a query is about, and how long it may take; without a deadline time stands still at its stamp."""
-        live = query.deadline_ns != -1
-        limit = Limit(clock if live else ReplayClock(query.stamp_ns), query.deadline_ns if live else None)
+        limit = Limit(ReplayClock(query.stamp_ns) if query.deadline_ns is None else clock, query.deadline_ns)
         return recent.within_episode(query.stamp_ns), limit
 
     def answer(self, query: Query, window: Window, limit: Limit) -> Answer:

@@ -236,7 +236,7 @@ def _decisions(length_s: float) -> Iterator[Decision]:
             decision_id=f"d{index}",
             query_id=f"q{index}",
             outcome=Outcome.ANSWERED if answered else Outcome.ABSTAINED,
-            chosen_index=0 if answered else -1,
+            chosen_index=0 if answered else None,
             chosen=actions[0] if answered else "",
             candidates=judged,
             explanation="The person asked for the way." if answered else "Two actions were as likely as each other.",

@@ -192,7 +192,7 @@ def _lit(recording: Recording, spans_ns: Iterable[tuple[int, int]]) -> NDArray[n
 
 def _span(raised: Raised, end_ns: int) -> tuple[int, int]:
     flag = raised.flag
-    return flag.onset_ns, flag.offset_ns if flag.offset_ns >= 0 else max(end_ns, flag.onset_ns)
+    return flag.onset_ns, max(end_ns, flag.onset_ns) if flag.offset_ns is None else flag.offset_ns
 
 
 def _counted(counters: Iterable[Counter], names: tuple[str, ...]) -> int:

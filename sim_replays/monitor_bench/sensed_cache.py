@@ -19,7 +19,7 @@ from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.truth import Truth
 
-VERSION = 4  # of what the senses make of the same sound; a higher one makes kept records void
+VERSION = 5  # of what the senses make of the same sound; a higher one makes kept records void
 
 
 @record

@@ -91,8 +91,8 @@ def one_line(text: str) -> str:
 
 
 def _labels(flag: SocialFlag) -> list[Label]:
-    end_ns = flag.offset_ns if flag.offset_ns >= 0 else max(flag.onset_ns, flag.decision_ns)
-    still_open = " (still open when the recording ended)" if flag.offset_ns < 0 else ""
+    end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
+    still_open = " (still open when the recording ended)" if flag.offset_ns is None else ""
     return [
         Label(
             start_ns=flag.onset_ns,

@@ -46,7 +46,7 @@ class EventTrack:
 
     def write(self, flag: SocialFlag, wall_ns: int) -> None:
         """Writes a flag as it stands; one that is open ends where it begins."""
-        start_ns, end_ns = flag.onset_ns, max(flag.onset_ns, flag.offset_ns)
+        start_ns, end_ns = flag.onset_ns, flag.known_until_ns
         event = {"start_time": _time(start_ns), "end_time": _time(end_ns), "metadata": _metadata(flag)}
         data = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
         self._writer.add_message(self._channel_id, log_time=max(flag.decision_ns, 0), publish_time=wall_ns, data=data)

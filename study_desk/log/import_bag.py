@@ -11,7 +11,7 @@ from norm_core.runtime.time import Clock, ReplayClock
 from study_desk.log.live_log import Sieve
 from study_desk.log.reader import LogError, read_sound
 from study_desk.log.recording import BAGGED, bag_reference
-from study_desk.log.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in
+from study_desk.log.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in, renumbered
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 
@@ -93,7 +93,7 @@ def migrate(old: Path, folder: Path) -> int:
     if contents.schema == SCHEMA:
         raise LogError(f"{old}: has the present schema {SCHEMA} already: use it as it is")
     records: list[tuple[int, int, Any]] = [
-        (entry.wall_ns, entry.ros_ns, entry.record)
+        (entry.wall_ns, entry.ros_ns, renumbered(entry.record))
         for entry in contents.entries
         if entry.record is not None and entry.kind is not Kind.CLOSED
     ]

@@ -7,16 +7,32 @@ from norm_core.runtime.time import NS_PER_S
 from study_desk.log.hash_chain import ChainError, check
 from study_desk.log.schema import SCHEMA
 
+# By kind, what schema 2 wrote where a field had no value.
+_NO_VALUE_2: dict[str, dict[str, Any]] = {
+    "flag": {"offset_ns": -1},
+    "decision": {"chosen_index": -1, "justification_index": -1, "deadline_ns": -1},
+    "presence": {"since_ns": -1, "last_seen_ns": -1, "away_since_ns": -1},
+    "session": {
+        "start_ns": -1,
+        "end_ns": -1,
+        "retention_days": 0,
+        "bag": {"name": "", "sha256": "", "offset_ns": 0},
+    },
+}
+
 
 def check_and_upgrade(line: dict[str, Any], seq: int, prev: str) -> dict[str, Any]:
     """The line in the present schema, its hash still the one it was written with; raises ChainError."""
     match line["schema"]:
-        case 2:
+        case 3:
             check(line, seq, prev)
             return line
+        case 2:
+            check(line, seq, prev)
+            return _from_2(line)
         case 1:
             _check_1(line, seq, prev)
-            return _from_1(line)
+            return _from_2(_from_1(line))
         case newer:
             raise ChainError(f"has the schema {newer}, and this version reads 1 to {SCHEMA}: update Tactful")
 
@@ -38,7 +54,7 @@ def _from_1(line: dict[str, Any]) -> dict[str, Any]:
         plain["participants"] = [{"pseudonym": name}] if name else []
     time_ns = round(line["time_s"] * NS_PER_S)
     return {
-        "schema": SCHEMA,
+        "schema": 2,
         "seq": line["seq"],
         "kind": line["kind"],
         "wall_ns": time_ns,
@@ -46,3 +62,13 @@ def _from_1(line: dict[str, Any]) -> dict[str, Any]:
         "hash": line["hash"],
         "body": {"record": plain},
     }
+
+
+def _from_2(line: dict[str, Any]) -> dict[str, Any]:
+    """Schema 2 had -1, 0 or an empty record where a field had no value."""
+    if line.get("body") is None:
+        return line | {"schema": SCHEMA}
+    no_value = _NO_VALUE_2.get(line["kind"], {})
+    plain = dict(line["body"]["record"])
+    plain |= {name: None for name, value in no_value.items() if plain.get(name) == value}
+    return line | {"schema": SCHEMA, "body": line["body"] | {"record": plain}}

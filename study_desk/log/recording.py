@@ -92,7 +92,7 @@ def from_log(path: Path) -> Recording:
         notes.append("the last entry was cut short by a crash and is not shown")
     if not contents.sealed:
         notes.append("the recording was not ended properly; the end of the session is that of its last entry")
-    notes += [f"{len(stone.seqs)} entries were erased: {stone.reason}" for stone in _of(records, Tombstone)]
+    notes += [f"{len(stone.seqs) or 'some'} entries were erased: {stone.reason}" for stone in _of(records, Tombstone)]
     if contents.half_erased:
         notes.append(
             f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
@@ -144,11 +144,11 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     flags = {flag.event_id: flag for flag in _of(records, SocialFlag)}  # the last state of each
     reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}
     utterances = {u.utterance_id: u for u in _of(records, Utterance) if u.final}
-    times = [*(f.onset_ns for f in flags.values()), *(max(f.offset_ns, f.onset_ns) for f in flags.values())]
+    times = [*(f.onset_ns for f in flags.values()), *(f.known_until_ns for f in flags.values())]
     times += [t for u in utterances.values() for t in (u.start_ns, u.end_ns)]
     times += [p.stamp_ns for p in _of(records, Presence)] + [d.decided_ns for d in _of(records, Decision)]
-    start_ns = info.start_ns if info.start_ns >= 0 else min(times, default=0)
-    end_ns = info.end_ns if info.end_ns >= 0 else max(times, default=start_ns)
+    start_ns = min(times, default=0) if info.start_ns is None else info.start_ns
+    end_ns = max(times, default=start_ns) if info.end_ns is None else info.end_ns
     return Recording(
         info=info,
         source=path,

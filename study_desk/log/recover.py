@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from norm_core.records.json_codec import RecordError
 from norm_core.records.record import record
@@ -10,7 +9,7 @@ from norm_core.runtime.time import ReplayClock
 from study_desk.log.hash_chain import ChainError, parse
 from study_desk.log.migrate import check_and_upgrade
 from study_desk.log.reader import LogError, entry_of, lines, read, segments
-from study_desk.log.schema import Entry, Kind, Recovered, SessionInfo, Tombstone
+from study_desk.log.schema import Entry, Kind, Recovered, SessionInfo, Tombstone, renumbered
 from study_desk.log.writer import StudyLog
 
 UNNAMED = "unnamed"
@@ -31,7 +30,7 @@ def recover(old: Path, folder: Path) -> Recovery:
         raise LogError(f"{old}: holds no line that is sound, so that nothing can be recovered")
     contents = read(old)
     first = sound[min(sound)]
-    records = [(entry, _kept(entry)) for _, entry in sorted(sound.items()) if entry.kind is not Kind.CLOSED]
+    records = [(entry, renumbered(entry.record)) for _, entry in sorted(sound.items()) if entry.kind is not Kind.CLOSED]
     info = next((kept for _, kept in records if isinstance(kept, SessionInfo)), None)
     if info is None:
         lost.append("the entry that names the session and its participants")
@@ -74,8 +73,3 @@ def _sound(old: Path) -> tuple[dict[int, Entry], list[str]]:
         if seq - 1 in sound and links[seq][0] != links[seq - 1][1]:
             lost.append(f"{where} does not follow the line before it: both are kept, and one is not the original")
     return {seq: replace(e, record=None) if seq in buried else e for seq, e in sound.items()}, lost
-
-
-def _kept(entry: Entry) -> Any:
-    """A record as it may stand under a new number: a tombstone names none of the new log's entries."""
-    return replace(entry.record, seqs=()) if isinstance(entry.record, Tombstone) else entry.record

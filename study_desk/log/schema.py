@@ -1,5 +1,6 @@
 """What a study log holds: one entry a line, each with one of these records."""
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -9,7 +10,9 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 
-SCHEMA = 2
+SCHEMA = 3
+# The first whose entries can be erased; a log of it or a later one is written on as it is.
+FIRST_ERASABLE = 2
 
 # A participant is one of these, never a name.
 MONITOR = "monitor"
@@ -22,9 +25,9 @@ class BagRef:
     Where the log was written live, the bag was not complete yet: an entry of its own names it later.
     """
 
-    name: str = ""
-    sha256: str = ""
-    offset_ns: int = 0
+    name: str
+    sha256: str
+    offset_ns: int
 
 
 @record
@@ -49,11 +52,11 @@ class SessionInfo:
     site: str = ""
     locale: str = ""
     deployment_context: str = ""
-    bag: BagRef = BagRef()
+    bag: BagRef | None = None
     media: tuple[str, ...] = ()
-    start_ns: int = -1  # ROS time; -1 where it is that of the first entry
-    end_ns: int = -1
-    retention_days: int = 0  # 0: none was stated
+    start_ns: int | None = None  # ROS time; None where it is that of the first entry
+    end_ns: int | None = None
+    retention_days: int | None = None  # None: none was stated
     table_version: str = ""
     config_sha256: str = ""
     software_version: str = ""
@@ -187,6 +190,11 @@ class Entry:
     record: Any
     file: str = ""
     line: int = 0
+
+
+def renumbered(record: Any) -> Any:
+    """A record as it may stand in another log: a tombstone names none of the new log's entries."""
+    return replace(record, seqs=()) if isinstance(record, Tombstone) else record
 
 
 def persons_in(record: Any) -> set[str]:

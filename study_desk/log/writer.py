@@ -20,7 +20,7 @@ from study_desk.log.event_track import EventTrack, write_track
 from study_desk.log.hash_chain import GENESIS, erased, link, parse, to_line
 from study_desk.log.private_file import MODE
 from study_desk.log.reader import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
-from study_desk.log.schema import KINDS, Closed, Recovered, SessionInfo, Tombstone
+from study_desk.log.schema import FIRST_ERASABLE, KINDS, Closed, Recovered, SessionInfo, Tombstone
 from study_desk.privacy.redact import Redactor
 
 LOCK = ".lock"
@@ -69,7 +69,7 @@ class StudyLog:
             for path in folder.glob("events-*"):
                 path.unlink()
             log._next_segment()
-            log.append(info, max(info.start_ns, 0))
+            log.append(info, info.start_ns or 0)
         except (LogError, OSError):
             log._abandon()
             raise
@@ -98,7 +98,7 @@ class StudyLog:
             contents = read_sound(folder)
             if not contents.entries:
                 raise LogError(f"{folder}: holds no whole entry; begin a new log")
-            if contents.schema != 2:
+            if contents.schema < FIRST_ERASABLE:
                 raise LogError(f"{folder}: has the schema {contents.schema}; make a new one of it: study migrate")
             log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
             log._segment = int(last.stem.split("-")[1])

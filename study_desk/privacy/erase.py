@@ -14,6 +14,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.time import Clock
 from study_desk.log.reader import LogError, read, read_sound
 from study_desk.log.schema import (
+    FIRST_ERASABLE,
     BagRef,
     Closed,
     Entry,
@@ -57,7 +58,7 @@ def erase(
 ) -> Erasure:
     """Empties every entry about a participant. A session with them alone keeps nothing but its frame."""
     contents = read_sound(folder)
-    if contents.schema != 2:  # the first with bodies that can go
+    if contents.schema < FIRST_ERASABLE:
         raise LogError(
             f"{folder}: has the schema {contents.schema}, whose entries cannot be erased: study migrate first"
         )
@@ -85,7 +86,7 @@ def expire(folder: Path, clock: Clock) -> int:
     """Empties a log whose retention time has passed; how many entries. None stated keeps it."""
     contents = read_sound(folder)
     info = next((e for e in contents.entries if isinstance(e.record, SessionInfo)), None)
-    if info is None or info.record.retention_days <= 0:
+    if info is None or not info.record.retention_days:
         return 0
     if clock.now_ns() < info.wall_ns + info.record.retention_days * 86_400 * 10**9:
         return 0

@@ -46,7 +46,7 @@ def may_show(recording: Recording) -> str:
 def check_bag(recording: Recording, bag: Path) -> None:
     """Raises ClipError where the log does not name this bag: consent to its pictures was never given."""
     named = recording.info.bag
-    if not named.sha256:
+    if named is None:
         raise ClipError(
             f"{recording.source}: does not say which bag it is of; name it first: tactful study bag LOG BAG"
         )
@@ -66,10 +66,13 @@ def thumbnails(
     check_bag(recording, bag)
     wanted: dict[str, list[int]] = {}
     for flag in recording.flags:
-        end_ns = max(flag.offset_ns, flag.onset_ns)
+        end_ns = flag.known_until_ns
         wanted[flag.event_id] = sorted({flag.onset_ns, (flag.onset_ns + end_ns) // 2, end_ns})[:MOST_FRAMES]
     stamps, read_at = _frames_of(bag)
-    nearest = {event: sorted({_nearest(stamps, at_ns) for at_ns in times} - {-1}) for event, times in wanted.items()}
+    nearest = {
+        event: sorted({stamp for at_ns in times if (stamp := _nearest(stamps, at_ns)) is not None})
+        for event, times in wanted.items()
+    }
     pictures = read_at({stamp for chosen in nearest.values() for stamp in chosen}, find)
     found: dict[str, list[str]] = {}
     used = left_out = 0
@@ -96,7 +99,7 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
     flag = next((f for f in recording.flags if f.event_id == event_id), None)
     if flag is None:
         raise ClipError(f"there is no flag {event_id}")
-    from_ns, until_ns = flag.onset_ns - BEFORE_NS, max(flag.onset_ns, flag.offset_ns) + AFTER_NS
+    from_ns, until_ns = flag.onset_ns - BEFORE_NS, flag.known_until_ns + AFTER_NS
     until_ns = min(until_ns, from_ns + 60 * NS_PER_S)
     stamps, _ = _frames_of(bag, required=False)
     times = [stamp for stamp in stamps if from_ns <= stamp < until_ns]
@@ -107,11 +110,9 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
     return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
 
 
-def _nearest(stamps: Sequence[int], at_ns: int) -> int:
-    if not stamps:
-        return -1
-    best = min(stamps, key=lambda stamp: abs(stamp - at_ns))
-    return best if abs(best - at_ns) <= 2 * NS_PER_S else -1
+def _nearest(stamps: Sequence[int], at_ns: int) -> int | None:
+    best = min(stamps, key=lambda stamp: abs(stamp - at_ns), default=None)
+    return None if best is None or abs(best - at_ns) > 2 * NS_PER_S else best
 
 
 def _frames_of(

@@ -109,7 +109,7 @@ def page_data(
 
 
 def _flag(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> dict[str, Any]:
-    end_ns = flag.offset_ns if flag.offset_ns >= 0 else max(flag.onset_ns, flag.decision_ns)
+    end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
     provenance: dict[str, Any] = {
         "event": flag.event_id,
         "cue": flag.cue_id,
@@ -130,7 +130,7 @@ def _flag(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> dict[str, An
         "probability": round(flag.probability, 3) if math.isfinite(flag.probability) else 0,
         "start": _ms(flag.onset_ns, start_ns),
         "end": _ms(end_ns, start_ns),
-        "open": flag.offset_ns < 0,
+        "open": flag.offset_ns is None,
         "cue": flag.cue_id,
         "why": flag.rationale,
         "correction": flag.correction,

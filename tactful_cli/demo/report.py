@@ -29,7 +29,9 @@ def summary(session: DemoSession, view: DemoView, end: Mapping[str, Any], took_s
         "flagged": len(view.flags),
         "found": len(pairs),
         "choices": len(right),
-        "choices_right": sum(d.chosen_index == right.get(d.query_id, -1) for d in view.decisions),
+        "choices_right": sum(
+            d.chosen_index is not None and d.chosen_index == right.get(d.query_id) for d in view.decisions
+        ),
         "window_digests": [window.sha256 for window in view.windows],
         "windows_late": sum(window.late for window in view.windows),
         "dropped": view.dropped(),

@@ -145,8 +145,7 @@ class DemoView:
         yield _below(Text(flag.rationale))
         if flag.correction:
             yield _below(Text.assemble(("Instead: ", colour), flag.correction))
-        over_ns = flag.offset_ns if flag.offset_ns >= 0 else flag.onset_ns
-        after_s = ns_to_s(self._at_ns - over_ns)
+        after_s = ns_to_s(self._at_ns - flag.known_until_ns)
         yield _below(Text(f"known {max(after_s, 0.0):.1f} s after it was over", style="dim"))
 
     def _complaints(self, status: MonitorStatus) -> Iterator[RenderableType]:

@@ -72,7 +72,7 @@ def log_(  # noqa: PLR0917
         session=session,
         condition=condition,
         participants=participants,
-        retention_days=retention_days,
+        retention_days=retention_days or None,
         media=tuple(media or ()),
         software_version=__version__,
     )

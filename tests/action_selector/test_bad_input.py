@@ -23,7 +23,7 @@ COOK = other("stirring the soup on the stove", "cook")
 
 def test_no_candidates_are_invalid(sentences: SentenceEncoder) -> None:
     decision = decide(sentences, request())
-    assert (decision.outcome, decision.chosen_index) == (Outcome.INVALID, -1)
+    assert (decision.outcome, decision.chosen_index) == (Outcome.INVALID, None)
     assert "no candidates" in decision.explanation
 
 
@@ -181,7 +181,7 @@ def test_any_text_gets_a_decision(
     decision = decide(sentences, asked, BEST_EFFORT)
     assert decision.outcome in {Outcome.ANSWERED, Outcome.INVALID, Outcome.ABSTAINED}
     assert "\n" not in decision.explanation
-    if decision.outcome is Outcome.ANSWERED:
+    if decision.chosen_index is not None:
         assert decision.chosen == options[decision.chosen_index]
         assert decision.candidates[decision.chosen_index].veto is Veto.NONE
     if decision.outcome is Outcome.ABSTAINED:

@@ -247,8 +247,8 @@ def test_the_order_of_norms_settles_what_evidence_does_not(sentences: SentenceEn
 def test_an_order_of_norms_names_each_once() -> None:
     with pytest.raises(ValueError, match="each of"):
         SelectorConfig(norm_order=(Norm.SAFETY,))
-    assert resolve({0: (Norm.SAFETY,), 1: ()}, DEFAULT_ORDER).preferred == -1
-    assert resolve({0: (Norm.SAFETY,), 1: (Norm.SAFETY,)}, DEFAULT_ORDER).preferred == -1
+    assert resolve({0: (Norm.SAFETY,), 1: ()}, DEFAULT_ORDER).preferred is None
+    assert resolve({0: (Norm.SAFETY,), 1: (Norm.SAFETY,)}, DEFAULT_ORDER).preferred is None
 
 
 PROBABILITIES = st.lists(st.floats(0.001, 1), min_size=1, max_size=8).map(

@@ -64,7 +64,7 @@ def seen(start_s: int, end_s: int, *, away_from_s: int | None = None, gone: bool
                 faces=() if gone else (face,),
                 since_ns=at(0),
                 last_seen_ns=at(start_s if gone else second),
-                away_since_ns=at(away_from_s) if away and away_from_s is not None else -1,
+                away_since_ns=at(away_from_s) if away and away_from_s is not None else None,
             )
         )
     return entries

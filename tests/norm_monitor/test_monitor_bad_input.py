@@ -109,7 +109,7 @@ PRESENCES = st.builds(
         persons=(Person(person_id="a", distance_m=near_m),) if near_m is not None else (),
         since_ns=at(0),
         last_seen_ns=at(max(0.0, at_s - ago_s)),
-        away_since_ns=at(max(0.0, at_s - ago_s)) if away else -1,
+        away_since_ns=at(max(0.0, at_s - ago_s)) if away else None,
     ),
     SECONDS,
     st.sampled_from(PresenceState),

@@ -143,7 +143,7 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     assert [p.distance_m for p in both.persons] == pytest.approx([1.0, 2.0])
     assert [(p.person_id, p.gaze, p.engagement) for p in early.persons] == [("a", Gaze.AT_ROBOT, Engagement.ENGAGED)]
     assert [(p.person_id, p.gaze) for p in late.persons] == [("a", Gaze.ELSEWHERE)]
-    assert (early.away_since_ns, late.state) == (-1, PresenceState.PRESENT)
+    assert (early.away_since_ns, late.state) == (None, PresenceState.PRESENT)
 
 
 def test_missing_packages_are_named_and_not_fatal(domain_id: int) -> None:

@@ -4,9 +4,11 @@ import errno
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,8 +26,9 @@ from study_desk.log.hash_chain import GENESIS
 from study_desk.log.import_bag import migrate
 from study_desk.log.reader import LogError, read, read_sound
 from study_desk.log.recording import open_all, open_recording
-from study_desk.log.schema import Kind, Recovered, Review, SessionInfo
+from study_desk.log.schema import SCHEMA, Kind, Recovered, Review, SessionInfo
 from study_desk.log.writer import LogWriteError, StudyLog
+from study_desk.privacy.erase import erase
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -343,13 +346,61 @@ def test_a_migrated_log_names_the_older_one(tmp_path: Path) -> None:
     older_log(tmp_path / "old.jsonl")
     assert migrate(tmp_path / "old.jsonl", tmp_path / "new") == 2
     old, new = read(tmp_path / "old.jsonl"), read(tmp_path / "new")
-    assert (new.faults, new.schema, new.sealed) == ((), 2, old.sealed)
+    assert (new.faults, new.schema, new.sealed) == ((), SCHEMA, old.sealed)
     assert new.entries[0].record.migrated_from == old.head
     assert new.entries[1].record == old.entries[1].record
 
 
+SCHEMA_2 = Path(__file__).with_name("schema_2.jsonl")  # -1, 0 and an empty bag for no value; an entry is erased
+
+
+def test_a_log_of_schema_2_is_read_and_migrated_with_none_for_no_value(tmp_path: Path) -> None:
+    old = read(SCHEMA_2)
+    assert (old.faults, old.schema, old.sealed) == ((), 2, True)
+    session, absent, erased, away, opened, closed, still_open, undecided, chosen, stone, _ = (
+        entry.record for entry in old.entries
+    )
+    assert (session.start_ns, session.end_ns, session.retention_days, session.bag) == (None, None, None, None)
+    assert (absent.since_ns, absent.last_seen_ns, absent.away_since_ns) == (None, None, None)
+    assert (away.since_ns, away.last_seen_ns, away.away_since_ns) == tuple(
+        absent.stamp_ns + s * 10**9 for s in (1, 2, 2)
+    )
+    assert erased is None and stone.seqs == (2,)
+    assert [flag.offset_ns for flag in (opened, closed, still_open)] == [None, absent.stamp_ns + 8 * 10**9, None]
+    assert (undecided.chosen_index, undecided.justification_index, undecided.deadline_ns) == (None, None, None)
+    assert (chosen.chosen_index, chosen.justification_index, chosen.deadline_ns) == (0, 0, absent.stamp_ns + 11 * 10**9)
+
+    assert migrate(SCHEMA_2, tmp_path / "new") == 10  # the erased entry has no place in a new log
+    new = read(tmp_path / "new")
+    assert (new.faults, new.schema, new.sealed) == ((), SCHEMA, True)
+    kept = [entry.record for entry in old.entries if entry.record is not None]
+    assert [entry.record for entry in new.entries[1:-2]] == kept[1:-2]
+    assert new.entries[0].record == replace(session, migrated_from=old.head)
+    assert new.entries[-2].record == replace(stone, seqs=())
+    assert "some entries were erased: on request" in open_recording(tmp_path / "new").notes
+    assert b":-1" not in (tmp_path / "new" / "events-000001.jsonl").read_bytes()
+
+
+def test_a_log_of_schema_2_is_written_on_and_erased_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    shutil.copy(SCHEMA_2, tmp_path / "log" / "events-000001.jsonl")
+    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+        log.append(Review(event_id="e0", reviewer="R1", verdict=Verdict.ACCEPT), START_NS)
+    assert open_recording(tmp_path / "log").reviews[0].event_id == "e0"
+    assert erase(tmp_path / "log", "P-1", ReplayClock(START_NS)).sole
+    contents = read(tmp_path / "log")
+    assert (contents.faults, contents.schema) == ((), 2)
+    assert not any(isinstance(entry.record, SocialFlag) for entry in contents.entries)
+
+
+def test_a_changed_line_of_schema_2_is_told(tmp_path: Path) -> None:
+    changed = SCHEMA_2.read_text().replace('"offset_ns":-1', '"offset_ns":null', 1)
+    (tmp_path / "old.jsonl").write_text(changed)
+    assert [fault.line for fault in read(tmp_path / "old.jsonl").faults] == [5]
+
+
 def test_a_log_of_the_present_schema_is_not_copied_as_its_tombstones_would_name_other_entries(tmp_path: Path) -> None:
     small_log(tmp_path / "log")
-    with pytest.raises(LogError, match="has the present schema 2 already"):
+    with pytest.raises(LogError, match="has the present schema 3 already"):
         migrate(tmp_path / "log", tmp_path / "new")
     assert not (tmp_path / "new").exists()

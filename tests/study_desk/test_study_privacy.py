@@ -28,7 +28,7 @@ from study_desk.log import writer as log_module
 from study_desk.log.import_bag import log_bag, name_bag
 from study_desk.log.reader import LogError, read
 from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import BagRef, Label, Participant, Review, Tombstone
+from study_desk.log.schema import Label, Participant, Review, Tombstone
 from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.blur import blurred
@@ -462,7 +462,7 @@ def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path
     with pytest.raises(ClipError, match=r"is not the bag that .* is of, which is bag"):
         thumbnails(recording, other, None)
     with pytest.raises(ClipError, match="does not say which bag"):
-        check_bag(replace(recording, info=replace(recording.info, bag=BagRef())), bag)
+        check_bag(replace(recording, info=replace(recording.info, bag=None)), bag)
     name_bag(tmp_path / "log", other, ReplayClock(START_NS))
     check_bag(open_recording(tmp_path / "log"), other)
 

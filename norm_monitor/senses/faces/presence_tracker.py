@@ -17,7 +17,9 @@ class PresenceTracker:
 
     def _restart(self) -> None:
         self._state = PresenceState.ABSENT
-        self._since_ns = self._seen_ns = self._away_ns = -1
+        self._since_ns: int | None = None
+        self._seen_ns: int | None = None
+        self._away_ns: int | None = None
         self._latest_ns: int | None = None
 
     @property
@@ -52,21 +54,21 @@ class PresenceTracker:
 
     def _saw(self, stamp_ns: int, all_away: bool) -> None:
         # Whoever comes back after the time to leave is someone new, even where no frame fell in between.
-        gone = self._seen_ns >= 0 and stamp_ns - self._seen_ns > self._left_after_ns
+        gone = self._seen_ns is not None and stamp_ns - self._seen_ns > self._left_after_ns
         if self._state in (PresenceState.ABSENT, PresenceState.LEFT) or gone:
-            self._since_ns, self._away_ns = stamp_ns, -1
+            self._since_ns, self._away_ns = stamp_ns, None
         self._state, self._seen_ns = PresenceState.PRESENT, stamp_ns
         if not all_away:
-            self._away_ns = -1
-        elif self._away_ns < 0:
+            self._away_ns = None
+        elif self._away_ns is None:
             self._away_ns = stamp_ns
 
     def _missed(self, stamp_ns: int) -> None:
         match self._state:
             case PresenceState.PRESENT | PresenceState.LOST:
-                gone = stamp_ns - self._seen_ns >= self._left_after_ns
+                gone = self._seen_ns is not None and stamp_ns - self._seen_ns >= self._left_after_ns
                 self._state = PresenceState.LEFT if gone else PresenceState.LOST
             case PresenceState.LEFT | PresenceState.ABSENT:
-                self._state, self._since_ns = PresenceState.ABSENT, -1
+                self._state, self._since_ns = PresenceState.ABSENT, None
         if self._state is not PresenceState.LOST:
-            self._away_ns = -1
+            self._away_ns = None

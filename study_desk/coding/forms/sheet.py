@@ -44,7 +44,7 @@ class Span:
 def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> Sheet:
     """The monitor's labels, or others, with the session's speech; the origin is where its media begin."""
     bag = recording.info.bag
-    origin_ns = bag.offset_ns if bag.offset_ns and bag.offset_ns <= recording.start_ns else recording.start_ns
+    origin_ns = bag.offset_ns if bag and bag.offset_ns <= recording.start_ns else recording.start_ns
     return Sheet(
         origin_ns=origin_ns,
         end_ns=recording.end_ns,

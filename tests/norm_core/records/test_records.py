@@ -2,14 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from norm_core.bags.reader import BagReader
 from norm_core.bags.types import interfaces_folder, serialize, typestore
-from norm_core.records.decision import Duplicable, Norm, Veto
+from norm_core.records.decision import Decision, Duplicable, Norm, Veto
 from norm_core.records.episode import Answer, EpisodeEdge
 from norm_core.records.flag import (
     Attribute,
@@ -27,6 +29,7 @@ from norm_core.records.messages import RECORDS, MessageError, from_message, to_m
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health, NodeState
+from norm_core.runtime.time import NS_PER_S
 from tests.records import records
 
 EVERY_RECORD = st.one_of(*(records(cls) for cls in RECORDS.values()))
@@ -145,3 +148,33 @@ def test_a_whole_number_in_a_float_s_place_becomes_one() -> None:
         Evidence(measure="words", value=3, threshold=2, start_ns=1, end_ns=2), lambda _, values: made.update(values)
     )
     assert [type(made["value"]), type(made["threshold"]), type(made["start_ns"])] == [float, float, int]
+
+
+def test_a_bag_recorded_before_is_read_with_none_for_no_value_and_written_as_it_was() -> None:
+    """recorded_before.mcap was written while records still held -1 themselves."""
+    found: dict[str, list[Any]] = {}
+    with BagReader(Path(__file__).with_name("recorded_before.mcap")) as bag:
+        for message in bag.messages():
+            record = bag.decode(message)
+            found.setdefault(type(record).__name__, []).append(record)
+            assert serialize(record) == message.data
+    start_ns = found["Presence"][0].stamp_ns
+    one_ns, two_ns = start_ns + NS_PER_S, start_ns + 2 * NS_PER_S
+    assert [(p.since_ns, p.last_seen_ns, p.away_since_ns) for p in found["Presence"]] == [
+        (None, None, None),
+        (one_ns, one_ns, None),
+        (one_ns, two_ns, two_ns),
+    ]
+    assert [flag.offset_ns for flag in found["SocialFlag"]] == [None, start_ns + 8 * NS_PER_S, None]
+    assert [(d.chosen_index, d.justification_index, d.deadline_ns) for d in found["Decision"]] == [
+        (None, None, None),
+        (0, 0, start_ns + 11 * NS_PER_S),
+    ]
+    assert [query.deadline_ns for query in found["Query"]] == [None, start_ns + 11 * NS_PER_S]
+
+
+@pytest.mark.parametrize("wrong", [{"chosen_index": -2}, {"justification_index": -2}, {"chosen_index": None}])
+def test_a_decision_whose_indices_cannot_be_is_refused(wrong: dict[str, int | None]) -> None:
+    indices = {"chosen_index": 0, "justification_index": 0} | wrong
+    with pytest.raises(ValueError, match="decision d"):
+        Decision(stamp_ns=1, decision_id="d", outcome=Outcome.ANSWERED, decided_ns=1, **indices)

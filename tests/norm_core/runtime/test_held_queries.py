@@ -14,7 +14,7 @@ from norm_core.runtime.time import NS_PER_S
 BOTH = ("frames", "utterances")
 
 
-def query(at_s: float, deadline_ns: int = -1) -> Query:
+def query(at_s: float, deadline_ns: int | None = None) -> Query:
     at_ns = int(at_s * NS_PER_S)
     return Query(
         stamp_ns=at_ns,

@@ -213,7 +213,7 @@ def test_a_missing_answer_grows_worse_and_ends_with_the_answer(meaning: Meanings
     assert seconds(flags[0].decision_ns) == pytest.approx(7, abs=0.6)
     assert flags[-1].state is FlagState.CLOSED
     assert flags[-1].severity is Severity.SEVERE
-    assert seconds(flags[-1].offset_ns) == pytest.approx(14)
+    assert seconds(flags[-1].known_until_ns) == pytest.approx(14)
     assert len({flag.event_id for flag in flags}) == 1
 
 
@@ -233,7 +233,7 @@ def test_who_asks_once_more_has_waited_since_the_first_time(
     late = [flag for flag in flags if flag.polarity is Polarity.ERROR and seconds(flag.onset_ns) == pytest.approx(2)]
     assert len({flag.event_id for flag in late}) == due
     assert [flag.cue_id for flag in late[:1]] == ["no_response"] * due
-    assert [seconds(flag.offset_ns) for flag in late[-1:]] == [pytest.approx(10)] * due
+    assert [seconds(flag.known_until_ns) for flag in late[-1:]] == [pytest.approx(10)] * due
 
 
 def test_who_asks_something_more_after_a_late_answer_was_answered(meaning: Meanings) -> None:

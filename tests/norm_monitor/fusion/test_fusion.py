@@ -19,7 +19,7 @@ def finding(onset_s: float = 10, cue_id: str = "rude", offset_s: float | None = 
         severity=Severity.MINOR,
         probability=0.7,
         onset_ns=onset_ns,
-        offset_ns=-1 if offset_s is None else round(offset_s * NS_PER_S),
+        offset_ns=None if offset_s is None else round(offset_s * NS_PER_S),
         evidence=(Evidence(measure="nearness", value=0.7, threshold=0.5, start_ns=onset_ns, end_ns=onset_ns + 1),),
         rationale=f"{cue_id} at {onset_s}.",
         correction="Do better.",

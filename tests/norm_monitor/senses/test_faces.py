@@ -145,4 +145,4 @@ def test_a_person_comes_looks_away_and_leaves() -> None:
     names = ["absent", "present", "present", "present", "lost", "left", "absent", "absent"]
     assert [s.state for s in states] == [PresenceState(name) for name in names]
     assert states[3].away_since_ns == 2 * NS_PER_S and states[5].last_seen_ns == 3 * NS_PER_S
-    assert states[5].since_ns == NS_PER_S and states[6].since_ns == -1
+    assert states[5].since_ns == NS_PER_S and states[6].since_ns is None

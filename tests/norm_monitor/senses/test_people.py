@@ -56,7 +56,7 @@ def test_two_persons_with_all_that_is_told_of_them() -> None:
     people.transforms(tf(transform(at(0), "base_link", "body_x", (0.0, 1.5, 0.0))))
     last = told(people, [stands(0, "a", 2.0), engaged(0, "a", 3), looks(0, "a"), listed(0, "b", "a")])[-1]
     assert (last.state, last.since_ns, last.last_seen_ns, last.away_since_ns) == (
-        PresenceState.PRESENT, at(0), at(0), -1,
+        PresenceState.PRESENT, at(0), at(0), None,
     )  # fmt: skip
     assert (last.source_topic, last.frame_id) == (TOPIC, "base_link")
     assert [(p.person_id, p.distance_m, p.engagement, p.gaze) for p in last.persons] == [
@@ -83,16 +83,16 @@ def test_away_is_by_gaze_where_it_is_told_and_else_by_engagement() -> None:
     takes += [looks(1, "a", "b"), looks(1.5, "a", "b"), looks(2, "a"), engaged(2, "a", 4)]
     presences = told(adapter(believed_s=1.0), sorted(takes, key=lambda take: take[0]))
     by_time = {presence.stamp_ns: presence.away_since_ns for presence in presences}
-    assert by_time[at(0.8)] == -1
+    assert by_time[at(0.8)] is None
     assert by_time[at(1)] == by_time[at(1.8)] == at(1)
-    assert by_time[at(2)] == by_time[at(3)] == -1  # disengaging, but with the eyes on the robot
+    assert by_time[at(2)] is by_time[at(3)] is None  # disengaging, but with the eyes on the robot
     assert by_time[at(3.2)] == at(3.2)  # that gaze is told no more
 
 
 def test_a_group_is_away_only_when_everyone_is() -> None:
     takes = [listed(0, "a", "b"), looks(0, "a", "b"), looks(0, "b"), listed(0.4, "a", "b"), looks(0.4, "b", "a")]
     presences = told(adapter(), takes)
-    assert [presence.away_since_ns for presence in presences] == [-1, at(0.4)]
+    assert [presence.away_since_ns for presence in presences] == [None, at(0.4)]
 
 
 def test_before_the_first_list_nothing_is_said() -> None:
@@ -197,5 +197,7 @@ def test_any_order_at_all_gives_stamps_that_rise_by_the_period_at_least(takes: l
     for presence in presences:
         assert presence.stamp_ns % TICK_NS == 0
         assert (presence.state is PresenceState.PRESENT) == bool(presence.persons)
-        assert presence.last_seen_ns <= presence.stamp_ns and presence.away_since_ns <= presence.stamp_ns
+        assert all(
+            at_ns is None or at_ns <= presence.stamp_ns for at_ns in (presence.last_seen_ns, presence.away_since_ns)
+        )
         assert [p.person_id for p in presence.persons] == sorted({p.person_id for p in presence.persons})

@@ -49,7 +49,7 @@ def raised(onset_s: float, offset_s: float, known_s: float, probability: float =
             severity=Severity.MINOR,
             probability=probability,
             onset_ns=START_NS + s_to_ns(onset_s),
-            offset_ns=START_NS + s_to_ns(offset_s) if offset_s >= 0 else -1,
+            offset_ns=START_NS + s_to_ns(offset_s) if offset_s >= 0 else None,
             decision_ns=START_NS,
             tier=Tier.CUE,
             evidence=(Evidence(measure="m", value=1, start_ns=0, end_ns=1),),

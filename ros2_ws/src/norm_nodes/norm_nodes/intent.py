@@ -25,6 +25,8 @@ def intent_class() -> Any:
 
 def intent_of(decision: Decision, message_type: Any) -> Any:
     """What was chosen, as the robot's own intent; its confidence is the decision's probability."""
+    if decision.chosen_index is None:
+        raise ValueError(f"decision {decision.decision_id} chooses nothing to be an intent")
     message = message_type()
     # Newer definitions call it action.
     setattr(message, "intent" if hasattr(message, "intent") else "action", RECOMMENDED)

@@ -208,9 +208,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             return replace(decision, outcome=Outcome.FAILED, explanation=f"{type(error).__name__}: {error}")
 
     def _refused(self, request: Request, limit: Limit) -> Decision:
-        deadline_ns = -1 if limit.deadline_ns is None else limit.deadline_ns
         reason = f"{WAITING} questions wait already: ask less often"
-        return replace(_unusable(request.query_id, limit.clock.now_ns(), deadline_ns, reason), outcome=Outcome.FAILED)
+        return replace(
+            _unusable(request.query_id, limit.clock.now_ns(), limit.deadline_ns, reason), outcome=Outcome.FAILED
+        )
 
     def _publish(self, decision: Decision) -> None:
         self.count(f"decisions_{decision.outcome}")
@@ -257,7 +258,7 @@ def _request_of_goal(goal: Any, goal_id: str, window: Window | None) -> Request:
     )
 
 
-def _unusable(query_id: str, now_ns: int, deadline_ns: int, reason: str) -> Decision:
+def _unusable(query_id: str, now_ns: int, deadline_ns: int | None, reason: str) -> Decision:
     return Decision(
         stamp_ns=now_ns,
         decision_id=f"{query_id}@{now_ns}",

@@ -79,7 +79,7 @@ def _opener(config: StudyConfig, table: Table, clock: Clock, context: str) -> Ca
         participants=participants,
         deployment_context=context,
         start_ns=clock.now_ns(),
-        retention_days=config.study_retention_days,
+        retention_days=config.study_retention_days or None,
         table_version=table.version,
         config_sha256=config.sha256(),
         software_version=__version__,
