@@ -1,8 +1,8 @@
 """What was lately seen and heard, for whoever is asked what to do next: the same in a node and in a replay."""
 
+from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
-from action_selector.selector import Selector
 from norm_core.engines.request_context import Limit
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
@@ -24,7 +24,7 @@ class Recall(Recent):
         return request_of(query, window, source=source), Limit(clock, query.deadline_ns)
 
 
-def answered(selector: Selector, recall: Recall, query: Query, clock: Clock) -> tuple[Decision, Answer]:
+def answered(decider: Decider, recall: Recall, query: Query, clock: Clock) -> tuple[Decision, Answer]:
     """What the selector decides on a query, and what that says to its task."""
-    decision = selector.select(*recall.asked(query, clock))
+    decision = decider.decide(*recall.asked(query, clock))
     return decision, answer_of(decision, query)

@@ -7,10 +7,10 @@ from pydantic import Field
 from action_selector.candidates import SkillCatalogue
 from action_selector.choose.linear_scorer import Fitted
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.model import Model
 from action_selector.retrieve.likeness import Sentences
 from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
-from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
 
 
@@ -26,14 +26,14 @@ class SelectorFiles(SelectorConfig):
 
 def open_selector(
     files: SelectorFiles, sentences: Sentences, weights_sha256: str = "", engine: Model | None = None
-) -> Selector:
+) -> Decider:
     """Reads every file, or raises a TactfulError that names the first that cannot be used."""
     catalogue, rules, index = (_path(path) for path in (files.skills, files.house_rules, files.precedents_index))
     fitted = _path(files.fitted)
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
-    return Selector(
+    return Decider(
         sentences,
         # Without what a node adds of its own, so that a node and a replay give one digest of one configuration.
         SelectorFiles(**files.model_dump(include=set(SelectorFiles.model_fields))),

@@ -15,9 +15,9 @@ from typing import Any
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.linear_scorer import Fitted
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.prompts import STYLES
 from action_selector.queries import answer_of, request_of
-from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Call, Limit
@@ -110,13 +110,13 @@ class Bench:
         engine: Engine | None = None,
         style: str = "",
     ) -> Scorecard:
-        selector = Selector(self.encoder, config, fitted=fitted, engine=engine)
+        decider = Decider(self.encoder, config, fitted=fitted, engine=engine)
         answers = {}
         for item in self.items:
             query = suite.query(item, setting, (others or {}).get(item.image, ()), style=style)
             query = replace(query, others=tuple(map(as_seen, query.others)))
             answers[item.uid] = answer_of(
-                selector.select(request_of(query, source=item.uid), Limit(ReplayClock())), query
+                decider.decide(request_of(query, source=item.uid), Limit(ReplayClock())), query
             )
             self.asked += 1
         return suite.score(self.labels, answers)

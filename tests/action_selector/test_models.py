@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
-from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question
@@ -155,8 +155,8 @@ def timed(sentences: SentenceEncoder, each_ms: float, asked: Request, deadline_m
         call.check()
         return yes_to_all(question) or [float(place) for place in range(len(question.options))]
 
-    selector = Selector(sentences, BEST_EFFORT, engine=model(slow, clock=clock))
-    return selector.select(asked, Limit(clock, NOW_NS + round(deadline_ms * NS_PER_MS)))
+    decider = Decider(sentences, BEST_EFFORT, engine=model(slow, clock=clock))
+    return decider.decide(asked, Limit(clock, NOW_NS + round(deadline_ms * NS_PER_MS)))
 
 
 def test_out_of_time_it_answers_with_what_is_known_or_not_at_all(sentences: SentenceEncoder) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.recall import Recall, answered
-from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Quoted
@@ -60,9 +60,9 @@ def live(
     for one in records:
         recall.take(one)
     clock = ReplayClock(NOW_NS)
-    selector = Selector(sentences, config, engine=Engine(eye, clock) if eye else None)
+    decider = Decider(sentences, config, engine=Engine(eye, clock) if eye else None)
     query = Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS)
-    return answered(selector, recall, query, clock)[0]
+    return answered(decider, recall, query, clock)[0]
 
 
 FRAME = window(jpeg=jpeg()).frames[0]

@@ -12,9 +12,9 @@ from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
 from action_selector.choose.norms import DEFAULT_ORDER, resolve
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.observe.observe import from_people
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
-from action_selector.selector import Selector
 from action_selector.stages import STEPS
 from action_selector.veto.house_rules import HardRule, HouseRule, HouseRules
 from norm_core.engines.request_context import Limit
@@ -301,9 +301,9 @@ def test_what_every_question_is_compared_with_is_encoded_ahead(sentences: Senten
     encoder = Counted()
     rule = HouseRule(situation="A glass has broken.", do="Call for help.", dont="Sweep up.", why="splinters")
     rules = HouseRules(rules=(rule,), hard=(HardRule(never="shout"),))
-    selector = Selector(encoder, BEST_EFFORT, catalogue=CATALOGUE, rules=rules)
-    selector.prepare()
+    decider = Decider(encoder, BEST_EFFORT, catalogue=CATALOGUE, rules=rules)
+    decider.prepare()
     encoder.new.clear()
     asked = request(situation="It is morning.", others=(other("singing", "guest"),), justifications=("It is kind.",))
-    assert selector.select(asked, Limit(ReplayClock(NOW_NS))).outcome is Outcome.ANSWERED
+    assert decider.decide(asked, Limit(ReplayClock(NOW_NS))).outcome is Outcome.ANSWERED
     assert encoder.new == [{"It is morning.", "guest, singing", "It is kind."}]

@@ -5,8 +5,8 @@ import pytest
 
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
+from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
-from action_selector.selector import Selector
 from norm_core.engines.request_context import Limit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Answer
@@ -29,11 +29,11 @@ def pairs(shared_data: Path) -> tuple[list[Item], list[Label]]:
 
 
 def answers(items: list[Item], encoder: SentenceEncoder, setting: Setting = Setting.OTHERS) -> dict[str, Answer]:
-    selector = Selector(encoder, CONFIG)
+    decider = Decider(encoder, CONFIG)
     found = {}
     for item in items:
         query = suite.query(item, setting)
-        found[item.uid] = answer_of(selector.select(request_of(query), Limit(ReplayClock())), query)
+        found[item.uid] = answer_of(decider.decide(request_of(query), Limit(ReplayClock())), query)
     return found
 
 

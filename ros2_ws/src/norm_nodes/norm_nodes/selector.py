@@ -200,7 +200,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _decided(self, job: _Job) -> Decision:
         try:
             with self._engine.hold() if self._engine else nullcontext():
-                return self._selector.select(job.request, job.limit, job.told)
+                return self._selector.decide(job.request, job.limit, job.told)
         except (RuntimeError, ValueError, MemoryError) as error:
             self.count("decisions_failed")
             self.trouble("selector", Health.DEGRADED, f"a decision failed: {type(error).__name__}: {error}")

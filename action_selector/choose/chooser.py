@@ -36,7 +36,7 @@ class Case:
     limit: Limit
 
 
-class Judge:
+class Chooser:
     """Chooses by a model where there is one, and by likeness, or fitted weights, where there is none or it fails."""
 
     def __init__(

@@ -6,7 +6,7 @@ from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import norms
 from action_selector.choose.choose import Evidence
-from action_selector.choose.decide import Case, Judge
+from action_selector.choose.chooser import Case, Chooser
 from action_selector.choose.linear_scorer import Fitted
 from action_selector.choose.verdict import Verdict
 from action_selector.config import SelectorConfig
@@ -26,7 +26,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
 
-class Selector:
+class Decider:
     """Decides by likeness alone, or with a model; each question by itself, so that no other changes its answer."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Selector:
         self.config = config or SelectorConfig()
         self._config_sha256 = self.config.sha256()
         self._sentences, self._engine = sentences, engine
-        self._judge = Judge(sentences, self.config, engine, fitted)
+        self._chooser = Chooser(sentences, self.config, engine, fitted)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
 
     def prepare(self) -> None:
@@ -53,7 +53,7 @@ class Selector:
         never = (rule.never for rule in self._rules.hard)
         learn(self._sentences, ("", *norms.texts(), *skills, *rules, *never))
 
-    def select(self, request: Request, limit: Limit, told: Told | None = None) -> Decision:
+    def decide(self, request: Request, limit: Limit, told: Told | None = None) -> Decision:
         """A decision, whatever is asked; told hears the name of each step as it begins."""
         stages = Stages(limit, told)
         verdict = Verdict(outcome=Outcome.FAILED)
@@ -110,11 +110,11 @@ class Selector:
             prefix=self._prefix(request, observation, rules, precedents),
             limit=for_model,
         )
-        verdict = self._judge.chosen(case, fallen)
+        verdict = self._chooser.chosen(case, fallen)
         if verdict.chosen is not None:
             stages.enter("justify")
-            verdict = self._judge.justified(case, verdict)
-        verdict = self._judge.labelled(case, verdict)
+            verdict = self._chooser.justified(case, verdict)
+        verdict = self._chooser.labelled(case, verdict)
         stages.enter("explain")
         return verdict.explained(observation, self._why(case, verdict, rules)).with_repeats(offered)
 
@@ -123,7 +123,7 @@ class Selector:
         if verdict.chosen is None:
             return ""
         favour = house_rules.in_favour(verdict.texts[verdict.chosen], rules, self._sentences, self.config.rule_least)
-        return favour or self._judge.grounds(case, verdict)
+        return favour or self._chooser.grounds(case, verdict)
 
     def _limit_of_model(self, limit: Limit) -> Limit:
         """The model's time ends early enough to answer with what is known without it."""
