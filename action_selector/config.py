@@ -1,13 +1,14 @@
 """What a robot team may set about the selector."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.norms import DEFAULT_ORDER
 from norm_core.records.decision import Norm
 from norm_core.runtime.config import Config
+from norm_core.runtime.watermarks import SOURCES, known_sources
 
 
 class SelectorConfig(Config):
@@ -57,3 +58,14 @@ class SelectorConfig(Config):
         if sorted(order) != sorted(Norm):
             raise ValueError(f"it names each of {', '.join(Norm)} once")
         return order
+
+
+class RequestConfig(Config):
+    """What a request is decided upon, and how long that may take."""
+
+    window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past is looked at")
+    longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is 0 or -1")
+    sources: Annotated[tuple[str, ...], AfterValidator(known_sources)] = Field(
+        default=(), description=f"what a query without a deadline waits for, of {', '.join(SOURCES)}; () to ask at once"
+    )
+    frames_every_s: float = Field(default=1.0, gt=0, le=60, description="period of kept frames and of presence")

@@ -6,12 +6,15 @@ from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
 from action_selector.choose.linear_scorer import Fitted
-from action_selector.config import SelectorConfig
+from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
 from action_selector.model import Model
-from action_selector.retrieve.likeness import Sentences
 from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
+from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import Clock
 
 
 class SelectorFiles(SelectorConfig):
@@ -25,24 +28,31 @@ class SelectorFiles(SelectorConfig):
 
 
 def open_selector(
-    files: SelectorFiles, sentences: Sentences, weights_sha256: str = "", engine: Model | None = None
-) -> Decider:
-    """Reads every file, or raises a TactfulError that names the first that cannot be used."""
+    files: SelectorFiles,
+    clock: Clock,
+    *,
+    engine: Model | None = None,
+    requests: RequestConfig | None = None,
+    ledger: Ledger | None = None,
+) -> Selector:
+    """Read every file, or raise a TactfulError that names the first that cannot be used."""
+    encoder = SentenceEncoder()
+    weights_sha256 = encoder.weights_sha256
     catalogue, rules, index = (_path(path) for path in (files.skills, files.house_rules, files.precedents_index))
     fitted = _path(files.fitted)
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
-    return Decider(
-        sentences,
-        # Without what a node adds of its own, so that a node and a replay give one digest of one configuration.
-        SelectorFiles(**files.model_dump(include=set(SelectorFiles.model_fields))),
+    decider = Decider(
+        encoder,
+        files,
         engine=engine,
         catalogue=SkillCatalogue.read(catalogue) if catalogue else None,
         rules=HouseRules.read(rules) if rules else None,
         precedents=precedents,
         fitted=Fitted.read(fitted, weights_sha256) if fitted else None,
     )
+    return Selector(decider, clock, requests, ledger)
 
 
 def _path(text: str) -> Path | None:

@@ -9,33 +9,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from action_selector.recall import Recall, answered
+from action_selector.config import RequestConfig
+from action_selector.selector import SelectorRecord
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.bags.reader import BagReader
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.records.episode import Episode, Query
+from norm_core.records.episode import Query
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.messages import message_type
-from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.runtime.config import Config
-from norm_core.runtime.held_queries import HeldQueries
-from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper
-from norm_monitor.windows.feed import WindowConfig
 from sim_replays.drivers.bag_driver import BagSenses, replay_monitor
 from sim_replays.drivers.node_driver import END, LOSSLESS, Hosts, Said, TransportError, played
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
 # The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
 LIVE_LATENESS_S = 15.0
-_WINDOW_S = 15.0
 
 # What of an item two runs may differ in: when it was known, by whose clock.
 _FREE = {"stamp_ns", "decision_ns", "decided_ns", "frame_id", "state"}
@@ -130,21 +126,17 @@ class _Here:
     def __init__(self, topics: SessionTopics) -> None:
         self._clock = ReplayClock()
         self._monitor = replay_monitor(topics.sources, self._clock)
-        self._recall = Recall(_WINDOW_S)
-        self._held = HeldQueries(topics.sensed, s_to_ns(WindowConfig().frames_every_s))
-        encoder = SentenceEncoder()
-        self._selector = open_selector(SelectorFiles(), encoder, encoder.weights_sha256, None) if topics.asks else None
+        requests = RequestConfig(sources=topics.sensed)
+        self._selector = open_selector(SelectorFiles(), self._clock, requests=requests) if topics.asks else None
 
     def take(self, one: Any, at_ns: int) -> Iterator[tuple[str, Any]]:
         self._clock.advance_to(max(at_ns, self._clock.now_ns()))
         if isinstance(one, Utterance):
             yield HEARD, one
         yield from self._monitored(self._monitor.take(one))
-        if isinstance(one, Frame | Utterance | Presence | Episode):
-            self._recall.take(one)
-        for query in self._held.take(one):
-            if self._selector:
-                yield ANSWERS, answered(self._selector, self._recall, query, self._clock)[1]
+        if self._selector and isinstance(one, SelectorRecord):
+            for due in self._selector.take(one):
+                yield ANSWERS, self._selector.decide(due).answer
 
     def end_input(self) -> Iterator[tuple[str, Any]]:
         yield from self._monitored(self._monitor.end_input())

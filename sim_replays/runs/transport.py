@@ -56,11 +56,10 @@ class Direct:
             if not any(isinstance(one, Query) and one.query_id in wanted for one in episode):
                 continue
             for one in episode:
-                if not isinstance(one, Query):
-                    self._answering.take(one)
-                elif one.query_id in wanted:
-                    began_s = time.perf_counter()
-                    answer = self._answering.answer(one)
+                if isinstance(one, Query) and one.query_id not in wanted:
+                    continue
+                began_s = time.perf_counter()
+                for answer in self._answering.take(one):
                     yield Told(answer=answer, took_s=time.perf_counter() - began_s)
 
 

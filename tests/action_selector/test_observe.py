@@ -9,7 +9,7 @@ import pytest
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.recall import Recall, answered
+from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Quoted
@@ -19,7 +19,7 @@ from norm_core.records.decision import Decision, Norm, Veto
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
-from norm_core.runtime.recent_records import KEPT
+from norm_core.runtime.recent_records import KEPT, Recent
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
 from tests.action_selector.test_models import jpeg, yes_to_all
@@ -56,13 +56,12 @@ def live(
     sentences: SentenceEncoder, *records: Any, eye: Eye | None = None, config: SelectorConfig = BEST_EFFORT
 ) -> Decision:
     """What is decided on a question that comes now, after these records, when nobody says who is there."""
-    recall = Recall(15.0)
-    for one in records:
-        recall.take(one)
     clock = ReplayClock(NOW_NS)
-    decider = Decider(sentences, config, engine=Engine(eye, clock) if eye else None)
-    query = Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS)
-    return answered(decider, recall, query, clock)[0]
+    selector = Selector(Decider(sentences, config, engine=Engine(eye, clock) if eye else None), clock)
+    for one in records:
+        assert selector.take(one) == []
+    (due,) = selector.take(Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS))
+    return selector.decide(due).decision
 
 
 FRAME = window(jpeg=jpeg()).frames[0]
@@ -112,10 +111,10 @@ def test_an_episode_begins_with_nobody_and_memory_is_bounded(sentences: Sentence
         stamp_ns=NOW_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="s", setting="s", start_ns=1, end_ns=2
     )
     assert live(sentences, presence(0.2, GUEST), edge).outcome is Outcome.INVALID
-    recall = Recall(600.0)
+    recent = Recent(600.0)
     for number in range(2 * KEPT):
-        recall.take(presence(number / 1000, GUEST))
-    kept = recall.window(NOW_NS, NOW_NS)
+        recent.take(presence(number / 1000, GUEST))
+    kept = recent.window(NOW_NS, NOW_NS)
     assert kept is not None and len(kept.presences) == KEPT
 
 

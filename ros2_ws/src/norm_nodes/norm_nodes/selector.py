@@ -2,23 +2,21 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Thread
-from typing import Annotated, Any
+from typing import Any
 
 from norm_interfaces.action import SelectAction
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.task import Future
 from std_msgs.msg import String
 
-from action_selector.queries import TASKS, answer_of
-from action_selector.recall import Recall
+from action_selector.config import RequestConfig
 from action_selector.request import Request
+from action_selector.selector import DueRequest, Recommendation, SelectorRecord
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.engines.errors import EngineError
-from norm_core.engines.request_context import Limit
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Episode, Query
@@ -29,13 +27,10 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.records.window import Window
 from norm_core.runtime.bounded_queue import BoundedQueue, Policy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.held_queries import HeldQueries
 from norm_core.runtime.time import s_to_ns
-from norm_core.runtime.watermarks import SOURCES, known_sources
 from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.intent import intent_class, intent_of
@@ -43,26 +38,20 @@ from norm_nodes.norm_node import NormNode
 
 WAITING = 8
 WAIT_S = 0.2
+TOO_MANY = f"{WAITING} questions wait already: ask less often"
 
 
-class SelectorNodeConfig(SelectorFiles):
-    window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past is looked at")
-    longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is 0 or -1")
-    sources: Annotated[tuple[str, ...], AfterValidator(known_sources)] = Field(
-        default=(), description=f"what a query without a deadline waits for, of {', '.join(SOURCES)}; () to ask at once"
-    )
-    frames_every_s: float = Field(default=1.0, gt=0, le=60, description="period of kept frames and of presence")
+class SelectorNodeConfig(RequestConfig, SelectorFiles):
     intent: bool = Field(default=False, description="whether decisions also go out as REP-155 intents")
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A question, how long it may take, who hears of its steps, and who gets the decision."""
+    """A request, who hears of its steps, and who gets what is decided."""
 
-    request: Request
-    limit: Limit
-    told: Callable[[str], None]
-    done: Callable[[Decision], None]
+    due: DueRequest
+    on_step: Callable[[str], None]
+    done: Callable[[Recommendation], None]
 
 
 class SelectorNode(NormNode[SelectorNodeConfig]):
@@ -77,15 +66,18 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def open(self) -> None:
         config = self.config
         try:
-            encoder = SentenceEncoder()
             self._engine = self.lease_engine(config.model, Urgency.ACTION) if config.model else None
-            self._selector = open_selector(config, encoder, encoder.weights_sha256, self._engine)
+            self._selector = open_selector(
+                config.part(SelectorFiles),  # so that a node and a replay give one digest of one configuration
+                self.clock,
+                engine=self._engine,
+                requests=config.part(RequestConfig),
+                ledger=self.ledger,
+            )
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
-        self._recall = Recall(config.window_s)
-        self._waiting = HeldQueries(config.sources, s_to_ns(config.frames_every_s))
         self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, Policy.REFUSE)
-        self._limits: dict[bytes, Limit] = {}
+        self._goals: dict[bytes, DueRequest] = {}
         self._decisions = self.offer(Decision, "decisions", EVENTS, "every decision, whoever asked")
         self._answers = self.offer(Answer, "answers", EVENTS, "what decisions say to queries")
         self._mirror = self.offer(String, "decisions_json", EVENTS, "every decision as one line of JSON")
@@ -94,7 +86,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self.listen(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what")
         self.listen(Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognisers")
         self.listen(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
-        self.listen(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about actions")
+        self.listen(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
         self.act(
             SelectAction,
             "select_action",
@@ -111,12 +103,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
-        self.count("queries_given_up", len(self._waiting.release()))
+        self.count("queries_given_up", self._selector.drop_queries())
 
     def close(self) -> None:
         self._jobs.close()
-        for limit in list(self._limits.values()):
-            limit.cancel()
+        for due in list(self._goals.values()):
+            due.limit.cancel()
         self._worker.join(timeout=self.config.longest_s)
 
     def _accept(self, goal: Any) -> GoalResponse:
@@ -126,63 +118,60 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         return GoalResponse.REJECT
 
     def _cancel(self, handle: Any) -> CancelResponse:
-        if limit := self._limits.get(bytes(handle.goal_id.uuid)):
-            limit.cancel()
+        if due := self._goals.get(bytes(handle.goal_id.uuid)):
+            due.limit.cancel()
         return CancelResponse.ACCEPT
 
     async def _execute(self, handle: Any) -> Any:
         goal, key = handle.request, bytes(handle.goal_id.uuid)
-        now_ns = self.clock.now_ns()
-        deadline_ns = goal.deadline_ns if goal.deadline_ns not in {0, -1} else now_ns + s_to_ns(self.config.longest_s)
-        limit = self._limits[key] = Limit(self.clock, deadline_ns)
+        deadline_ns = goal.deadline_ns if goal.deadline_ns not in {0, -1} else None
+        request, fault = Request(query_id=key.hex()), ""
+        try:
+            request = _request_of_goal(goal, key.hex())
+        except MessageError as error:
+            fault = str(error)
+        due = self._goals[key] = self._selector.ask(request, deadline_ns)
         future: Future = Future(executor=self.executor)
 
-        def told(step: str) -> None:
-            feedback = SelectAction.Feedback(step=step, remaining_ns=deadline_ns - self.clock.now_ns())
+        def on_step(step: str) -> None:
+            feedback = SelectAction.Feedback(step=step, remaining_ns=s_to_ns(due.limit.remaining_s() or 0.0))
             self._later(lambda: handle.publish_feedback(feedback))
 
         try:
-            request = _request_of_goal(goal, key.hex(), self._recall.window(now_ns, now_ns))
+            if fault:
+                recommended = self._selector.refuse(due, fault, Outcome.INVALID)
             # The future is set within the executor: set from the worker, it would wake nobody.
-            job = _Job(request, limit, told, lambda decision: self._later(lambda: future.set_result(decision)))
-            decision = await future if self._jobs.put(job) else self._refused(request, limit)
-        except MessageError as error:
-            decision = _unusable(key.hex(), now_ns, deadline_ns, str(error))
+            elif self._jobs.put(_Job(due, on_step, lambda found: self._later(lambda: future.set_result(found)))):
+                recommended = await future
+            else:
+                recommended = self._selector.refuse(due, TOO_MANY)
         finally:
-            del self._limits[key]
-        self._publish(decision)
+            del self._goals[key]
+        self._publish(recommended)
         if handle.is_cancel_requested:
             handle.canceled()
         else:
             handle.succeed()
-        return SelectAction.Result(decision=to_ros(decision))
+        return SelectAction.Result(decision=to_ros(recommended.decision))
 
-    def _on_query(self, message: Any) -> None:
-        try:
-            query = from_ros(Query, message)
-        except MessageError as error:
-            self.count("queries_refused")
-            self.trouble("queries", Health.DEGRADED, str(error))
-            return
-        if self._active and query.task in TASKS:
-            self._ask_all(self._waiting.take(query))
+    def _take(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
+        def take(message: Any) -> None:
+            if record_type is Query and not self._active:
+                return
+            try:
+                record = from_ros(record_type, message)
+            except MessageError as error:
+                self.count("messages_refused")
+                self.trouble("messages", Health.DEGRADED, str(error))
+                return
+            for due in self._selector.take(record):
+                self._hand_over(due)
 
-    def _ask_all(self, queries: list[Query]) -> None:
-        for query in queries:
-            self._ask(query)
+        return take
 
-    def _ask(self, query: Query) -> None:
-        request, limit = self._recall.asked(query, self.clock)
-
-        def done(decision: Decision) -> None:
-            self._later(lambda: self._answer(decision, query))
-
-        if not self._jobs.put(_Job(request, limit, lambda step: None, done)):
-            self._answer(self._refused(request, limit), query)
-
-    def _answer(self, decision: Decision, query: Query) -> None:
-        self._publish(decision)
-        self._answers.publish(to_ros(answer_of(decision, query)))
+    def _hand_over(self, due: DueRequest) -> None:
+        if not self._jobs.put(_Job(due, lambda step: None, lambda found: self._later(lambda: self._publish(found)))):
+            self._publish(self._selector.refuse(due, TOO_MANY))
 
     def _work(self) -> None:
         # The encoder loads with its first sentence, and on a busy machine that takes seconds.
@@ -195,42 +184,18 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self.trouble("encoder", Health.FAILED, str(error))
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
-                job.done(self._decided(job))
+                with self._engine.hold() if self._engine else nullcontext():
+                    recommended = self._selector.decide(job.due, job.on_step)
+                job.done(recommended)
 
-    def _decided(self, job: _Job) -> Decision:
-        try:
-            with self._engine.hold() if self._engine else nullcontext():
-                return self._selector.decide(job.request, job.limit, job.told)
-        except (RuntimeError, ValueError, MemoryError) as error:
-            self.count("decisions_failed")
-            self.trouble("selector", Health.DEGRADED, f"a decision failed: {type(error).__name__}: {error}")
-            decision = self._refused(job.request, job.limit)
-            return replace(decision, outcome=Outcome.FAILED, explanation=f"{type(error).__name__}: {error}")
-
-    def _refused(self, request: Request, limit: Limit) -> Decision:
-        reason = f"{WAITING} questions wait already: ask less often"
-        return replace(
-            _unusable(request.query_id, limit.clock.now_ns(), limit.deadline_ns, reason), outcome=Outcome.FAILED
-        )
-
-    def _publish(self, decision: Decision) -> None:
-        self.count(f"decisions_{decision.outcome}")
+    def _publish(self, recommended: Recommendation) -> None:
+        decision = recommended.decision
         self._decisions.publish(to_ros(decision))
         self._mirror.publish(String(data=to_json(decision)))
         if self._intents and decision.outcome is Outcome.ANSWERED and decision.chosen:
             self._intents.publish(intent_of(decision, self._intents.msg_type))
-
-    def _take(self, record_type: type) -> Callable[[Any], None]:
-        def take(message: Any) -> None:
-            try:
-                record = from_ros(record_type, message)
-                self._recall.take(record)
-                self._ask_all(self._waiting.take(record))
-            except MessageError as error:
-                self.count("messages_refused")
-                self.trouble("messages", Health.DEGRADED, str(error))
-
-        return take
+        if recommended.answer:
+            self._answers.publish(to_ros(recommended.answer))
 
     def _later(self, step: Callable[[], None]) -> None:
         """Runs step among the callbacks; nothing where the node is no longer spun."""
@@ -245,7 +210,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             return None
 
 
-def _request_of_goal(goal: Any, goal_id: str, window: Window | None) -> Request:
+def _request_of_goal(goal: Any, goal_id: str) -> Request:
     return Request(
         query_id=goal.query_id or goal_id,
         candidates=tuple(goal.candidates),
@@ -254,17 +219,4 @@ def _request_of_goal(goal: Any, goal_id: str, window: Window | None) -> Request:
         facts=tuple(goal.facts),
         others=tuple(from_ros(OtherAgent, other) for other in goal.others) if goal.others_given else None,
         viewpoint=from_ros(Viewpoint, goal.viewpoint) if goal.viewpoint_given else None,
-        window=window,
-    )
-
-
-def _unusable(query_id: str, now_ns: int, deadline_ns: int | None, reason: str) -> Decision:
-    return Decision(
-        stamp_ns=now_ns,
-        decision_id=f"{query_id}@{now_ns}",
-        query_id=query_id,
-        outcome=Outcome.INVALID,
-        explanation=reason,
-        deadline_ns=deadline_ns,
-        decided_ns=now_ns,
     )

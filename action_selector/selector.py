@@ -1,0 +1,121 @@
+"""The selector: what the senses and those who ask give goes in with its stamps, decisions and answers come out."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from action_selector.config import RequestConfig
+from action_selector.decider import Decider
+from action_selector.queries import TASKS, answer_of, request_of
+from action_selector.request import Request
+from norm_core.engines.request_context import Limit
+from norm_core.records.decision import Decision
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.frame import Frame
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import Utterance
+from norm_core.records.status import Health
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.held_queries import HeldQueries
+from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
+
+SelectorRecord = Frame | Utterance | Presence | Episode | Query
+
+
+@record
+class DueRequest:
+    """A request that can be decided now, how long that may take, and the query that it came from, if any."""
+
+    request: Request
+    limit: Limit
+    query: Query | None = None
+
+
+@record
+class Recommendation:
+    """What is decided on a request, and what that says to the task of its query."""
+
+    decision: Decision
+    answer: Answer | None = None
+
+
+class Selector:
+    """Recommend a next action to whoever asks, from what was lately seen and heard; advice, never motion.
+
+    take(), end_input() and ask() belong to one thread and give the requests that are due at once; decide() takes as
+    long as a model does, and a driver may give it a thread of its own.
+    """
+
+    def __init__(
+        self, decider: Decider, clock: Clock, config: RequestConfig | None = None, ledger: Ledger | None = None
+    ) -> None:
+        """Outcomes are counted in the ledger, which also states what keeps decisions from being made."""
+        self._decider, self._clock, self._config = decider, clock, config or RequestConfig()
+        self._ledger = ledger or Ledger()
+        self._recent = Recent(self._config.window_s)
+        self._held = HeldQueries(self._config.sources, s_to_ns(self._config.frames_every_s))
+
+    def prepare(self) -> None:
+        """Load the encoder ahead of the first request; EngineError where it cannot be loaded."""
+        self._decider.prepare()
+
+    def take(self, record: SelectorRecord) -> list[DueRequest]:
+        """Take a record and give the queries that are due with it; records come in the order of arrival.
+
+        Queries of tasks that are not the selector's are left to others.
+        """
+        if not isinstance(record, Query):
+            self._recent.take(record)
+        elif record.task not in TASKS:
+            return []
+        return [self._due(query) for query in self._held.take(record)]
+
+    def drop_queries(self) -> int:
+        """Drop the queries that still wait for records, and count them."""
+        return len(self._held.release())
+
+    def ask(self, request: Request, deadline_ns: int | None = None) -> DueRequest:
+        """Take a request about this moment; without a deadline it has the time that is configured."""
+        now_ns = self._clock.now_ns()
+        if deadline_ns is None:
+            deadline_ns = now_ns + s_to_ns(self._config.longest_s)
+        window = self._recent.window(now_ns, now_ns)
+        return DueRequest(request=replace(request, window=window), limit=Limit(self._clock, deadline_ns))
+
+    def decide(self, due: DueRequest, on_step: Callable[[str], None] | None = None) -> Recommendation:
+        """Decide on a request, whatever it is; on_step hears the name of each step as it begins."""
+        try:
+            decision = self._decider.decide(due.request, due.limit, on_step)
+        except (RuntimeError, ValueError, MemoryError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            self._ledger.trouble("selector", Health.DEGRADED, f"a decision failed: {reason}")
+            return self.refuse(due, reason)
+        return self._recommendation(due, decision)
+
+    def refuse(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
+        """Decide nothing, and say why."""
+        now_ns, deadline_ns = due.limit.clock.now_ns(), due.limit.deadline_ns
+        decision = Decision(
+            stamp_ns=now_ns,
+            decision_id=f"{due.request.query_id}@{now_ns}",
+            query_id=due.request.query_id,
+            outcome=outcome,
+            explanation=reason,
+            deadline_ns=deadline_ns,
+            decided_ns=now_ns,
+        )
+        return self._recommendation(due, decision)
+
+    def _due(self, query: Query) -> DueRequest:
+        """Make the request of a query; without a deadline time stands still at its stamp, as a replay needs it."""
+        is_live = query.deadline_ns is not None
+        clock = self._clock if is_live else ReplayClock(query.stamp_ns)
+        window = self._recent.window(query.stamp_ns, clock.now_ns())
+        request = request_of(query, window, source=query.frame_id or query.episode_id)
+        return DueRequest(request=request, limit=Limit(clock, query.deadline_ns), query=query)
+
+    def _recommendation(self, due: DueRequest, decision: Decision) -> Recommendation:
+        self._ledger.count(f"decisions_{decision.outcome}")
+        return Recommendation(decision=decision, answer=answer_of(decision, due.query) if due.query else None)

@@ -1,0 +1,96 @@
+"""The selector as a role: records in the order of arrival, requests that are due, and what comes of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from action_selector.config import RequestConfig
+from action_selector.decider import Decider
+from action_selector.selector import Selector
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.episode import Query
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import silence
+from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, other, request
+
+COOK = other("stirring the soup on the stove", role="cook")
+
+
+def query(age_s: float = 0.0, **fields: Any) -> Query:
+    asked: dict[str, Any] = {"query_id": "q", "episode_id": "e", "task": "eas", "others_given": True, "others": (COOK,)}
+    asked["options"] = ("Stir the soup.", "Lay the table.")
+    return Query(stamp_ns=NOW_NS - round(age_s * NS_PER_S), **{**asked, **fields})
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+@pytest.fixture
+def selector(sentences: SentenceEncoder, ledger: Ledger) -> Selector:
+    config = RequestConfig(sources=("utterances",), longest_s=4.0)
+    return Selector(Decider(sentences, BEST_EFFORT), ReplayClock(NOW_NS), config, ledger)
+
+
+def counts(ledger: Ledger) -> dict[str, int]:
+    return {counter.name: counter.count for counter in ledger.counters}
+
+
+def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, ledger: Ledger) -> None:
+    assert selector.take(query()) == []
+    (due,) = selector.take(silence(NOW_NS + 1, "/audio"))
+    found = selector.decide(due)
+    assert found.answer and (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
+    assert (found.answer.stamp_ns, found.decision.chosen) == (NOW_NS, "Lay the table.")
+    assert counts(ledger) == {"decisions_answered": 1}
+
+
+def test_a_query_with_a_deadline_does_not_wait_and_may_be_late(selector: Selector, ledger: Ledger) -> None:
+    (due,) = selector.take(query(age_s=2.0, deadline_ns=NOW_NS - NS_PER_S))
+    found = selector.decide(due)
+    assert found.answer and found.answer.outcome is Outcome.INVALID and "already passed" in found.answer.reason
+    assert counts(ledger) == {"decisions_invalid": 1}
+
+
+def test_queries_about_talk_are_left_to_the_judge(selector: Selector) -> None:
+    assert selector.take(query(task="attributes", deadline_ns=NOW_NS + 1)) == []
+    assert selector.drop_queries() == 0
+
+
+def test_queries_that_still_wait_are_dropped_and_counted(selector: Selector) -> None:
+    selector.take(query())
+    assert (selector.drop_queries(), selector.take(silence(NOW_NS + 1, "/audio"))) == (1, [])
+
+
+def test_a_request_of_now_has_the_time_that_is_configured(selector: Selector) -> None:
+    asked = request("Wave.", others=(COOK,))
+    assert selector.ask(asked).limit.deadline_ns == NOW_NS + 4 * NS_PER_S
+    found = selector.decide(selector.ask(asked, NOW_NS + 7))
+    assert (found.decision.deadline_ns, found.answer) == (NOW_NS + 7, None)
+
+
+def test_each_step_is_told(selector: Selector) -> None:
+    steps: list[str] = []
+    selector.decide(selector.ask(request("Wave.", others=(COOK,))), steps.append)
+    assert steps == ["observe", "veto", "retrieve", "choose", "justify", "explain"]
+
+
+def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEncoder, ledger: Ledger) -> None:
+    class Broken(SentenceEncoder):
+        def encode(self, sentences: Any) -> Any:
+            raise MemoryError("no room")
+
+    selector = Selector(Decider(Broken(), BEST_EFFORT), ReplayClock(NOW_NS), ledger=ledger)
+    (due,) = selector.take(replace(query(), options=("Fly a kite over the harbour.", "Mend the net.")))
+    failed = selector.decide(due)
+    assert failed.answer and (failed.answer.outcome, failed.answer.chosen) == (Outcome.FAILED, ())
+    assert failed.answer.reason == "MemoryError: no room"
+    assert counts(ledger) == {"decisions_failed": 1}
+    assert ledger.reasons == ("a decision failed: MemoryError: no room",)
+    refused = selector.refuse(due, "ask less often")
+    assert refused.answer and (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
+    assert counts(ledger) == {"decisions_failed": 2}
