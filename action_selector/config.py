@@ -45,6 +45,9 @@ class SelectorConfig(Config):
     )
     style: Literal["default", "egoplan", "exclusion"] = Field(default="default", description="how a model is asked")
     max_frame_age_s: float = Field(default=3.0, gt=0, le=600, description="older frames are not decided upon")
+    pictures_may_leave: bool = Field(
+        default=False, description="whether a model that does not run on this machine may be sent pictures"
+    )
     reserve_ms: float = Field(
         default=50.0, ge=0, le=10_000, description="time before the deadline that a model does not get"
     )

@@ -46,6 +46,17 @@ class Decider:
         self._chooser = Chooser(sentences, self.config, engine, fitted)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
 
+    @property
+    def shows_pictures(self) -> bool:
+        """Whether the model may be shown pictures; true without a model, from which none are held back."""
+        return self._engine is None or self._engine.card.on_this_machine or self.config.pictures_may_leave
+
+    def held_back(self, request: Request) -> str:
+        """Why a request's pictures are not shown to the model that could take them; empty where none are held back."""
+        if self._engine is None or self.shows_pictures or not prompts.pictures(request, self._engine.card.max_images):
+            return ""
+        return f"without its pictures, as the model {self._engine.card.model} does not run on this machine"
+
     def prepare(self) -> None:
         """Loads the encoder, and encodes ahead what every question is compared with: rules, skills and norms."""
         rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
@@ -116,7 +127,11 @@ class Decider:
             verdict = self._chooser.justified(case, verdict)
         verdict = self._chooser.labelled(case, verdict)
         stages.enter("explain")
-        return verdict.explained(observation, self._why(case, verdict, rules)).with_repeats(offered)
+        verdict = verdict.explained(observation, self._why(case, verdict, rules)).with_repeats(offered)
+        if held_back := self.held_back(request):
+            told = f"{held_back[0].upper()}{held_back[1:]}: {verdict.explanation}"
+            verdict = replace(verdict, explanation=told)
+        return verdict
 
     def _why(self, case: Case, verdict: Verdict, rules: tuple[house_rules.HouseRule, ...]) -> str:
         """What speaks for what was chosen: a rule of the house, else what it was chosen by."""
@@ -124,6 +139,10 @@ class Decider:
             return ""
         favour = house_rules.in_favour(verdict.texts[verdict.chosen], rules, self._sentences, self.config.rule_least)
         return favour or self._chooser.grounds(case, verdict)
+
+    @property
+    def _most_images(self) -> int | None:
+        return self._engine.card.most_images(self.config.pictures_may_leave) if self._engine else 0
 
     def _limit_of_model(self, limit: Limit) -> Limit:
         """The model's time ends early enough to answer with what is known without it."""
@@ -139,9 +158,9 @@ class Decider:
             return told
         tracked = replace(told, others=people, told_by="people") if people else told
         engine = self._engine
-        if engine is None or not engine.card.generates or not prompts.pictures(request, engine.card.max_images):
+        if engine is None or not engine.card.generates or not prompts.pictures(request, self._most_images):
             return tracked
-        seen = from_engine(engine, prompts.observing(request, engine.card.max_images, people=people), limit)
+        seen = from_engine(engine, prompts.observing(request, self._most_images, people=people), limit)
         if seen.outcome is not Outcome.ANSWERED and people:
             return replace(tracked, outcome=seen.outcome, reason=seen.reason)
         return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
@@ -149,7 +168,7 @@ class Decider:
     def _candidates(self, request: Request, observation: Observation, limit: Limit) -> tuple[Candidate, ...]:
         options = request.candidates
         if not options and self._catalogue is None and self._engine is not None and self._engine.card.generates:
-            prompt = prompts.observing(request, self._engine.card.max_images, "propose_actions")
+            prompt = prompts.observing(request, self._most_images, "propose_actions")
             options, outcome, reason = propose(self._engine, prompt, limit)
             if outcome is not Outcome.ANSWERED:
                 raise UnusableError(f"no candidates were given, and the model proposed none: {reason}")
@@ -191,7 +210,7 @@ class Decider:
     ) -> Prompt | None:
         if self._engine is None:
             return None
-        return prompts.scene(request, observation, rules, precedents, self._engine.card.max_images)
+        return prompts.scene(request, observation, rules, precedents, self._most_images)
 
 
 def _evidence(

@@ -23,6 +23,11 @@ from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
 
 SelectorRecord = Frame | Utterance | Presence | Episode | Query
 
+PICTURES_HELD_BACK = (
+    "selector: its model does not run on this machine, so it is shown no pictures; "
+    "set pictures_may_leave to true to send them"
+)
+
 
 @record
 class DueRequest:
@@ -70,6 +75,8 @@ class Selector:
             self._recent.take(record)
         elif record.task not in TASKS:
             return []
+        if isinstance(record, Frame) and not self._decider.shows_pictures:
+            self._ledger.trouble("pictures", Health.DEGRADED, PICTURES_HELD_BACK)
         return [self._due(query) for query in self._held.take(record)]
 
     def drop_queries(self) -> int:
@@ -92,7 +99,13 @@ class Selector:
             reason = f"{type(error).__name__}: {error}"
             self._ledger.trouble("selector", Health.DEGRADED, f"a decision failed: {reason}")
             return self.refuse(due, reason)
-        return self._recommendation(due, decision)
+        found = self._recommendation(due, decision)
+        held_back = self._decider.held_back(due.request)
+        if not held_back or decision.outcome is Outcome.INVALID:
+            return found
+        self._ledger.count("decisions_without_pictures")
+        answer = found.answer and replace(found.answer, reason=found.answer.reason or held_back)
+        return replace(found, answer=answer)
 
     def refuse(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
         """Decide nothing, and say why."""

@@ -25,6 +25,12 @@ class Card:
     generates: bool = True
     on_this_machine: bool = True
 
+    def most_images(self, pictures_may_leave: bool, wanted: int | None = None) -> int | None:
+        """Count the pictures to show at most, of those wanted: none where they may not leave this machine."""
+        if not (self.on_this_machine or pictures_may_leave):
+            return 0
+        return min((bound for bound in (self.max_images, wanted) if bound is not None), default=None)
+
 
 @record
 class Usage:

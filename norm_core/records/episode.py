@@ -53,7 +53,10 @@ class Query:
 
 @record
 class Answer:
-    """What was answered; anything but ANSWERED carries no choice and says why in reason."""
+    """What was answered; anything but ANSWERED carries no choice and says why in reason.
+
+    The reason of an answer says without which pictures it was made, where some were held back.
+    """
 
     stamp_ns: int
     frame_id: str = ""

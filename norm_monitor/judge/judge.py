@@ -84,9 +84,7 @@ class Judgement:
 
 def images_for(card: Card, config: JudgeConfig) -> int:
     """Count the pictures of a window that a model may be shown: by its limit, and none where they may not leave."""
-    if not (card.on_this_machine or config.pictures_may_leave):
-        return 0
-    return config.images if card.max_images is None else min(card.max_images, config.images)
+    return card.most_images(config.pictures_may_leave, config.images) or 0
 
 
 class Judge:

@@ -12,13 +12,14 @@ from action_selector.decider import Decider
 from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.prompt import Prompt, Question, Quoted
+from norm_core.engines.prompt import Image, Prompt, Question, Quoted
 from norm_core.engines.request_context import Call
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Norm, Veto
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
+from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.recent_records import KEPT, Recent
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
@@ -144,3 +145,45 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
         return act(question, call)
 
     assert norms(BEST_EFFORT, silent) == by_likeness
+
+
+@pytest.mark.parametrize("may_leave", [False, True])
+def test_pictures_go_to_another_machine_only_where_somebody_said_so(
+    sentences: SentenceEncoder, may_leave: bool
+) -> None:
+    eye, ledger, clock = Eye(), Ledger(), ReplayClock(NOW_NS)
+    eye.card = replace(eye.card, model="far", on_this_machine=False)
+    shown: list[int] = []
+
+    def act(question: Question, call: Call) -> list[float]:
+        return yes_to_all(question) or [0.0] * len(question.options)
+
+    class Counting(Engine):
+        def ask_many(self, prefix: Prompt, questions: Any, limit: Any = None) -> Any:
+            shown.append(len(prefix.images))
+            return super().ask_many(prefix, questions, limit)
+
+    eye.act = act
+    config = BEST_EFFORT.model_copy(update={"pictures_may_leave": may_leave})
+    selector = Selector(Decider(sentences, config, engine=Counting(eye, clock)), clock, ledger=ledger)
+    selector.take(FRAME)
+    selector.take(presence(0.2, GUEST))
+    (due,) = selector.take(Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS))
+    found = selector.decide(due)
+    assert found.answer and found.answer.outcome is Outcome.ANSWERED
+    assert set(shown) == {int(may_leave)} and [len(prompt.images) for prompt in eye.asked] == [1] * may_leave
+    told = "without its pictures, as the model far does not run on this machine"
+    assert found.answer.reason == ("" if may_leave else told)
+    assert (told in found.decision.explanation.lower()) is not may_leave
+    counted = {counter.name: counter.count for counter in ledger.counters}
+    assert counted.get("decisions_without_pictures", 0) == (not may_leave)
+    assert any("set pictures_may_leave to true" in reason for reason in ledger.reasons) is not may_leave
+
+
+def test_pictures_beside_the_window_stay_here_too(sentences: SentenceEncoder) -> None:
+    """A suite's own pictures, and a model that would propose actions and look at the scene."""
+    eye = Eye()
+    eye.card = replace(eye.card, on_this_machine=False)
+    asked = request(situation="A kitchen.", others=None, images=(Image(jpeg=jpeg()),), window=window(jpeg=jpeg()))
+    decide(sentences, asked, engine=Engine(eye, ReplayClock(NOW_NS)))
+    assert [prompt.images for prompt in eye.asked] == [()]
