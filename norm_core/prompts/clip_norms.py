@@ -1,6 +1,7 @@
 """A norm given in words and a clip, as VideoNorms asks: is it kept, what shows it, and which norm is it."""
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
+from norm_core.prompts.judge import FACES_ASIDE
 from norm_core.prompts.transcript import pictures, transcript
 from norm_core.records.window import Window
 
@@ -30,11 +31,13 @@ _SPECIFIC = {
 }
 
 
-def prefix(window: Window, most_images: int, locale: str = "en") -> Prompt:
-    """What all questions about a clip share."""
+def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside: bool = False) -> Prompt:
+    """Make what all questions about a clip share; faces_aside forbids inferring emotions from the pictures."""
     shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
+    if faces_aside:
+        shown = (Text(text=FACES_ASIDE[locale]), *shown)
     return Prompt(
-        version=f"{VERSION}-{locale}",
+        version=f"{VERSION}-{locale}{'-faces-aside' * faces_aside}",
         parts=(Text(text=_TASK[locale]), *shown, transcript(window.utterances, window.start_ns, locale)),
     )
 

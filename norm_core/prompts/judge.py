@@ -52,7 +52,7 @@ _ABOUT = {
     "zh": "机器人在此处做得对或错的地方是否涉及{}？",
 }
 # Where emotions may not be inferred from pictures; the question about them goes over words alone.
-_FACES_ASIDE = {
+FACES_ASIDE = {
     "en": (
         "Leave aside what faces or bodies in the pictures may show of anybody's feelings: do not infer emotions from "
         "them."
@@ -79,7 +79,7 @@ def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside:
     """Make what all questions about a window share; faces_aside forbids inferring emotions from the pictures."""
     shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
     if faces_aside:
-        shown = (Text(text=_FACES_ASIDE[locale]), *shown)
+        shown = (Text(text=FACES_ASIDE[locale]), *shown)
     return Prompt(
         version=f"{VERSION}-{locale}{'-faces-aside' * faces_aside}",
         parts=(Text(text=_TASK[locale]), *shown, transcript(window.utterances, window.start_ns, locale)),

@@ -1,6 +1,10 @@
-"""Where a robot works, and what may be inferred there."""
+"""Where a robot works, what may be inferred there, and who may see its pictures."""
 
 from enum import StrEnum
+
+from pydantic import Field
+
+from norm_core.runtime.config import Config
 
 
 class DeploymentContext(StrEnum):
@@ -18,7 +22,14 @@ class DeploymentContext(StrEnum):
         """Whether a model may be asked about emotions with pictures; only where a context that allows it is stated."""
         return self in {DeploymentContext.HOME, DeploymentContext.PUBLIC, DeploymentContext.HEALTH}
 
-    @property
-    def forbids_emotions_from_pictures(self) -> bool:
-        """Whether a context is stated in which they may not be inferred; a replayed suite is then shown no picture."""
-        return self in {DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION}
+
+class PictureRules(Config):
+    """What a model may be shown, and what it may infer from it."""
+
+    pictures_may_leave: bool = Field(
+        default=False, description="whether a model that does not run on this machine may be sent pictures"
+    )
+    deployment_context: DeploymentContext = Field(
+        default=DeploymentContext.UNSPECIFIED,
+        description="where the robot works; only home, public and health let emotions be inferred from pictures",
+    )

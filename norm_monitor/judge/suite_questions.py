@@ -3,7 +3,6 @@
 The same prompts as the live judge's where the question is the same; options are scored, and texts are written.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ from norm_core.engines.reply import Card, Generation, Scores, provenance
 from norm_core.engines.request_context import Limit
 from norm_core.prompts import clip_norms, judge, segments
 from norm_core.records.episode import Answer, Query
+from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
@@ -22,6 +22,7 @@ from norm_core.records.window import Window, digest
 from norm_core.runtime.config import Config
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import Clock, ReplayClock
+from norm_monitor.judge.deployment import PictureRules
 
 CHOICES = ("pre", "post", "rationale", "correction")
 SEGMENT_TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
@@ -29,6 +30,7 @@ NORM_TASKS = ("adherence", "evidence", "norm")
 TASKS = (*SEGMENT_TASKS, *NORM_TASKS)
 CULTURES = {"us": "en", "cn": "zh"}
 _LEAST_ATTRIBUTE = 0.5
+_EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
 
 
 class Model(Protocol):
@@ -65,13 +67,17 @@ class Stated(BaseModel):
 
 
 class Questioner:
-    """Answers one query at a time, each from its own episode's window alone."""
+    """Answers one query at a time, each from its own episode's window alone.
 
-    def __init__(self, model: Model, config: QuestionConfig) -> None:
-        self._model, self._config = model, config
+    Where the context does not allow emotions to be inferred from pictures, what asks about emotions goes over words
+    alone, and all else is told to leave feelings in faces aside; an answer's reason says what was held back.
+    """
+
+    def __init__(self, model: Model, config: QuestionConfig, rules: PictureRules | None = None) -> None:
+        self._model, self._config, self._rules = model, config, rules or PictureRules()
         # Without what a node adds of its own, so that a node and a replay give one digest of one configuration.
-        own = QuestionConfig(**config.model_dump(include=set(QuestionConfig.model_fields)))
-        self._config_sha256 = own.sha256()
+        parts = (config.part(QuestionConfig), self._rules.part(PictureRules))
+        self._config_sha256 = sha256_of([part.sha256() for part in parts])
 
     def asked(self, query: Query, recent: Recent, clock: Clock) -> tuple[Window, Limit]:
         """What a query is about, and how long it may take; without a deadline time stands still at its stamp."""
@@ -87,7 +93,7 @@ class Questioner:
         if query.task == "norm":
             prompt = clip_norms.specific_norm(prefix, query.question, locale)
             return self._written(query, window, limit, prompt, Stated)
-        answer = self._scored(query, window, limit, prefix, locale)
+        answer = self._scored(query, window, limit, locale)
         if query.task != "evidence" or answer.outcome is not Outcome.ANSWERED:
             return answer
         kept = answer.chosen == (0,)
@@ -96,8 +102,8 @@ class Questioner:
             return written
         return replace(written, chosen=answer.chosen, probabilities=answer.probabilities)
 
-    def _scored(self, query: Query, window: Window, limit: Limit, prefix: Prompt, locale: str) -> Answer:
-        scores = self._model.ask_many(prefix, _questions(query, locale), limit)
+    def _scored(self, query: Query, window: Window, limit: Limit, locale: str) -> Answer:
+        scores = self._scores(query, window, limit, locale)
         made_by = self._made_by(window, scores)
         if failed := next((one for one in scores if one.outcome is not Outcome.ANSWERED), None):
             return self._told(query, window, limit, failed.outcome, reason=failed.reason, made_by=made_by)
@@ -110,13 +116,45 @@ class Questioner:
             probabilities, chosen = scores[0].probabilities, (scores[0].best or 0,)
         return self._told(query, window, limit, chosen=chosen, probabilities=probabilities, made_by=made_by)
 
-    def _prefix(self, query: Query, window: Window, locale: str) -> Prompt:
-        most = self._model.card.max_images
-        images = self._config.query_images if most is None else min(most, self._config.query_images)
+    def _scores(self, query: Query, window: Window, limit: Limit, locale: str) -> list[Scores]:
+        """The scores of a query's questions, in their order."""
+        questions = _questions(query, locale)
+        apart = _about_emotions(query) if self._leaves_faces_aside(window) else ()
+        found: dict[int, Scores] = {}
+        for places in (tuple(place for place in range(len(questions)) if place not in apart), apart):
+            if places:
+                prefix = self._prefix(query, window, locale, sighted=places != apart)
+                asked = self._model.ask_many(prefix, [questions[place] for place in places], limit.renewed())
+                found |= dict(zip(places, asked, strict=True))
+        return [found[place] for place in range(len(questions))]
+
+    @property
+    def _images(self) -> int:
+        return self._model.card.most_images(self._rules.pictures_may_leave, self._config.query_images) or 0
+
+    def _leaves_faces_aside(self, window: Window) -> bool:
+        """Whether pictures are shown in a context in which emotions may not be inferred from them."""
+        shown = bool(self._images and window.frames)
+        return shown and not self._rules.deployment_context.allows_emotions_from_pictures
+
+    def _held_back(self, query: Query, window: Window) -> str:
+        """What of a query's pictures was held back and why; empty where nothing was."""
+        card = self._model.card
+        if window.frames and card.most_images(True, self._config.query_images) and not self._images:
+            return f"without its pictures, as the model {card.model} does not run on this machine"
+        if _about_emotions(query) and self._leaves_faces_aside(window):
+            context = self._rules.deployment_context
+            return f"about emotions without pictures, as the deployment context {context} does not allow it"
+        return ""
+
+    def _prefix(self, query: Query, window: Window, locale: str, *, sighted: bool = True) -> Prompt:
+        images = self._images if sighted else 0
+        faces_aside = sighted and self._leaves_faces_aside(window)
         about_norms = query.task in NORM_TASKS
-        prompt = clip_norms.prefix(window, images, locale) if about_norms else judge.prefix(window, images, locale)
+        make = clip_norms.prefix if about_norms else judge.prefix
+        prompt = make(window, images, locale, faces_aside=faces_aside)
         if not about_norms and query.task != "error3":  # which is the judge's own question, word for word
-            prompt = replace(prompt, version=f"{segments.VERSION}-{locale}")
+            prompt = replace(prompt, version=prompt.version.replace(judge.VERSION, segments.VERSION))
         if window.frames or window.utterances:
             return prompt
         # Nothing was given at all: that nobody speaks would be more than is known.
@@ -139,7 +177,7 @@ class Questioner:
             return self._told(query, window, limit, written.outcome, reason=written.reason, made_by=made_by)
         return self._told(query, window, limit, text=written.value.model_dump_json(), made_by=made_by)
 
-    def _made_by(self, window: Window, scores: Sequence[Scores]) -> Provenance:
+    def _made_by(self, window: Window, scores: list[Scores]) -> Provenance:
         made_by = provenance(self._model.card, scores[0], window_digest=digest(window))
         digests = [one.prompt_digest for one in scores]
         return replace(
@@ -171,7 +209,7 @@ class Questioner:
             chosen=chosen,
             probabilities=probabilities,
             text=text,
-            reason=reason,
+            reason=reason or (self._held_back(query, window) if made_by else ""),
             provenance=made_by or Provenance(window_digest=digest(window), config_sha256=self._config_sha256),
         )
 
@@ -190,6 +228,11 @@ def _questions(query: Query, locale: str) -> list[Question]:
             return [clip_norms.is_kept(query.question, locale)]
         case _:
             return [segments.choice(query.task, query.options)]
+
+
+def _about_emotions(query: Query) -> tuple[int, ...]:
+    """The places of the questions that ask about emotions, among a query's questions."""
+    return {"attributes": (_EMOTIONS,), "multi": (0,)}.get(query.task, ())
 
 
 def _fault(query: Query) -> str:

@@ -11,11 +11,12 @@ from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.records.episode import Answer, Query
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import Clock
+from norm_monitor.judge.deployment import PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from sim_replays.runs.items.item_bag import Record
 
 
-class JudgeFiles(QuestionConfig):
+class JudgeFiles(PictureRules, QuestionConfig):
     """The judge's settings and its model; the encoder answers where no other is named."""
 
     model: str = Field(default=MODEL, description="name of the model that is asked")
@@ -47,7 +48,8 @@ class JudgeAnswering:
     """The monitor's node's own logic where it answers queries."""
 
     def __init__(self, files: JudgeFiles, clock: Clock) -> None:
-        self._questioner = Questioner(open_engine_by_name(files.model, clock), files)
+        engine = open_engine_by_name(files.model, clock)
+        self._questioner = Questioner(engine, files.part(QuestionConfig), files.part(PictureRules))
         self._recent, self._clock = Recent(files.query_window_s), clock
 
     def take(self, record: Record) -> Iterator[Answer]:

@@ -11,31 +11,37 @@ from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.request_context import Call, Limit
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.flag import Attribute
+from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.window import digest
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
+from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
+from tests.action_selector.questions import window
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 START_NS = 100 * NS_PER_S
 
 
 class Writing(ScriptedBackend):
-    """Keeps what it was asked, and writes one text a seed."""
+    """Keeps what it was asked and shown, and writes one text a seed."""
 
     def __init__(self, act: Callable[[Question, Call], Sequence[float]], *texts: str) -> None:
         super().__init__(act)
         self.texts, self.asked, self.seeds = texts, list[str](), list[int]()
+        self.images = list[int]()
 
     def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
         self.asked.append(question.after(prefix).written())
+        self.images.append(len(prefix.images))
         return super().score(prefix, question, call)
 
     def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
         self.asked.append(prompt.written())
+        self.images.append(len(prompt.images))
         self.seeds.append(seed)
         return self.texts[min(seed, len(self.texts) - 1)]
 
@@ -60,14 +66,20 @@ def query(task: str, **given: Any) -> Query:
     return Query(stamp_ns=START_NS + 2 * NS_PER_S, query_id="q", episode_id="e", task=task, **given)
 
 
-def answer(backend: ScriptedBackend, asked: Query, *utterances: Utterance, **config: Any) -> Answer:
+def answer(
+    backend: ScriptedBackend,
+    asked: Query,
+    *given: Utterance | Frame,
+    rules: PictureRules | None = None,
+    **config: Any,
+) -> Answer:
     recent = Recent(15)
     edge = Episode(
         stamp_ns=START_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="hsri", start_ns=START_NS, end_ns=START_NS
     )
-    for record in (edge, *utterances):
+    for record in (edge, *given):
         recent.take(record)
-    questioner = Questioner(Engine(backend, WallClock()), QuestionConfig(**config))
+    questioner = Questioner(Engine(backend, WallClock()), QuestionConfig(**config), rules)
     return questioner.answer(asked, *questioner.asked(asked, recent, WallClock()))
 
 
@@ -182,3 +194,55 @@ def test_an_episode_begins_with_nothing() -> None:
     recent.take(edge)
     window = recent.within_episode(START_NS + 3 * NS_PER_S)
     assert (window.utterances, window.start_ns) == ((), START_NS + NS_PER_S)
+
+
+FRAME = replace(window(jpeg=b"a picture").frames[0], stamp_ns=START_NS + 1)
+GUARDED = (DeploymentContext.UNSPECIFIED, DeploymentContext.WORKPLACE, DeploymentContext.EDUCATION)
+ASIDE = "do not infer emotions from them"
+
+
+@pytest.mark.parametrize("context", GUARDED)
+def test_emotions_are_asked_of_words_alone_unless_the_context_allows_pictures(context: DeploymentContext) -> None:
+    """Feelings are named in the first of the attributes' questions, and in the one that lists them all."""
+    rules = PictureRules(deployment_context=context)
+    backend = Writing(first)
+    asked = query("attributes", question="error", several=True)
+    found = answer(backend, asked, said("Oh."), FRAME, rules=rules)
+    about = [
+        ("what someone feels" in text, ASIDE in text, seen)
+        for text, seen in zip(backend.asked, backend.images, strict=True)
+    ]
+    assert sorted(about) == [*[(False, True, 1)] * 6, (True, False, 0)]
+    assert (found.outcome, found.chosen) == (Outcome.ANSWERED, tuple(range(7)))
+    assert found.reason == f"about emotions without pictures, as the deployment context {context} does not allow it"
+    backend = Writing(first)
+    found = answer(backend, query("multi", question="error"), said("Oh."), FRAME, rules=rules)
+    assert (backend.images, ASIDE in backend.asked[0], bool(found.reason)) == ([0], False, True)
+    for task, told in (("error3", ""), ("error2", ""), ("adherence", "us")):
+        backend = Writing(first)
+        found = answer(backend, query(task, question="greeting: Say hello.", style=told), FRAME, rules=rules)
+        assert (backend.images, ASIDE in backend.asked[0], found.reason) == ([1], True, "")
+
+
+def test_a_context_that_allows_it_asks_all_with_pictures() -> None:
+    rules = PictureRules(deployment_context=DeploymentContext.PUBLIC)
+    for task, count in (("attributes", 7), ("multi", 1), ("error3", 1)):
+        backend = Writing(first)
+        asked = query(task, question="error")
+        found = answer(backend, asked, FRAME, rules=rules)
+        assert (backend.images, found.reason) == ([1] * count, "")
+        assert not any(ASIDE in text for text in backend.asked)
+    guarded = answer(Writing(first), query("error3"), FRAME)
+    assert guarded.provenance.config_sha256 != found.provenance.config_sha256
+
+
+def test_a_model_elsewhere_gets_pictures_only_where_they_may_leave() -> None:
+    for task, text in (("error3", ""), ("norm", '{"norm": "Greet."}')):
+        for may_leave in (False, True):
+            backend = Writing(first, text)
+            backend.card = replace(backend.card, model="far", on_this_machine=False)
+            rules = PictureRules(pictures_may_leave=may_leave)
+            found = answer(backend, query(task, question="greeting", style="us"), FRAME, rules=rules)
+            assert (found.outcome, backend.images) == (Outcome.ANSWERED, [int(may_leave)])
+            told = "without its pictures, as the model far does not run on this machine"
+            assert found.reason == ("" if may_leave else told)

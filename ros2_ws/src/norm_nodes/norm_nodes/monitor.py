@@ -39,7 +39,7 @@ from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.judge.deployment import DeploymentContext
+from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from norm_monitor.judge.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
@@ -208,11 +208,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         )
         judge = Judge(self._engine, judge_config)
         if config.judge_images and FRAMES in config.sources and not (card.on_this_machine or config.pictures_may_leave):
-            why = (
-                f"the judge {config.model} does not run on this machine, so it is shown no pictures; "
-                "set pictures_may_leave to true to send them"
-            )
-            self.trouble("pictures", Health.DEGRADED, why)
+            self._state_pictures_held_back()
         if not config.judge_prompts:
             return judge, None
         try:
@@ -220,15 +216,22 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except OSError as error:
             raise ConfigError(f"monitor: judge_prompts: {config.judge_prompts} cannot be made: {error}") from error
 
+    def _state_pictures_held_back(self) -> None:
+        why = (
+            f"the judge {self.config.model} does not run on this machine, so it is shown no pictures; "
+            "set pictures_may_leave to true to send them"
+        )
+        self.trouble("pictures", Health.DEGRADED, why)
+
     def _answering(self) -> JudgeQueries | None:
         if not self.config.answers_queries:
             return None
         assert self._engine
-        held_back = self.config.deployment_context.forbids_emotions_from_pictures or not (
-            self._engine.card.on_this_machine or self.config.pictures_may_leave
-        )
-        config = self.config.model_copy(update={"query_images": 0}) if held_back else self.config
-        questioner = Questioner(self._engine, config)
+        config = self.config
+        rules = PictureRules(pictures_may_leave=config.pictures_may_leave, deployment_context=config.deployment_context)
+        if config.query_images and not (self._engine.card.on_this_machine or rules.pictures_may_leave):
+            self._state_pictures_held_back()
+        questioner = Questioner(self._engine, config.part(QuestionConfig), rules)
         return JudgeQueries(self, questioner, config.query_window_s, lambda: self._active)
 
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
