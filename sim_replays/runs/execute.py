@@ -14,8 +14,10 @@ from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.linear_scorer import Fitted
 from action_selector.selector_factory import SelectorFiles
 from norm_core import __version__
+from norm_core.engines.engine_registry import card_of
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
+from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from sim_replays.runs.answerers import Files, JudgeFiles
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
@@ -57,6 +59,7 @@ def selector_files(
     precedents_index: str = "",
     fitted: str = "",
     without: Sequence[str] = (),
+    pictures_may_leave: bool = False,
 ) -> SelectorFiles:
     """The selector's settings for a run, less the steps that it is to do without.
 
@@ -73,6 +76,7 @@ def selector_files(
         precedents_index=precedents_index,
         fitted=fitted,
         fall_back=model == ENCODER,
+        pictures_may_leave=pictures_may_leave,
         **left_out,
     )
 
@@ -85,24 +89,34 @@ def files_for(
     precedents_index: str = "",
     fitted: str = "",
     without: Sequence[str] = (),
+    rules: PictureRules | None = None,
 ) -> Files:
     """The settings of whoever answers the suite's questions: the judge about talk, the selector about actions."""
     if asking.suite in PAPER_SHOTS:
         if fitted or without:
             raise SuiteError(f"the judge answers {asking.suite}: --fitted and --without are of the selector")
-        return judge_files(model, asking)
+        return judge_files(model, asking, rules)
+    rules = rules or PictureRules()
+    if rules.deployment_context is not DeploymentContext.UNSPECIFIED:
+        raise SuiteError(f"nothing in {asking.suite} asks about emotions: leave --deployment-context out")
     files = selector_files(
-        model, when_unsure=when_unsure, precedents_index=precedents_index, fitted=fitted, without=without
+        model,
+        when_unsure=when_unsure,
+        precedents_index=precedents_index,
+        fitted=fitted,
+        without=without,
+        pictures_may_leave=rules.pictures_may_leave,
     )
     return with_precedents(files, asking)
 
 
-def judge_files(model: str, asking: Asking) -> JudgeFiles:
+def judge_files(model: str, asking: Asking, rules: PictureRules | None = None) -> JudgeFiles:
     """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
     name = MODEL if model == ENCODER else model
+    given = (rules or PictureRules()).model_dump()
     if asking.sampling == "paper":
-        return JudgeFiles(model=name, query_window_s=WHOLE_S, query_images=PAPER_SHOTS[asking.suite])
-    return JudgeFiles(model=name)
+        given |= {"query_window_s": WHOLE_S, "query_images": PAPER_SHOTS[asking.suite]}
+    return JudgeFiles(model=name, **given)
 
 
 def run(
@@ -263,6 +277,15 @@ def cautions(asking: Asking, files: Files) -> list[str]:
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
+    if files.model and not (card_of(Catalogue().manifest(files.model)).on_this_machine or files.pictures_may_leave):
+        notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
+    if isinstance(files, JudgeFiles) and not (
+        files.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
+    ):
+        notes.append(
+            f"deployment context {files.deployment_context}: no emotion was inferred from pictures, and what asks "
+            "about emotions went over words alone"
+        )
     if isinstance(files, SelectorFiles) and not files.model and asking.style != Asking.model_fields["style"].default:
         notes.append(f"the sentence encoder is asked in no style: {asking.style} changes nothing")
     if asking.precedents:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from norm_core.runtime.config import check
+from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from sim_replays.examples import suite_data
 from sim_replays.runs import execute
 from sim_replays.runs.execute import ENCODER, files_for
@@ -149,6 +150,16 @@ def run(  # noqa: PLR0917
         list[str] | None,
         typer.Option(help=f"A step to leave out, to see what it adds: {', '.join(execute.STEPS_LESS)}."),
     ] = None,
+    pictures_may_leave: Annotated[
+        bool, typer.Option("--pictures-may-leave", help="Send pictures to a model that is not on this machine.")
+    ] = False,
+    context: Annotated[
+        DeploymentContext,
+        typer.Option(
+            "--deployment-context",
+            help="Where the clips were taken; only home, public and health let emotions be inferred from pictures.",
+        ),
+    ] = DeploymentContext.UNSPECIFIED,
     blind: Annotated[
         bool, typer.Option("--with-blind", help="Ask the same with nothing shown or told as well, in OUT/blind.")
     ] = False,
@@ -162,7 +173,13 @@ def run(  # noqa: PLR0917
     index = "" if _drawn(precedents) or not precedents else str(Path(precedents).resolve())
     weights = str(fitted.resolve()) if fitted else ""
     files = files_for(
-        model, asking, when_unsure=when_unsure, precedents_index=index, fitted=weights, without=without or ()
+        model,
+        asking,
+        when_unsure=when_unsure,
+        precedents_index=index,
+        fitted=weights,
+        without=without or (),
+        rules=PictureRules(pictures_may_leave=pictures_may_leave, deployment_context=context),
     )
     spread = Spread(shards=shards, ray=ray)
     runs.run(out, asking, files, spread, how=transport, rate=rate, blind=blind, as_json=as_json)

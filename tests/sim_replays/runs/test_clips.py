@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
+from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
@@ -20,21 +21,25 @@ from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import WallClock
+from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from sim_replays.runs import answerers
-from sim_replays.runs.answerers import JudgeAnswering, JudgeFiles
-from sim_replays.runs.execute import judge_files, run
+from sim_replays.runs.answerers import JudgeAnswering, JudgeFiles, node_of
+from sim_replays.runs.execute import cautions, described, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
 from sim_replays.runs.items.suite_items import material
-from sim_replays.runs.results.run_folder import Run, predictions
+from sim_replays.runs.results.run_folder import Run, RunError, predictions
 from sim_replays.runs.run_config import Asking
 from sim_replays.runs.transport import Direct, Told
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.report import Report
 from sim_replays.suites.target import SuiteError
+from tests.norm_core.engines.fake_server import describe_model
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.sim_replays.requested_data import hsri_folder, norm, pictures, segment, videonorms_folder
+
+MAY_LEAVE = PictureRules(pictures_may_leave=True)
 
 
 def asking(suite: str, data: Path, setting: str, **given: Any) -> Asking:
@@ -200,6 +205,31 @@ def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, c
             "paper": 32,
         }[sampling]
     )
+
+
+def test_the_context_and_whose_pictures_may_leave_are_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guarded run says so beside its figures, and is not gone on with in another context."""
+    describe_model(tmp_path, "far", "http://192.0.2.1:1/v1")
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    what = asking("hsri", hsri_folder(tmp_path / "data"), "text", limit=1)
+    seen = what.model_copy(update={"setting": "transcript-given"})
+    public = PictureRules(deployment_context=DeploymentContext.PUBLIC, pictures_may_leave=True)
+    guarded, stated = files_for("far", what), files_for("far", what, rules=public)
+    aside, away = "what asks about emotions went over words alone", "far does not run on this machine"
+    assert [any(note in one for one in cautions(seen, guarded)) for note in (aside, away)] == [True, True]
+    assert [any(note in one for one in cautions(seen, stated)) for note in (aside, away)] == [False, False]
+    written = described(what, stated, "test", material(what))["answering"]
+    assert (written["deployment_context"], written["pictures_may_leave"]) == ("public", True)
+    assert node_of(stated)[1].items() >= {"deployment_context": "public", "pictures_may_leave": True}.items()
+    ran(tmp_path / "run", what, Scripted())
+    with pytest.raises(RunError, match="another answering"):
+        run(tmp_path / "run", what, judge_files("encoder", what, public), Scripted(), how="test", progress=print)
+    with pytest.raises(SuiteError, match="leave --deployment-context out"):
+        files_for("far", Asking(suite="egogapbench", data="", setting="blind"), rules=public)
+    far = files_for("far", Asking(suite="egogapbench", data="", setting="blind"), rules=MAY_LEAVE)
+    assert isinstance(far, SelectorFiles) and far.pictures_may_leave
 
 
 def video(path: Path, seconds: int) -> None:
