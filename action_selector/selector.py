@@ -71,10 +71,14 @@ class Selector:
 
         Queries of tasks that are not the selector's are left to others.
         """
+        if isinstance(record, Query) and record.task not in TASKS:
+            return []
+        if isinstance(record, Episode):  # an edge ends what the queries before it are about
+            due = self._release()
+            self._recent.take(record)
+            return due
         if not isinstance(record, Query):
             self._recent.take(record)
-        elif record.task not in TASKS:
-            return []
         if isinstance(record, Frame) and not self._decider.shows_pictures:
             self._ledger.trouble("pictures", Health.DEGRADED, PICTURES_HELD_BACK)
         return [self._due(query) for query in self._held.take(record)]
@@ -120,6 +124,9 @@ class Selector:
             decided_ns=now_ns,
         )
         return self._recommendation(due, decision)
+
+    def _release(self) -> list[DueRequest]:
+        return [self._due(query) for query in self._held.release()]
 
     def _due(self, query: Query) -> DueRequest:
         """Make the request of a query; without a deadline time stands still at its stamp, as a replay needs it."""

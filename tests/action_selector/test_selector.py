@@ -9,12 +9,12 @@ from action_selector.config import RequestConfig
 from action_selector.decider import Decider
 from action_selector.selector import Selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.records.episode import Query
+from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import silence
 from norm_core.runtime.health_log import Ledger
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from tests.action_selector.questions import BEST_EFFORT, NOW_NS, other, request
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, other, request, window
 
 COOK = other("stirring the soup on the stove", role="cook")
 
@@ -47,6 +47,17 @@ def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, ledg
     assert found.answer and (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
     assert (found.answer.stamp_ns, found.decision.chosen) == (NOW_NS, "Lay the table.")
     assert counts(ledger) == {"decisions_answered": 1}
+
+
+def test_a_query_that_waits_at_an_episode_s_edge_is_about_the_episode_before(selector: Selector) -> None:
+    frame = window(age_s=1.0).frames[0]
+    selector.take(frame)
+    selector.take(query())
+    edge = Episode(
+        stamp_ns=NOW_NS, episode_id="n", state=EpisodeEdge.BEGIN, suite="s", start_ns=NOW_NS + 1, end_ns=NOW_NS + 2
+    )
+    (due,) = selector.take(edge)
+    assert due.request.window and due.request.window.frames == (frame,)
 
 
 def test_a_query_with_a_deadline_does_not_wait_and_may_be_late(selector: Selector, ledger: Ledger) -> None:
