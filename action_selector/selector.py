@@ -74,7 +74,7 @@ class Selector:
         if isinstance(record, Query) and record.task not in TASKS:
             return []
         if isinstance(record, Episode):  # an edge ends what the queries before it are about
-            due = self._release()
+            due = self.end_input()
             self._recent.take(record)
             return due
         if not isinstance(record, Query):
@@ -82,6 +82,10 @@ class Selector:
         if isinstance(record, Frame) and not self._decider.shows_pictures:
             self._ledger.trouble("pictures", Health.DEGRADED, PICTURES_HELD_BACK)
         return [self._due(query) for query in self._held.take(record)]
+
+    def end_input(self) -> list[DueRequest]:
+        """Give the queries that still wait: nothing more comes before them."""
+        return [self._due(query) for query in self._held.release()]
 
     def drop_queries(self) -> int:
         """Drop the queries that still wait for records, and count them."""
@@ -124,9 +128,6 @@ class Selector:
             decided_ns=now_ns,
         )
         return self._recommendation(due, decision)
-
-    def _release(self) -> list[DueRequest]:
-        return [self._due(query) for query in self._held.release()]
 
     def _due(self, query: Query) -> DueRequest:
         """Make the request of a query; without a deadline time stands still at its stamp, as a replay needs it."""

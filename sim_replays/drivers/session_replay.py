@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.config import RequestConfig
-from action_selector.selector import SelectorRecord
+from action_selector.selector import DueRequest, Selector, SelectorRecord
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.bags.reader import BagReader
 from norm_core.records.episode import Query
@@ -135,11 +135,17 @@ class _Here:
             yield HEARD, one
         yield from self._monitored(self._monitor.take(one))
         if self._selector and isinstance(one, SelectorRecord):
-            for due in self._selector.take(one):
-                yield ANSWERS, self._selector.decide(due).answer
+            yield from self._answered(self._selector, self._selector.take(one))
 
     def end_input(self) -> Iterator[tuple[str, Any]]:
         yield from self._monitored(self._monitor.end_input())
+        if self._selector:
+            yield from self._answered(self._selector, self._selector.end_input())
+
+    @staticmethod
+    def _answered(selector: Selector, due: Iterable[DueRequest]) -> Iterator[tuple[str, Any]]:
+        for one in due:
+            yield ANSWERS, selector.decide(one).answer
 
     def _monitored(self, flags: Iterable[SocialFlag]) -> Iterator[tuple[str, Any]]:
         """The windows that closed, then the flags that cite them."""

@@ -49,6 +49,12 @@ def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, ledg
     assert counts(ledger) == {"decisions_answered": 1}
 
 
+def test_a_query_that_waits_where_the_input_ends_is_due(selector: Selector) -> None:
+    assert selector.take(query()) == []
+    assert [due.query for due in selector.end_input()] == [query()]
+    assert selector.end_input() == []
+
+
 def test_a_query_that_waits_at_an_episode_s_edge_is_about_the_episode_before(selector: Selector) -> None:
     frame = window(age_s=1.0).frames[0]
     selector.take(frame)

@@ -155,6 +155,27 @@ def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int
         assert [from_ros(Answer, answer).query_id for answer in answers] == ["held"]
 
 
+def test_a_query_that_waits_is_answered_where_the_input_ends(domain_id: int, observer: Any) -> None:
+    from norm_nodes.convert import from_ros, record_class, to_ros
+    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.settling import INPUT_ENDED_TOPIC
+    from std_msgs.msg import Empty
+
+    with ready({"when_unsure": "best_effort", "sources": ["utterances"]}, domain_id):
+        answers = observer.collect(record_class(Answer), "/tactful/answers", EVENTS)
+        queries = observer.node.create_publisher(record_class(Query), "/tactful/queries", EVENTS)
+        ended = observer.node.create_publisher(Empty, f"/tactful/{INPUT_ENDED_TOPIC}", EVENTS)
+        observer.meet("selector")
+        options = ("Stir the soup.", "Lay the table.")
+        asked = Query(stamp_ns=7, query_id="q", episode_id="e", task="eas", options=options, others_given=True)
+        taken = observer.counts_of("selector")
+        queries.publish(to_ros(asked))
+        observer.until(lambda: taken().get("/tactful/queries"), "the node to take it in")
+        ended.publish(Empty())
+        observer.until(lambda: answers, "the answer")
+        assert from_ros(Answer, answers[0]).query_id == "q"
+
+
 def seen_by(server: Any) -> None:
     """Lets the server see a cook at the stove, and hold every option to be as likely as its place."""
 

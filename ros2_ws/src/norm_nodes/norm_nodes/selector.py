@@ -10,7 +10,7 @@ from norm_interfaces.action import SelectAction
 from pydantic import Field
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.task import Future
-from std_msgs.msg import String
+from std_msgs.msg import Empty, String
 
 from action_selector.config import RequestConfig
 from action_selector.request import Request
@@ -35,6 +35,7 @@ from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.intent import intent_class, intent_of
 from norm_nodes.norm_node import NormNode
+from norm_nodes.settling import INPUT_ENDED_TOPIC
 
 WAITING = 8
 WAIT_S = 0.2
@@ -87,6 +88,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self.listen(Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognisers")
         self.listen(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
         self.listen(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
+        ended = "the senses have given all that they made of a recording"
+        self.listen(Empty, INPUT_ENDED_TOPIC, self._end_input, EVENTS, ended)
         self.act(
             SelectAction,
             "select_action",
@@ -168,6 +171,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
                 self._hand_over(due)
 
         return take
+
+    def _end_input(self, _: Any) -> None:
+        for due in self._selector.end_input():
+            self._hand_over(due)
 
     def _hand_over(self, due: DueRequest) -> None:
         if not self._jobs.put(_Job(due, lambda step: None, lambda found: self._later(lambda: self._publish(found)))):
