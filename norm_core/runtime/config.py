@@ -86,22 +86,40 @@ def check(model: type[C], plain: Any, source: str) -> C:
 def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
     key = ".".join(map(str, fault["loc"])) or "the whole"
     if fault["type"] == "extra_forbidden":
-        known = _known_keys(model, fault["loc"][:-1])
-        close = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        models = _models_at(model, fault["loc"][:-1])
+        close = _closest(str(fault["loc"][-1]), models)
+        hint = f"did you mean {close}? " if close else ""
+        known = sorted({key for one in models for key in one.model_fields})
         return f"{key}: unknown key; {hint}known are {', '.join(known)}"
     given = "" if fault["type"] == "missing" else f", not {fault['input']!r:.80}"
     message = fault["msg"].removeprefix("Value error, ")
     return f"{key}: {message[0].lower()}{message[1:]}{given}"
 
 
-def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+def _closest(key: str, models: list[type[BaseModel]]) -> str:
+    """Find the known key most like an unknown one, with dots where it is in a part; empty where none is like it."""
+    paths = sorted({path for model in models for path in _paths_in(model)})
+    same = [path for path in paths if path.rpartition(".")[2] == key]
+    return next(iter(same or difflib.get_close_matches(key, paths, n=1)), "")
+
+
+def _paths_in(model: type[BaseModel]) -> list[str]:
+    """List the keys of a model, and with dots those of its parts."""
+    paths = list(model.model_fields)
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            paths += [f"{name}.{path}" for path in _paths_in(field.annotation)]
+    return paths
+
+
+def _models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
+    """List the models that may stand at a location in a model."""
     models = [model]
     for part in location:
         # A number is a place in a list and an unknown name a key of a mapping: the annotation has their model already.
         fields = [known.model_fields[part] for known in models if isinstance(part, str) and part in known.model_fields]
         models = [inner for field in fields for inner in _models_in(field.annotation)] if fields else models
-    return sorted({key for known in models for key in known.model_fields})
+    return models
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -41,6 +41,8 @@ def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
         ("rate_hz: 0", "rate_hz: input should be greater than 0, not 0"),
         ("rate: 1", "rate: unknown key; did you mean rate_hz\\? known are engine, rate_hz"),
         ("engine: {device: tpu}", "engine.device: input should be 'cpu' or 'cuda', not 'tpu'"),
+        ("device: cpu", "device: unknown key; did you mean engine.device\\? known are engine, rate_hz"),
+        ("engine_device: cpu", "engine_device: unknown key; did you mean engine.device\\?"),
         ("engine: {devise: cpu}", "engine.devise: unknown key; did you mean device\\?"),
         ("rate_hz: 1\nrate_hz: 2", "line 2, column 1: the key 'rate_hz' stands twice"),
         ("rate_hz: [1", "line [12], column"),  # the C parser names the line after

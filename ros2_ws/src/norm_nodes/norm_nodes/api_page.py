@@ -3,7 +3,7 @@
 import inspect
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +72,12 @@ def _section(name: str) -> Iterator[str]:
 
 
 def _parameter_rows(node: NormNode[Any]) -> Iterator[str]:
-    schema = node.config_model.model_json_schema()["properties"]
-    for name, field in node.config_model.model_fields.items():
-        default = schema[name].get("default")
-        live = " (live)" if parameters.is_live(field) else ""
-        yield f"| `{name}` | `{default!r}` | {field.description}{_limits(schema[name])}{live} |"
+    for name, spec in parameters.specs(node.config_model).items():
+        live = " (live)" if spec.is_live else ""
+        yield f"| `{name}` | `{spec.default!r}` | {spec.description}{_limits(spec.schema)}{live} |"
 
 
-def _limits(schema: dict[str, Any]) -> str:
+def _limits(schema: Mapping[str, Any]) -> str:
     signs = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
     limits = [f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema]
     limits += [f"one of {', '.join(schema['enum'])}"] if "enum" in schema else []

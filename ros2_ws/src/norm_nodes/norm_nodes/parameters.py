@@ -1,44 +1,65 @@
-"""A node's ROS parameters, declared from its configuration model and checked against it."""
+"""A node's ROS parameters, declared from its configuration model and checked against it.
 
-from collections.abc import Mapping
+A part of the configuration gives its parameters its name and a dot before theirs, as windows.length_s.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from norm_core.records.record import record
 from norm_core.runtime.config import Config, ConfigError, check
 
 # What rclpy itself declares; every other parameter must be in the model.
 _OF_RCLPY = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 
 
-def is_live(field: FieldInfo) -> bool:
-    """True where the parameter may be changed while the node runs."""
-    extra = field.json_schema_extra
-    return isinstance(extra, dict) and bool(extra.get("live"))
+@record
+class ParameterSpec:
+    """A parameter as its configuration model states it."""
+
+    name: str
+    default: Any
+    schema: Mapping[str, Any]
+
+    @property
+    def description(self) -> str:
+        return str(self.schema.get("description", ""))
+
+    @property
+    def is_live(self) -> bool:
+        """True where the parameter may be changed while the node runs."""
+        return bool(self.schema.get("live"))
+
+
+@cache
+def specs(model: type[Config]) -> Mapping[str, ParameterSpec]:
+    """List the parameters of a model by name, those of its parts with a dot."""
+    return {spec.name: spec for spec in _specs(model, {})}
 
 
 def declare(node: Node, model: type[Config], overrides: Mapping[str, Parameter]) -> None:
-    """Declare every field of model at its override or default; an override that is no field is an error."""
+    """Declare every parameter of model at its override or default; an override that the model lacks is an error."""
     given = {name: parameter.value for name, parameter in overrides.items() if not name.startswith(_OF_RCLPY)}
-    for name, field in model.model_fields.items():
-        default = _plain(field.get_default(call_default_factory=True))
-        value = given.pop(name, default)
-        if value is None and isinstance(default, list):
+    for name, spec in specs(model).items():
+        value = given.pop(name, spec.default)
+        if value is None and isinstance(spec.default, list):
             value = []  # ROS gives an empty list in YAML no type, and so no value
-        descriptor = ParameterDescriptor(
-            name=name, description=field.description or "", dynamic_typing=True, read_only=False
-        )
+        descriptor = ParameterDescriptor(name=name, description=spec.description, dynamic_typing=True, read_only=False)
         node.declare_parameter(name, value, descriptor, ignore_override=True)
-    check(model, {**_values(node, model), **given}, f"parameters of {node.get_name()}")
+    _check(node, model, {**_values(node, model), **given})
 
 
 def read(node: Node, model: type[Config]) -> Config:
     """The configuration that the parameters hold now, or a ConfigError."""
-    return check(model, _values(node, model), f"parameters of {node.get_name()}")
+    return _check(node, model, _values(node, model))
 
 
 def review(node: Node, model: type[Config], changes: list[Parameter], running: bool) -> SetParametersResult:
@@ -47,20 +68,49 @@ def review(node: Node, model: type[Config], changes: list[Parameter], running: b
     for change in changes:
         if change.name.startswith(_OF_RCLPY):
             continue
-        field = model.model_fields.get(change.name)
-        if running and field is not None and not is_live(field) and change.value != values[change.name]:
+        spec = specs(model).get(change.name)
+        if running and spec is not None and not spec.is_live and change.value != values[change.name]:
             reason = f"{change.name} is read when the node is configured: clean it up, set it, configure again"
             return SetParametersResult(successful=False, reason=reason)
         values[change.name] = change.value
     try:
-        check(model, values, f"parameters of {node.get_name()}")
+        _check(node, model, values)
     except ConfigError as error:
         return SetParametersResult(successful=False, reason=str(error))
     return SetParametersResult(successful=True)
 
 
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Put values named with dots into the parts that the dots name."""
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        *parts, key = name.split(".")
+        branch = tree
+        for part in parts:
+            if not isinstance(branch.get(part), dict):
+                branch[part] = {}  # where a value of that name is given too, the check names what is wrong
+            branch = branch[part]
+        branch[key] = value
+    return tree
+
+
+def _specs(model: type[BaseModel], defaults: Mapping[str, Any]) -> Iterator[ParameterSpec]:
+    schema = model.model_json_schema()["properties"]
+    for name, field in model.model_fields.items():
+        default = defaults[name] if name in defaults else field.get_default(call_default_factory=True)
+        if isinstance(default, BaseModel):
+            for inner in _specs(type(default), dict(default)):
+                yield ParameterSpec(name=f"{name}.{inner.name}", default=inner.default, schema=inner.schema)
+        else:
+            yield ParameterSpec(name=name, default=to_jsonable_python(default), schema=schema[name])
+
+
+def _check(node: Node, model: type[Config], values: Mapping[str, Any]) -> Config:
+    return check(model, nested(values), f"parameters of {node.get_name()}")
+
+
 def _values(node: Node, model: type[Config]) -> dict[str, Any]:
-    return {name: _value(node, name) for name in model.model_fields}
+    return {name: _value(node, name) for name in specs(model)}
 
 
 def _value(node: Node, name: str) -> Any:
@@ -69,7 +119,3 @@ def _value(node: Node, name: str) -> Any:
     except ParameterUninitializedException:
         return None
     return list(value) if hasattr(value, "typecode") else value
-
-
-def _plain(default: Any) -> Any:
-    return list(default) if isinstance(default, tuple) else default
