@@ -1,7 +1,12 @@
 """The monitor: what the senses give goes in with its stamps, windows and flags come out. No clock decides."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field
 
 from norm_core import __version__
 from norm_core.records.episode import Episode, EpisodeEdge, Query
@@ -13,7 +18,9 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
 from norm_core.records.window import ClosedWindow, Window, closed, digest
+from norm_core.runtime.config import Config
 from norm_core.runtime.time import Clock
+from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History
@@ -23,7 +30,7 @@ from norm_monitor.cues.registry import look
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.exchange.discount import in_doubt
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
-from norm_monitor.judge.judge import Judgement
+from norm_monitor.judge.judge import JudgeConfig, Judgement
 from norm_monitor.judge.triggers import Triggers
 from norm_monitor.windows.cutter import MOST_EVENTS, Entry
 from norm_monitor.windows.feed import Record, WindowConfig
@@ -36,37 +43,51 @@ MOST_CLOSED = 256
 MOST_QUERIES = MOST_EVENTS // 2
 
 
+class MonitorConfig(Config):
+    """How the monitor decides, a field a part."""
+
+    windows: WindowConfig = WindowConfig()
+    thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
+    fusion: FusionConfig = FusionConfig()
+    memory: MemoryConfig = MemoryConfig()
+    judge: JudgeConfig = JudgeConfig()
+
+    @classmethod
+    def for_replay(
+        cls, sources: Iterable[str], *, judge_every_s: float = 0.0, fusion: FusionConfig | None = None
+    ) -> Self:
+        """Configure windows that wait for all that a recording has to offer, however late it comes."""
+        return cls(
+            windows=WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0),
+            fusion=fusion or FusionConfig(),
+            judge=JudgeConfig(every_s=judge_every_s),
+        )
+
+    def table(self) -> Table:
+        """Read the table of cues; ConfigError where it cannot be used."""
+        return Table.of(Path(self.thresholds)) if self.thresholds else Table.shipped()
+
+
 class Monitor:
     """Cues over windows: one at every step, and one whenever something happened that a cue may wait for."""
 
-    def __init__(
-        self,
-        config: WindowConfig,
-        table: Table,
-        meaning: Meaning,
-        clock: Clock,
-        *,
-        fusion: FusionConfig | None = None,
-        memory: MemoryConfig | None = None,
-        judge_every_s: float = 30.0,
-    ) -> None:
-        self._cutter, self._watermarks = config.cutter(), config.watermarks()
+    def __init__(self, config: MonitorConfig, table: Table, meaning: Meaning, clock: Clock) -> None:
+        self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
         self._table, self._meaning, self._clock = table, meaning, clock
-        fusion, memory = fusion or FusionConfig(), memory or MemoryConfig()
         self._config_sha256 = sha256_of(
             {
                 "thresholds": table.sha256(),
                 "meaning": meaning.sha256(),
                 # How long a window waits decides when it closes, and a window that closed without a source says so.
-                "windows": config.part(WindowConfig).sha256(leave_out=("lateness_s",)),
-                "fusion": fusion.part(FusionConfig).sha256(),
-                "memory": memory.part(MemoryConfig).sha256(),
+                "windows": config.windows.sha256(leave_out=("lateness_s",)),
+                "fusion": config.fusion.sha256(),
+                "memory": config.memory.sha256(),
             }
         )
-        self._history = History(memory)
+        self._history = History(config.memory)
         self._newest_ns = -(2**63)
-        self._fusion = Fusion(fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
-        self._triggers = Triggers(judge_every_s)
+        self._fusion = Fusion(config.fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
+        self._triggers = Triggers(config.judge.every_s)
         self._presence: tuple[object, ...] = ()
         self._robot_from_ns: int | None = None
         self._people_until_ns: list[int] = []  # the ends of their first utterances

@@ -15,11 +15,11 @@ from norm_core.records.frame import Frame
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper
-from norm_monitor.windows.feed import Record, WindowConfig
+from norm_monitor.windows.feed import Record
 from sim_replays.drivers.bag_driver import BagSenses
 from sim_replays.scenarios.library import shipped
 
@@ -65,7 +65,7 @@ def once(
         meaning.forget()
         clock = ReplayClock()
         sources = ("frames", "presence", "utterances") if with_frames else ("presence", "utterances")
-        monitor = Monitor(WindowConfig(sources=sources, lateness_s=0), table, meaning, clock, judge_every_s=0.0)
+        monitor = Monitor(MonitorConfig.for_replay(sources), table, meaning, clock)
         began_s = time.process_time()
         for at_ns, record in records:
             if with_frames or not isinstance(record, Frame):

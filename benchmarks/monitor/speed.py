@@ -20,7 +20,7 @@ from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Concepts, Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.feed import WindowConfig
 from sim_replays.drivers.script_driver import given_by_script
@@ -45,7 +45,7 @@ class Measured:
     def follow(self, given: list[tuple[int, Entry]], meaning: Meanings) -> None:
         """One encounter, through the monitor."""
         clock = ReplayClock()
-        monitor = Monitor(WINDOWS, Table.shipped(), meaning, clock)
+        monitor = Monitor(MonitorConfig(windows=WINDOWS), Table.shipped(), meaning, clock)
         arrived: dict[str, int] = {}
         windows = 0
         for now_ns, entry in given:

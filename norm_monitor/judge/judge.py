@@ -38,18 +38,29 @@ class Asked(Protocol):
 
 
 class JudgeConfig(Config):
-    """What the judge asks and shows, and from which probability it finds something."""
+    """Which model judges, when it is asked, what it is shown, and from which probability it finds something."""
 
+    model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
+    every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
+    deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
     least_probability: float = Field(default=0.6, ge=0, le=1, description="of error or competence, to flag it")
     least_attribute: float = Field(default=0.5, ge=0, le=1, description="of an attribute, to name it")
-    images: int = Field(default=4, ge=0, le=32, description="most pictures that the judge is shown of a window")
+    images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
     note_tokens: int = Field(default=200, ge=0, le=1000, description="longest note in tokens; 0 to ask for none")
     deployment_context: DeploymentContext = Field(
-        default=DeploymentContext.UNSPECIFIED, description="where the robot works; bounds what may be inferred"
+        default=DeploymentContext.UNSPECIFIED,
+        description="where the robot works; only home, public and health let emotions be inferred from pictures",
     )
     pictures_may_leave: bool = Field(
         default=False, description="whether a model that does not run on this machine may be sent pictures"
     )
+    prompts_folder: str = Field(
+        default="", description="folder to write every prompt of the judge to, for its owner alone; empty for none"
+    )
+
+    def deciding_sha256(self) -> str:
+        """Compute the digest of what decides an answer: not of when the judge is asked, nor of what is written."""
+        return self.sha256(leave_out=("model", "every_s", "deadline_s", "prompts_folder"))
 
 
 class Note(BaseModel):
@@ -111,7 +122,7 @@ class Judge:
                 break  # nothing comes of the rest, and the first failure is the cause
         made_by = replace(
             provenance(self._engine.card, answers[POLARITY], window_digest=digest(window)),
-            config_sha256=self._config.sha256(),
+            config_sha256=self._config.deciding_sha256(),
             window_late=window.late,
         )
         if failed:

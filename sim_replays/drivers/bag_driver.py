@@ -20,7 +20,7 @@ from norm_monitor.cues.threshold_table import Table
 from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
@@ -30,7 +30,7 @@ from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechE
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recogniser
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
-from norm_monitor.windows.feed import Record, WindowConfig
+from norm_monitor.windows.feed import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
 
 MONITORED = Frame | Utterance | RobotSpeech | Presence  # what the monitor decides by
@@ -43,8 +43,8 @@ def replay_monitor(
     sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, judge_every_s: float = 0.0
 ) -> Monitor:
     """Make the shipped monitor; its windows wait for all that a bag has to offer, however late it comes."""
-    config = WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0)
-    return Monitor(config, Table.shipped(), Meanings.shipped(), clock, fusion=fusion, judge_every_s=judge_every_s)
+    config = MonitorConfig.for_replay(sources, judge_every_s=judge_every_s, fusion=fusion)
+    return Monitor(config, Table.shipped(), Meanings.shipped(), clock)
 
 
 class BagSenses:

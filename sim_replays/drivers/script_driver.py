@@ -11,11 +11,10 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.windows.cutter import Entry
-from norm_monitor.windows.feed import WindowConfig
 from sim_replays.monitor_bench.event_metrics import Alarm, Session
 from sim_replays.monitor_bench.sensed_cache import Sensed
 from sim_replays.scenarios.encounter import Encounter
@@ -69,8 +68,8 @@ def _flagged(  # noqa: PLR0917
     judge_every_s: float,
 ) -> Session:
     clock = ReplayClock()
-    config = WindowConfig(sources=sources, lateness_s=0)
-    monitor = Monitor(config, table, meaning, clock, judge_every_s=judge_every_s)
+    config = MonitorConfig.for_replay(sources, judge_every_s=judge_every_s)
+    monitor = Monitor(config, table, meaning, clock)
     first: dict[str, tuple[SocialFlag, int]] = {}
     for given_ns, entry in given:
         clock.advance_to(max(given_ns, clock.now_ns()))

@@ -10,8 +10,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, WallClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
-from norm_monitor.windows.feed import WindowConfig
+from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.drivers.bag_driver import MONITORED
 from sim_replays.monitor_bench.event_metrics import TIMING_CUES, online, only, prior, silent
 from sim_replays.monitor_bench.interval_metrics import Agreement, agreement
@@ -59,8 +58,7 @@ def _recorded(bag: Path, file: Path, topic: str, language: str, meaning: Meaning
         labels = read_intervals(file, *reader.bounds_ns)
         senses = senses_of(reader, topic, language)
         clock = ReplayClock()
-        config = WindowConfig(sources=senses.sources or ("utterances",), lateness_s=0)
-        monitor = Monitor(config, Table.shipped(), meaning, clock, judge_every_s=0)
+        monitor = Monitor(MonitorConfig.for_replay(senses.sources), Table.shipped(), meaning, clock)
         with err.status(f"watching {bag.name}"):
             watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
             return recorded(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())

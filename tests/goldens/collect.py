@@ -18,7 +18,7 @@ from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, UTTERANCES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.feed import WindowConfig
 from sim_replays.drivers.script_driver import given_by_script
@@ -130,7 +130,7 @@ def keep_sound(sensed: Iterable[Sensed]) -> None:
 
 def _flags(name: str, given: Iterable[tuple[int, Entry]], sources: Sequence[str]) -> Items:
     clock = ReplayClock()
-    config = WindowConfig(sources=tuple(sources), lateness_s=0)
+    config = MonitorConfig(windows=WindowConfig(sources=tuple(sources), lateness_s=0))
     monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock)
     states: dict[str, list[SocialFlag]] = {}
     for flag in _watch(monitor, clock, given):

@@ -9,12 +9,12 @@ from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.feed import WindowConfig
 
 START_S = 1_000.0
-ALONE = WindowConfig(sources=("utterances",), lateness_s=0)
+ALONE = MonitorConfig(windows=WindowConfig(sources=("utterances",), lateness_s=0))
 
 
 def at(seconds: float) -> int:
@@ -95,7 +95,8 @@ class Watched:
 
     def __init__(self, meaning: Meaning, table: Table | None = None, fusion: FusionConfig | None = None) -> None:
         self.clock = ReplayClock()
-        self.monitor = Monitor(ALONE, table or Table.shipped(), meaning, self.clock, fusion=fusion)
+        config = ALONE.model_copy(update={"fusion": fusion}) if fusion else ALONE
+        self.monitor = Monitor(config, table or Table.shipped(), meaning, self.clock)
 
     def watch(self, *parts: Iterable[Entry], until_s: float = 30.0) -> list[SocialFlag]:
         """Every flag as it was published, in order."""

@@ -70,7 +70,7 @@ def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
     [
         {"fusion": FusionConfig(merge_within_s=2.0)},
         {"memory": MemoryConfig(most_facts=3)},
-        {"config": WindowConfig(sources=("utterances",), length_s=20.0)},
+        {"windows": WindowConfig(sources=("utterances",), length_s=20.0)},
         {"table": Table(version="another", cues=Table.shipped().cues)},
     ],
     ids=lambda changed: next(iter(changed)),
@@ -78,14 +78,13 @@ def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
 def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: Meanings, changed: dict[str, Any]) -> None:
     """But not how long a window waits: a replay waits for ever, and decides the same."""
 
-    def hash_by(**settings: Any) -> str:
-        parts = {"config": ALONE, "table": Table.shipped(), **settings}
-        monitor = Monitor(parts.pop("config"), parts.pop("table"), meaning, ReplayClock(at(0)), **parts)
+    def hash_by(table: Table | None = None, **parts: Any) -> str:
+        monitor = Monitor(ALONE.model_copy(update=parts), table or Table.shipped(), meaning, ReplayClock(at(0)))
         flags = [flag for _, entry in with_silence([*ENCOUNTER], 60.0) for flag in monitor.take(entry)]
         (found,) = {flag.provenance.config_sha256 for flag in flags}
         return found
 
-    assert hash_by() == hash_by(config=WindowConfig(sources=("utterances",), lateness_s=3.0))
+    assert hash_by() == hash_by(windows=WindowConfig(sources=("utterances",), lateness_s=3.0))
     assert hash_by(**changed) != hash_by()
 
 

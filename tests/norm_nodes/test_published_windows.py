@@ -15,7 +15,7 @@ from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.feed import WindowConfig
 from sim_replays.drivers.node_process import NodeProcess
 from tests.patience import PATIENCE_S
@@ -73,7 +73,9 @@ def bag(tmp_path: Path) -> Path:
 
 
 def cut_directly(bag: Path) -> list[ClosedWindow]:
-    monitor = Monitor(WindowConfig(**WINDOWS), Table.shipped(), Meanings.shipped(), ReplayClock())
+    monitor = Monitor(
+        MonitorConfig(windows=WindowConfig(**WINDOWS)), Table.shipped(), Meanings.shipped(), ReplayClock()
+    )
     found: list[ClosedWindow] = []
     with BagReader(bag) as reader:
         for message in reader.messages():

@@ -12,7 +12,7 @@ from norm_core.runtime.config import ConfigError, check
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import MOST_QUERIES, Monitor
+from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.feed import Record, WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, at, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
@@ -44,7 +44,9 @@ def told(meaning: Meanings) -> Callable[..., list[ClosedWindow]]:
     """Give a monitor's records, and get the windows that close by the last of them."""
 
     def told(*records: Record, sources: tuple[str, ...] = ("frames", "utterances")) -> list[ClosedWindow]:
-        monitor = Monitor(WindowConfig(sources=sources, lateness_s=0), Table.shipped(), meaning, ReplayClock())
+        monitor = Monitor(
+            MonitorConfig.for_replay(sources, judge_every_s=30.0), Table.shipped(), meaning, ReplayClock()
+        )
         for record in records[:-1]:
             monitor.take(record)
         monitor.closed_windows()
@@ -81,7 +83,7 @@ def test_a_query_has_a_window_that_ends_at_it(told: Callable[..., list[ClosedWin
 
 
 def test_a_query_after_the_last_entry_has_its_window_once_the_input_has_ended(meaning: Meanings) -> None:
-    config = WindowConfig(sources=("frames", "utterances"), lateness_s=0)
+    config = MonitorConfig.for_replay(("frames", "utterances"))
     monitor = Monitor(config, Table.shipped(), meaning, ReplayClock())
     query = Query(stamp_ns=START_NS + 8 * S, query_id="q", episode_id="e", task="action")
     for record in (frame(1), said(2, "Where are the whales?", final=True), query):
@@ -102,7 +104,7 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> No
 
 def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanings) -> None:
     monitor = Monitor(
-        WindowConfig(sources=("frames", "utterances"), lateness_s=0), Table.shipped(), meaning, ReplayClock()
+        MonitorConfig.for_replay(("frames", "utterances"), judge_every_s=30.0), Table.shipped(), meaning, ReplayClock()
     )
     talk = [*user(5, 6, "Where are the whales?"), *robot(14, 16, "They are upstairs."), *user(17, 18, "Thank you.")]
     pictures = [(at(second), picture(at(second))) for second in range(40)]

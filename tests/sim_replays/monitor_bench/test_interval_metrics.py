@@ -15,9 +15,8 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
-from norm_monitor.windows.feed import WindowConfig
 from sim_replays.monitor_bench.interval_metrics import agreement
 from sim_replays.monitor_bench.labelled_recording import Raised, Recording, joined, recorded, session_of
 from sim_replays.monitor_bench.labels_file import Interval, LabelClass, LabelFileError, read_intervals
@@ -197,7 +196,7 @@ def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning:
             yield now_ns, silence(now_ns, "audio")
 
     clock = ReplayClock()
-    monitor = Monitor(WindowConfig(sources=("utterances",), lateness_s=0), Table.shipped(), meaning, clock)
+    monitor = Monitor(MonitorConfig.for_replay(["utterances"]), Table.shipped(), meaning, clock)
     found = recorded("bag", (START_NS, END_NS), (), records(), monitor, clock, ReplayClock())
     (missing,) = [one for one in found.raised if one.flag.cue_id == "no_response"]
     assert START_NS + s_to_ns(7) <= missing.known_ns <= START_NS + s_to_ns(9)

@@ -43,7 +43,7 @@ from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from norm_monitor.judge.judge import Judge, JudgeConfig, Judgement
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.feed import WindowConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
@@ -121,10 +121,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except TactfulError as error:
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
-        judge_every_s = config.judge_every_s if judges else 0.0
-        self._monitor = Monitor(
-            config, table, meaning, self.clock, fusion=config, memory=config, judge_every_s=judge_every_s
+        parts = MonitorConfig(
+            windows=config.part(WindowConfig),
+            fusion=config.part(FusionConfig),
+            memory=config.part(MemoryConfig),
+            judge=JudgeConfig(every_s=config.judge_every_s if judges else 0.0),
         )
+        self._monitor = Monitor(parts, table, meaning, self.clock)
         self._queries = self._answering()
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
