@@ -14,10 +14,9 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.records.window import Window, digest
-from norm_core.runtime.config import Config
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.cues.finding import Finding
-from norm_monitor.judge.deployment import DeploymentContext
+from norm_monitor.judge.deployment import PictureRules
 from norm_monitor.judge.prompt_plan import ATTRIBUTES, NORM, POLARITY, SPEECH_ACT, PromptPlan, plan
 
 CUE_ID = "judge"
@@ -37,23 +36,20 @@ class Asked(Protocol):
     ) -> Generation["Note"]: ...
 
 
-class JudgeConfig(Config):
+class JudgeConfig(PictureRules):
     """Which model judges, when it is asked, what it is shown, and from which probability it finds something."""
 
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
     deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
-    least_probability: float = Field(default=0.6, ge=0, le=1, description="of error or competence, to flag it")
-    least_attribute: float = Field(default=0.5, ge=0, le=1, description="of an attribute, to name it")
+    least_probability: float = Field(
+        default=0.6, ge=0, le=1, description="probability of error or competence from which it is flagged"
+    )
+    least_attribute: float = Field(
+        default=0.5, ge=0, le=1, description="probability of an attribute from which it is named"
+    )
     images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
     note_tokens: int = Field(default=200, ge=0, le=1000, description="longest note in tokens; 0 to ask for none")
-    deployment_context: DeploymentContext = Field(
-        default=DeploymentContext.UNSPECIFIED,
-        description="where the robot works; only home, public and health let emotions be inferred from pictures",
-    )
-    pictures_may_leave: bool = Field(
-        default=False, description="whether a model that does not run on this machine may be sent pictures"
-    )
     prompts_folder: str = Field(
         default="", description="folder to write every prompt of the judge to, for its owner alone; empty for none"
     )

@@ -47,10 +47,15 @@ class Model(Protocol):
 
 
 class QuestionConfig(Config):
-    query_window_s: float = Field(default=15.0, gt=0, le=3600, description="how much of an episode a question is about")
-    query_images: int = Field(default=16, ge=0, le=64, description="pictures shown with a question")
-    query_tokens: int = Field(default=200, ge=1, le=2000, description="length of a text that is written")
-    query_tries: int = Field(default=3, ge=1, le=10, description="how often a text is asked for, until it has its form")
+    """How the questions of replayed suites are answered."""
+
+    answers_queries: bool = Field(
+        default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
+    )
+    window_s: float = Field(default=15.0, gt=0, le=3600, description="how much of an episode a question is about")
+    images: int = Field(default=16, ge=0, le=64, description="pictures shown with a question")
+    tokens: int = Field(default=200, ge=1, le=2000, description="length of a text that is written")
+    tries: int = Field(default=3, ge=1, le=10, description="how often a text is asked for, until it has its form")
 
 
 class Shown(BaseModel):
@@ -75,9 +80,9 @@ class Questioner:
 
     def __init__(self, model: Model, config: QuestionConfig, rules: PictureRules | None = None) -> None:
         self._model, self._config, self._rules = model, config, rules or PictureRules()
-        # Without what a node adds of its own, so that a node and a replay give one digest of one configuration.
-        parts = (config.part(QuestionConfig), self._rules.part(PictureRules))
-        self._config_sha256 = sha256_of([part.sha256() for part in parts])
+        # A replay in process sets no node to answer, and has the same digest.
+        parts = (config.sha256(leave_out=("answers_queries",)), self._rules.sha256())
+        self._config_sha256 = sha256_of(parts)
 
     def asked(self, query: Query, recent: Recent, clock: Clock) -> tuple[Window, Limit]:
         """What a query is about, and how long it may take; without a deadline time stands still at its stamp."""
@@ -130,7 +135,7 @@ class Questioner:
 
     @property
     def _images(self) -> int:
-        return self._model.card.most_images(self._rules.pictures_may_leave, self._config.query_images) or 0
+        return self._model.card.most_images(self._rules.pictures_may_leave, self._config.images) or 0
 
     def _leaves_faces_aside(self, window: Window) -> bool:
         """Whether pictures are shown in a context in which emotions may not be inferred from them."""
@@ -140,7 +145,7 @@ class Questioner:
     def _held_back(self, query: Query, window: Window) -> str:
         """What of a query's pictures was held back and why; empty where nothing was."""
         card = self._model.card
-        if window.frames and card.most_images(True, self._config.query_images) and not self._images:
+        if window.frames and card.most_images(True, self._config.images) and not self._images:
             return f"without its pictures, as the model {card.model} does not run on this machine"
         if _about_emotions(query) and self._leaves_faces_aside(window):
             context = self._rules.deployment_context
@@ -162,9 +167,9 @@ class Questioner:
 
     def _written(self, query: Query, window: Window, limit: Limit, prompt: Prompt, form: type[BaseModel]) -> Answer:
         """The first text that is of its form: greedily, then with other seeds, which the provenance tells."""
-        for seed in range(self._config.query_tries):
+        for seed in range(self._config.tries):
             written = self._model.generate(
-                prompt, form, max_tokens=self._config.query_tokens, seed=seed, limit=limit.renewed()
+                prompt, form, max_tokens=self._config.tokens, seed=seed, limit=limit.renewed()
             )
             if written.outcome is not Outcome.UNPARSED:
                 break

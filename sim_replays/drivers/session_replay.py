@@ -95,7 +95,7 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
         ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
         hosts.append({"ears": {**ears, **patient, "qos_overrides": {topics.audio: LOSSLESS}}})
     deciding: dict[str, Mapping[str, Any]] = {
-        "monitor": {"sources": list(topics.sources), "lateness_s": lateness_s},
+        "monitor": {"windows": {"sources": list(topics.sources), "lateness_s": lateness_s}},
     }
     if topics.asks:
         # An empty list has no type by which ROS could take it.

@@ -9,6 +9,7 @@ from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.records.episode import Answer, Query
+from norm_core.runtime.config import Config
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import Clock
 from norm_monitor.judge.deployment import PictureRules
@@ -16,10 +17,12 @@ from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from sim_replays.runs.items.item_bag import Record
 
 
-class JudgeFiles(PictureRules, QuestionConfig):
-    """The judge's settings and its model; the encoder answers where no other is named."""
+class JudgeFiles(Config):
+    """The judge's model and how it answers; the encoder answers where no other is named."""
 
     model: str = Field(default=MODEL, description="name of the model that is asked")
+    suite: QuestionConfig = QuestionConfig()
+    rules: PictureRules = PictureRules()
 
 
 Files = SelectorFiles | JudgeFiles
@@ -49,8 +52,8 @@ class JudgeAnswering:
 
     def __init__(self, files: JudgeFiles, clock: Clock) -> None:
         engine = open_engine_by_name(files.model, clock)
-        self._questioner = Questioner(engine, files.part(QuestionConfig), files.part(PictureRules))
-        self._recent, self._clock = Recent(files.query_window_s), clock
+        self._questioner = Questioner(engine, files.suite, files.rules)
+        self._recent, self._clock = Recent(files.suite.window_s), clock
 
     def take(self, record: Record) -> Iterator[Answer]:
         if isinstance(record, Query):
@@ -66,7 +69,10 @@ def open_answering(files: Files, clock: Clock) -> Answering:
 
 def node_of(files: Files) -> tuple[str, Mapping[str, Any]]:
     """The node that answers over DDS, and its parameters."""
-    given = files.model_dump(mode="json", exclude_defaults=True)
     if isinstance(files, JudgeFiles):
-        return "monitor", {**given, "model": files.model, "answers_queries": True}
-    return "selector", given
+        suite = files.suite.model_copy(update={"answers_queries": True})
+        return "monitor", {
+            "judge": {"model": files.model, **files.rules.model_dump(mode="json", exclude_defaults=True)},
+            "suite": suite.model_dump(mode="json", exclude_defaults=True),
+        }
+    return "selector", files.model_dump(mode="json", exclude_defaults=True)

@@ -18,6 +18,7 @@ from norm_core.engines.engine_registry import card_of
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
 from norm_monitor.judge.deployment import DeploymentContext, PictureRules
+from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.answerers import Files, JudgeFiles
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
@@ -113,10 +114,10 @@ def files_for(
 def judge_files(model: str, asking: Asking, rules: PictureRules | None = None) -> JudgeFiles:
     """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
     name = MODEL if model == ENCODER else model
-    given = (rules or PictureRules()).model_dump()
+    suite = QuestionConfig()
     if asking.sampling == "paper":
-        given |= {"query_window_s": WHOLE_S, "query_images": PAPER_SHOTS[asking.suite]}
-    return JudgeFiles(model=name, **given)
+        suite = QuestionConfig(window_s=WHOLE_S, images=PAPER_SHOTS[asking.suite])
+    return JudgeFiles(model=name, suite=suite, rules=rules or PictureRules())
 
 
 def run(
@@ -277,13 +278,14 @@ def cautions(asking: Asking, files: Files) -> list[str]:
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
-    if files.model and not (card_of(Catalogue().manifest(files.model)).on_this_machine or files.pictures_may_leave):
+    rules = files.rules if isinstance(files, JudgeFiles) else files
+    if files.model and not (card_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
     if isinstance(files, JudgeFiles) and not (
-        files.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
+        files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
     ):
         notes.append(
-            f"deployment context {files.deployment_context}: no emotion was inferred from pictures, and what asks "
+            f"deployment context {files.rules.deployment_context}: no emotion was inferred from pictures, and what asks "
             "about emotions went over words alone"
         )
     if isinstance(files, SelectorFiles) and not files.model and asking.style != Asking.model_fields["style"].default:

@@ -14,27 +14,29 @@ from study_desk.privacy.redact import Policy, Redactor
 
 
 class StudyConfig(Config):
-    study_log: str = Field(
+    """The session that a running monitor keeps a study log of."""
+
+    log: str = Field(
         default="", description="folder of the session's study log, a new one or the one to go on with; empty for none"
     )
-    study_name: str = Field(default="", description="name of the study")
-    study_session: str = Field(default="", description="name of the session; each once in a study")
-    study_condition: str = Field(default="", description="condition of the session")
-    study_participants: tuple[str, ...] = Field(
+    name: str = Field(default="", description="name of the study")
+    session: str = Field(default="", description="name of the session; each once in a study")
+    condition: str = Field(default="", description="condition of the session")
+    participants: tuple[str, ...] = Field(
         default=(), description="pseudonyms, each with = the person ids of this session: P-7K3MX=person_1,voice_2"
     )
-    study_clips: tuple[str, ...] = Field(default=(), description="pseudonyms of who consented to clips")
-    study_no_words: tuple[str, ...] = Field(
+    clips: tuple[str, ...] = Field(default=(), description="pseudonyms of who consented to clips")
+    no_words: tuple[str, ...] = Field(
         default=(), description="pseudonyms of who did not consent to a transcript: their words stay out"
     )
-    study_keys: str = Field(default="", description="key file with the names to take out; it stays apart")
-    study_policy: str = Field(default="", description="YAML of what may be kept of words; names go by default")
-    study_retention_days: int = Field(default=0, ge=0, description="days after which study expire empties it; 0: none")
+    key_file: str = Field(default="", description="key file with the names to take out; it stays apart")
+    policy: str = Field(default="", description="YAML of what may be kept of words; names go by default")
+    retention_days: int = Field(default=0, ge=0, description="days after which study expire empties it; 0: none")
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        if self.study_log and not (self.study_name and self.study_session):
-            raise ValueError("study_log needs study_name and study_session: a log says whose session it is")
+        if self.log and not (self.name and self.session):
+            raise ValueError("log needs name and session: a log says whose session it is")
         return self
 
 

@@ -68,11 +68,11 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
             describe(folder, server.stdout.readline().strip())
             patch.setenv("TACTFUL_MODELS", str(folder))
             hosts = [dict(host) for host in hosts_for(topics_of(bag), 0.0)]
-            judge = {"model": JUDGE, "judge_every_s": JUDGE_EVERY_S, "judge_deadline_s": 600.0}
-            judge["judge_prompts"] = str(folder / "prompts")
+            judge = {"model": JUDGE, "every_s": JUDGE_EVERY_S, "deadline_s": 600.0}
+            judge["prompts_folder"] = str(folder / "prompts")
             for host in hosts:
                 if "monitor" in host:
-                    host["monitor"] = {**host["monitor"], **judge}
+                    host["monitor"] = {**host["monitor"], "judge": judge}
             said = list(played(bag, hosts))
         finally:
             server.terminate()

@@ -50,6 +50,14 @@ def parameter(observer: Observer, node: str, name: str) -> list[Any]:
     return list(parameter_value_to_python(value))
 
 
+def empty_lists(section: dict[str, Any]) -> Iterator[str]:
+    for name, value in section.items():
+        if isinstance(value, dict):
+            yield from (f"{name}.{inner}" for inner in empty_lists(value))
+        elif value == []:
+            yield name
+
+
 def change_state(observer: Observer, node: str, transition_id: int) -> bool:
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState
@@ -71,9 +79,7 @@ def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, obser
     copy.write_text(text, encoding="utf-8")
     write(tmp_path / "bag_player", Maker({}), [])
     names = [name.removeprefix(PREFIX) for name in tree]
-    empty = [
-        (name, key) for name in names for key, value in tree[PREFIX + name]["ros__parameters"].items() if value == []
-    ]
+    empty = [(name, key) for name in names for key in empty_lists(tree[PREFIX + name]["ros__parameters"])]
     assert len(empty) == 6
     with waiting_nodes(names, copy):
         assert [parameter(observer, *place) for place in empty] == [[]] * len(empty)
@@ -84,11 +90,17 @@ def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, obser
 @pytest.mark.parametrize(
     ("parameters", "complaint"),
     [
-        ("sources: []", "sources: tuple should have at least 1 item"),
-        ("model: []", "model: input should be a valid string"),
+        ("windows: {sources: []}", "windows.sources: tuple should have at least 1 item"),
+        ("judge: {model: []}", "judge.model: input should be a valid string"),
+        ("length_s: 20.0", "length_s: unknown key; did you mean windows.length_s?"),
+        ("muted: []", "muted: unknown key; did you mean fusion.muted?"),
+        ("study_log: there", "study_log: unknown key; did you mean study.log?"),
+        ("judge_every_s: 5.0", "judge_every_s: unknown key; did you mean judge.every_s?"),
+        ("windows: {lenght_s: 20.0}", "windows.lenght_s: unknown key; did you mean length_s?"),
+        ("study: {log: there}", "study: log needs name and session"),
     ],
 )
-def test_an_empty_list_out_of_place_is_one_clear_error(
+def test_a_parameter_out_of_place_is_one_clear_error(
     domain_id: int, tmp_path: Path, parameters: str, complaint: str
 ) -> None:
     file = tmp_path / "my_robot.yaml"

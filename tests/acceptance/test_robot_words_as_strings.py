@@ -130,7 +130,7 @@ def test_a_live_monitor_misses_the_robot_until_ears_know_its_topic(domain_id: in
         people.publish(to_ros(replace(one, utterance_id=f"u{start_ns}", **times)))
 
     parameters = {
-        "monitor": {"sources": ["utterances"]},
+        "monitor": {"windows": {"sources": ["utterances"]}},
         "ears": {"robot_speech_topic": "/robot_says", "robot_speech_type": "std_msgs/msg/String"},
     }
     with NodeProcess(["ears", "monitor"], parameters, domain_id):

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,16 @@ def test_the_shipped_parameters_are_the_documented_defaults() -> None:
     shipped = yaml.safe_load((ROOT / "ros2_ws/src/norm_bringup/config/tactful.yaml").read_text(encoding="utf-8"))
     assert sorted(shipped) == documented_nodes()
     for node, values in shipped.items():
-        assert {name: repr(v) for name, v in values["ros__parameters"].items()} == documented_parameters(node)
+        assert dict(dotted(values["ros__parameters"])) == documented_parameters(node)
+
+
+def dotted(section: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Each value of a parameter file, as ROS names it."""
+    for name, value in section.items():
+        if isinstance(value, dict):
+            yield from dotted(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", repr(value)
 
 
 def running() -> dict[str, set[Any]]:
@@ -100,4 +110,4 @@ def documented(kind: str) -> set[tuple[str, str]]:
 
 def documented_parameters(node: str) -> dict[str, str]:
     section = PAGE.split(f"## {node}\n")[1].split("\n## ")[0]
-    return dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", section, re.MULTILINE))
+    return dict(re.findall(r"^\| `([\w.]+)` \| `(.*?)` \|", section, re.MULTILINE))

@@ -64,7 +64,7 @@ def flags_in(messages: list[Any]) -> dict[str, SocialFlag]:
 
 
 def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
-    return NodeProcess(["monitor"], {"monitor": {"sources": ["utterances"], **parameters}}, domain_id)
+    return NodeProcess(["monitor"], {"monitor": {"windows": {"sources": ["utterances"]}, **parameters}}, domain_id)
 
 
 @pytest.fixture
@@ -122,15 +122,15 @@ def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(domain_
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
 
-    study = {"study_log": str(tmp_path / "log"), "study_name": "library", "study_session": "S07"}
+    study = {"study.log": str(tmp_path / "log"), "study.name": "library", "study.session": "S07"}
     rclpy.init(domain_id=domain_id)
     node = MonitorNode()
     try:
         node.set_parameters([Parameter(name, value=value) for name, value in study.items()])
-        node.set_parameters([Parameter("answers_queries", value=True)])
+        node.set_parameters([Parameter("suite.answers_queries", value=True)])
         assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
         assert "name its model" in " ".join(node.status().reasons)
-        node.set_parameters([Parameter("answers_queries", value=False)])
+        node.set_parameters([Parameter("suite.answers_queries", value=False)])
         assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
         assert not any("log" in reason for reason in node.status().reasons)
         node.trigger_cleanup()
@@ -145,8 +145,8 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
     from norm_interfaces.srv import ReviewFlag
 
     seen, log = flags(), tmp_path / "log"
-    study = {"study_log": str(log), "study_name": "library", "study_session": "S07", "study_participants": ["P-1=u1"]}
-    with pytest.raises(NodeProcessError, match="-9"), monitor(domain_id, **study) as process:
+    study = {"log": str(log), "name": "library", "session": "S07", "participants": ["P-1=u1"]}
+    with pytest.raises(NodeProcessError, match="-9"), monitor(domain_id, study=study) as process:
         play(observer, TALK)
         observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
         event_id = flags_in(seen)["response_delay"].event_id
@@ -170,7 +170,7 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
 
 def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:
     usual, shadow = flags(), flags("shadow/flags")
-    with monitor(domain_id, shadow=True, muted=["response_delay"]):
+    with monitor(domain_id, shadow=True, fusion={"muted": ["response_delay"]}):
         play(observer, [*TALK, *near(20, 24, 0.3)])
         observer.until(lambda: {"ignores_stop", "too_near"} <= set(flags_in(shadow)), "the other flags")
         assert "response_delay" not in flags_in(shadow)
@@ -183,7 +183,7 @@ def test_a_dead_judge_degrades_the_status_and_cues_go_on(
     describe_model(tmp_path, "dead", DEAD_URL)
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     seen, statuses = flags(), observer.watch_status()
-    with monitor(domain_id, model="dead"):
+    with monitor(domain_id, judge={"model": "dead"}):
         play(observer, TALK)
         observer.until(lambda: "ignores_stop" in flags_in(seen), "flags of cues")
         observer.until(lambda: observer.counted("judge_failed") > 0, "the judge to fail")
@@ -203,7 +203,7 @@ def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
     )
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     seen, statuses = flags(), observer.watch_status()
-    with monitor(domain_id, model="absent"):
+    with monitor(domain_id, judge={"model": "absent"}):
         play(observer, TALK)
         observer.until(lambda: "ignores_stop" in flags_in(seen), "flags of cues")
         degraded = observer.until(
@@ -248,10 +248,10 @@ def test_a_record_that_a_cue_fails_at_is_counted_and_the_next_is_looked_at(
 @pytest.mark.parametrize(
     ("parameters", "why"),
     [
-        ({"muted": ["no_such_cue"]}, "no_such_cue is no cue"),
-        ({"model": "no_such_model"}, "there is no model"),
+        ({"fusion": {"muted": ["no_such_cue"]}}, "fusion.muted: no_such_cue is no cue"),
+        ({"judge": {"model": "no_such_model"}}, "there is no model"),
         ({"thresholds": "/nowhere.yaml"}, "/nowhere.yaml"),
-        ({"deployment_context": "moon"}, "deployment_context"),
+        ({"judge": {"deployment_context": "moon"}}, "judge.deployment_context"),
     ],
 )
 def test_what_cannot_be_configured_is_named(domain_id: int, parameters: dict[str, Any], why: str) -> None:

@@ -92,7 +92,9 @@ def test_windows_are_the_same_at_any_pace(rate: float, executor: str, bag: Path,
 
     told = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
     expected = cut_directly(bag)
-    with NodeProcess(["monitor"], {"monitor": WINDOWS}, domain_id, ("--autostart", "--executor", executor)):
+    with NodeProcess(
+        ["monitor"], {"monitor": {"windows": WINDOWS}}, domain_id, ("--autostart", "--executor", executor)
+    ):
         observer.meet("monitor")
         with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag), "rate": rate}}, domain_id) as player:
             assert player.wait(PATIENCE_S) == 0
@@ -111,7 +113,7 @@ def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: i
     told = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
     statuses = observer.watch_status()
     frames = observer.node.create_publisher(record_class(Frame), "/tactful/frames", EVENTS)
-    with NodeProcess(["monitor"], {"monitor": WINDOWS | {"lateness_s": 2.0}}, domain_id):
+    with NodeProcess(["monitor"], {"monitor": {"windows": WINDOWS | {"lateness_s": 2.0}}}, domain_id):
         observer.until(frames.get_subscription_count, "the monitor")
         observer.meet("monitor")
         from norm_nodes.convert import to_ros

@@ -59,7 +59,7 @@ def play(bag: Path, observer: Any, domain_id: int, until_ns: int) -> list[Any]:
         )
         for type_, topic in ((ClosedWindow, "/tactful/windows"), (Utterance, "/tactful/utterances"))
     ]
-    parameters = {"camera": CAMERA, "ears": EARS, "monitor": WINDOWS}
+    parameters = {"camera": CAMERA, "ears": EARS, "monitor": {"windows": WINDOWS}}
     player = {"bag_player": {"bag": str(bag), "wait_for_subscribers_s": PATIENCE_S, "settled_s": 3.0}}
     with (
         NodeProcess(["camera"], parameters, domain_id),

@@ -56,7 +56,10 @@ def test_a_goal_is_answered_before_the_windows_that_wait(
         return first.released.is_set()
 
     parameters: dict[str, Any] = {
-        "monitor": {"sources": ["utterances"], "model": "shared", "judge_every_s": 1.0, "judge_deadline_s": 600.0},
+        "monitor": {
+            "windows": {"sources": ["utterances"]},
+            "judge": {"model": "shared", "every_s": 1.0, "deadline_s": 600.0},
+        },
         "selector": {"model": "shared", "when_unsure": "best_effort", "longest_s": 600.0},
     }
     with serving() as server:

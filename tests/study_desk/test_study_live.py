@@ -174,8 +174,8 @@ def test_the_sieve_keeps_final_words_and_presence_as_it_changes() -> None:
 
 
 def test_a_log_without_a_session_is_refused_and_so_is_consent_of_nobody() -> None:
-    with pytest.raises(ValueError, match="study_log needs study_name and study_session"):
-        StudyConfig(study_log="/somewhere", study_name="library")
+    with pytest.raises(ValueError, match="log needs name and session"):
+        StudyConfig(log="/somewhere", name="library")
     with pytest.raises(ValueError, match="P-2: no participant of this session"):
         participants_of(["P-1=person_1"], clips=["P-2"])
 

@@ -141,7 +141,7 @@ def test_evidence_has_a_label_and_both_texts() -> None:
 
 def test_a_text_that_never_has_its_form_is_unparsed_and_chooses_nothing() -> None:
     backend = Writing(first, "Once upon a time")
-    found = answer(backend, query("evidence", question="greeting: Say hello.", style="us"), query_tries=2)
+    found = answer(backend, query("evidence", question="greeting: Say hello.", style="us"), tries=2)
     assert (found.outcome, found.chosen, backend.seeds) == (Outcome.UNPARSED, (), [0, 1])
 
 

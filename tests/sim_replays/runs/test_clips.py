@@ -199,7 +199,7 @@ def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, c
     assert len(frames) == min(count, 24)
     assert (frames[0].stamp_ns - episode[0].stamp_ns, frames[-1].stamp_ns - episode[0].stamp_ns < 3e9) == (0, True)
     assert (
-        judge_files("encoder", asking("videonorms", data, "blind", sampling=sampling)).query_images
+        judge_files("encoder", asking("videonorms", data, "blind", sampling=sampling)).suite.images
         == {
             "robot": 16,
             "paper": 32,

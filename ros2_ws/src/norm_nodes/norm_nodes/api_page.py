@@ -48,8 +48,8 @@ def needed_parameters(folder: Path) -> list[str]:
     BagWriter(folder / "empty").close()
     bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
     path = folder / "parameters.yaml"
-    needed: dict[str, dict[str, str]] = {node: {"bag": str(bag)} for node, bag in bags.items()}
-    needed["monitor"] = {"study_log": str(folder / "log"), "study_name": "page", "study_session": "page"}
+    needed: dict[str, dict[str, Any]] = {node: {"bag": str(bag)} for node, bag in bags.items()}
+    needed["monitor"] = {"study": {"log": str(folder / "log"), "name": "page", "session": "page"}}
     tree = {f"/tactful/{node}": {"ros__parameters": values} for node, values in needed.items()}
     path.write_text(yaml.safe_dump(tree), encoding="utf-8")
     return ["--params-file", str(path)]

@@ -35,16 +35,12 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.watermarks import FRAMES
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.context.memory import MemoryConfig
-from norm_monitor.cues.threshold_table import Table
 from norm_monitor.fusion.explanation import explain
-from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.judge.deployment import DeploymentContext, PictureRules
-from norm_monitor.judge.judge import Judge, JudgeConfig, Judgement
+from norm_monitor.judge.deployment import PictureRules
+from norm_monitor.judge.judge import Judge, Judgement
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.windows.feed import WindowConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
@@ -73,25 +69,11 @@ class InputEnded:
     """Tells, in its turn among the records, that a recording has ended."""
 
 
-class MonitorNodeConfig(WindowConfig, FusionConfig, MemoryConfig, StudyConfig, QuestionConfig):
-    thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
-    model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
-    judge_every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
-    judge_deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
-    answers_queries: bool = Field(
-        default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
-    )
-    judge_images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
-    judge_prompts: str = Field(
-        default="", description="folder to write every prompt of the judge to, for its owner alone; empty for none"
-    )
-    pictures_may_leave: bool = Field(
-        default=False, description="whether a model that does not run on this machine may be sent pictures"
-    )
-    deployment_context: DeploymentContext = Field(
-        default=DeploymentContext.UNSPECIFIED,
-        description="where the robot works; only home, public and health let emotions be inferred from pictures",
-    )
+class MonitorNodeConfig(MonitorConfig):
+    """The monitor's parts, and those that only its node has."""
+
+    suite: QuestionConfig = QuestionConfig()
+    study: StudyConfig = StudyConfig()
     shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
 
 
@@ -106,28 +88,31 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def open(self) -> None:
         config = self.config
-        table = Table.of(Path(config.thresholds)) if config.thresholds else Table.shipped()
-        if unknown := set(config.muted) - set(table.cues) - {attribute.value for attribute in Attribute}:
-            raise ConfigError(f"monitor: muted: {', '.join(sorted(unknown))} is no cue and no attribute")
+        table = config.table()
+        if unknown := set(config.fusion.muted) - set(table.cues) - {attribute.value for attribute in Attribute}:
+            raise ConfigError(f"monitor: fusion.muted: {', '.join(sorted(unknown))} is no cue and no attribute")
         try:
             meaning = Meanings.shipped()
             self._engine = self._opened_engine()
-            if config.answers_queries and self._engine is None:
-                raise ConfigError("answers_queries: a judge answers queries: name its model")
-            judges = self._engine is not None and not config.answers_queries
+            if config.suite.answers_queries and self._engine is None:
+                raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
+            judges = self._engine is not None and not config.suite.answers_queries
             self._judge, self._prompts = self._opened_judge() if judges else (None, None)
             # Last, as it holds the log's lock, which nothing would give back where something else fails.
-            self._desk = StudyDesk(config, table, self.clock, self.ledger, config.deployment_context)
+            self._desk = StudyDesk(
+                config.study,
+                table,
+                self.clock,
+                self.ledger,
+                context=config.judge.deployment_context,
+                config_sha256=config.sha256(),
+            )
         except TactfulError as error:
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
-        parts = MonitorConfig(
-            windows=config.part(WindowConfig),
-            fusion=config.part(FusionConfig),
-            memory=config.part(MemoryConfig),
-            judge=JudgeConfig(every_s=config.judge_every_s if judges else 0.0),
-        )
-        self._monitor = Monitor(parts, table, meaning, self.clock)
+        if not judges:  # nobody takes the windows that a slow beat would pick
+            config = config.model_copy(update={"judge": config.judge.model_copy(update={"every_s": 0.0})})
+        self._monitor = Monitor(config, table, meaning, self.clock)
         self._queries = self._answering()
         self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
@@ -143,7 +128,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         )
         self._closed = self.offer(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
         if not self._queries:  # which takes them itself: twice taken, a player would count each double
-            if FRAMES in config.sources:
+            if FRAMES in config.windows.sources:
                 self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
             self._listen_to(Query, "queries", "an event, whose window ends at it")
             self._listen_to(Episode, "episodes", "an episode's end is an event too")
@@ -181,61 +166,58 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._records.close()
         self._to_judge.close()
         if self._queries:
-            self._queries.close(self.config.judge_deadline_s)
+            self._queries.close(self.config.judge.deadline_s)
         for thread in self._threads:
-            thread.join(timeout=self.config.judge_deadline_s)
+            thread.join(timeout=self.config.judge.deadline_s)
         self._desk.close()
 
     def _opened_engine(self) -> EngineLease | None:
         """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
-        if not self.config.model:
+        model = self.config.judge.model
+        if not model:
             return None
-        Catalogue().manifest(self.config.model)  # a model that nobody described is a mistake in the parameters
+        Catalogue().manifest(model)  # a model that nobody described is a mistake in the parameters
         try:
-            urgency = Urgency.BACKGROUND if self.config.answers_queries else Urgency.WINDOW
-            return self.lease_engine(self.config.model, urgency)
+            urgency = Urgency.BACKGROUND if self.config.suite.answers_queries else Urgency.WINDOW
+            return self.lease_engine(model, urgency)
         except TactfulError as error:
             self.count("judge_not_opened")
-            why = f"the judge {self.config.model} cannot be opened, and cues go on alone: {error}"
+            why = f"the judge {model} cannot be opened, and cues go on alone: {error}"
             self.trouble("judge", Health.DEGRADED, why)
             return None
 
     def _opened_judge(self) -> tuple[Judge | None, PromptFiles | None]:
         """The judge, and what writes its prompts where a folder is named; its status tells of pictures held back."""
         assert self._engine
-        config, card = self.config, self._engine.card
-        judge_config = JudgeConfig(
-            images=config.judge_images,
-            deployment_context=config.deployment_context,
-            pictures_may_leave=config.pictures_may_leave,
-        )
-        judge = Judge(self._engine, judge_config)
-        if config.judge_images and FRAMES in config.sources and not (card.on_this_machine or config.pictures_may_leave):
+        config, card = self.config.judge, self._engine.card
+        judge = Judge(self._engine, config)
+        sees = config.images and FRAMES in self.config.windows.sources
+        if sees and not (card.on_this_machine or config.pictures_may_leave):
             self._state_pictures_held_back()
-        if not config.judge_prompts:
+        folder = config.prompts_folder
+        if not folder:
             return judge, None
         try:
-            return judge, PromptFiles(Path(config.judge_prompts).expanduser(), judge_config, card)
+            return judge, PromptFiles(Path(folder).expanduser(), config, card)
         except OSError as error:
-            raise ConfigError(f"monitor: judge_prompts: {config.judge_prompts} cannot be made: {error}") from error
+            raise ConfigError(f"monitor: judge.prompts_folder: {folder} cannot be made: {error}") from error
 
     def _state_pictures_held_back(self) -> None:
         why = (
-            f"the judge {self.config.model} does not run on this machine, so it is shown no pictures; "
-            "set pictures_may_leave to true to send them"
+            f"the judge {self.config.judge.model} does not run on this machine, so it is shown no pictures; "
+            "set judge.pictures_may_leave to true to send them"
         )
         self.trouble("pictures", Health.DEGRADED, why)
 
     def _answering(self) -> JudgeQueries | None:
-        if not self.config.answers_queries:
+        suite = self.config.suite
+        if not suite.answers_queries:
             return None
         assert self._engine
-        config = self.config
-        rules = PictureRules(pictures_may_leave=config.pictures_may_leave, deployment_context=config.deployment_context)
-        if config.query_images and not (self._engine.card.on_this_machine or rules.pictures_may_leave):
+        rules = self.config.judge.part(PictureRules)
+        if suite.images and not (self._engine.card.on_this_machine or rules.pictures_may_leave):
             self._state_pictures_held_back()
-        questioner = Questioner(self._engine, config.part(QuestionConfig), rules)
-        return JudgeQueries(self, questioner, config.query_window_s, lambda: self._active)
+        return JudgeQueries(self, Questioner(self._engine, suite, rules), suite.window_s, lambda: self._active)
 
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         def take(message: Any) -> None:
@@ -292,7 +274,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if window is None:
                 continue
             self._write_prompts(window)
-            limit = Limit(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge_deadline_s))
+            limit = Limit(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
             judgement = self._judge.judge(window, limit)
             self.count(f"judge_{judgement.outcome}")
             if judgement.outcome is Outcome.ANSWERED:
@@ -310,7 +292,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._prompts.write(window)
         except OSError as error:
             self.count("prompts_not_written")
-            why = f"{self.config.judge_prompts}: a prompt cannot be written: {error.strerror}; free some room there"
+            folder = self.config.judge.prompts_folder
+            why = f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"
             self.trouble("prompts", Health.DEGRADED, why)
         else:
             self.mended("prompts")

@@ -42,7 +42,7 @@ class ParameterSpec:
 @cache
 def specs(model: type[Config]) -> Mapping[str, ParameterSpec]:
     """List the parameters of a model by name, those of its parts with a dot."""
-    return {spec.name: spec for spec in _specs(model, {})}
+    return {spec.name: spec for spec in _specs(model)}
 
 
 def declare(node: Node, model: type[Config], overrides: Mapping[str, Parameter]) -> None:
@@ -94,12 +94,12 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _specs(model: type[BaseModel], defaults: Mapping[str, Any]) -> Iterator[ParameterSpec]:
+def _specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterator[ParameterSpec]:
     schema = model.model_json_schema()["properties"]
     for name, field in model.model_fields.items():
-        default = defaults[name] if name in defaults else field.get_default(call_default_factory=True)
+        default = getattr(defaults, name) if defaults else field.get_default(call_default_factory=True)
         if isinstance(default, BaseModel):
-            for inner in _specs(type(default), dict(default)):
+            for inner in _specs(type(default), default):
                 yield ParameterSpec(name=f"{name}.{inner.name}", default=inner.default, schema=inner.schema)
         else:
             yield ParameterSpec(name=name, default=to_jsonable_python(default), schema=schema[name])

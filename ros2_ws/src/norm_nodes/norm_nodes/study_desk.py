@@ -23,11 +23,17 @@ KNOWN_EVENTS = 10_000
 class StudyDesk:
     """Keeps what happens where a log is wanted, and nothing where none is. Closing it seals the log."""
 
-    def __init__(self, config: StudyConfig, table: Table, clock: Clock, ledger: Ledger, context: str = "") -> None:
-        """Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept."""
+    def __init__(
+        self, config: StudyConfig, table: Table, clock: Clock, ledger: Ledger, *, context: str, config_sha256: str
+    ) -> None:
+        """Take the digest of the node's whole configuration with its study's part.
+
+        Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept."""
         self._clock, self._ledger = clock, ledger
         self._events: dict[str, None] = {}
-        self._log = LiveLog(_opener(config, table, clock, context), ledger) if config.study_log else None
+        self._log = None
+        if config.log:
+            self._log = LiveLog(_opener(config, table, clock, context, config_sha256), ledger)
 
     @property
     def keeps(self) -> bool:
@@ -51,7 +57,7 @@ class StudyDesk:
         """Answers the service: recorded only where the verdict is on the disk."""
         response.recorded, response.message = False, ""
         if self._log is None:
-            response.message = "verdicts are kept nowhere: set the parameter study_log"
+            response.message = "verdicts are kept nowhere: set the parameter study.log"
         elif request.event_id not in self._events:
             response.message = f"{request.event_id} is none of the events since the node started: use study review"
         else:
@@ -69,22 +75,24 @@ class StudyDesk:
             self._log.close()
 
 
-def _opener(config: StudyConfig, table: Table, clock: Clock, context: str) -> Callable[[], StudyLog]:
-    participants = participants_of(config.study_participants, config.study_clips, config.study_no_words)
-    redactor = redactor_of(_path(config.study_policy), _path(config.study_keys), participants)
+def _opener(
+    config: StudyConfig, table: Table, clock: Clock, context: str, config_sha256: str
+) -> Callable[[], StudyLog]:
+    participants = participants_of(config.participants, config.clips, config.no_words)
+    redactor = redactor_of(_path(config.policy), _path(config.key_file), participants)
     info = SessionInfo(
-        study=config.study_name,
-        session=config.study_session,
-        condition=config.study_condition,
+        study=config.name,
+        session=config.session,
+        condition=config.condition,
         participants=participants,
         deployment_context=context,
         start_ns=clock.now_ns(),
-        retention_days=config.study_retention_days or None,
+        retention_days=config.retention_days or None,
         table_version=table.version,
-        config_sha256=config.sha256(),
+        config_sha256=config_sha256,
         software_version=__version__,
     )
-    folder = Path(config.study_log).expanduser()
+    folder = Path(config.log).expanduser()
     return lambda: StudyLog.take_up(folder, info, WallClock(), redactor=redactor)
 
 
