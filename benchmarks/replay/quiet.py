@@ -2,12 +2,11 @@
 
 import sys
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from norm_core.records.presence import Face
-from norm_monitor.senses.speech import hearing
-from sim_replays.drivers import bag_driver
 
 
 class NoVoice:
@@ -38,15 +37,15 @@ class NoWords:
 
 
 def switch_models_off() -> None:
-    """In this process."""
-    hearing.Silero = NoVoice  # type: ignore[misc, assignment]
-    bag_driver.FaceFinder = NoFaces  # type: ignore[misc, assignment]
+    """In this process; AttributeError where a model is no longer opened by that name."""
+    patch("norm_monitor.senses.speech.audio_front_end.Silero", NoVoice).start()
+    patch("sim_replays.drivers.bag_driver.FaceFinder", NoFaces).start()
 
 
 if __name__ == "__main__":
     switch_models_off()
-    from norm_nodes import camera, ears, host
+    from norm_nodes import host
 
-    camera.FaceFinder = NoFaces
-    ears.Whisper = NoWords
+    patch("norm_nodes.camera.FaceFinder", NoFaces).start()
+    patch("norm_nodes.ears.Whisper", NoWords).start()
     sys.exit(host.main(sys.argv[1:]))
