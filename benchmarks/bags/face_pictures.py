@@ -41,7 +41,7 @@ def with_face(  # noqa: PLR0917
     if zoom < 1:
         source = cv2.GaussianBlur(source, (0, 0), 0.5 / zoom)
     place = cv2.getRotationMatrix2D((_FACE_X_PX, _FACE_Y_PX), tilt_deg, zoom)
-    place[:, 2] += (x_px - _FACE_X_PX, y_px - _FACE_Y_PX)
+    place[:, 2] += np.array([x_px - _FACE_X_PX, y_px - _FACE_Y_PX])
     head = cv2.warpAffine(source, place, image.shape[1::-1], borderMode=cv2.BORDER_REPLICATE)
     mask = np.zeros(image.shape[:2], np.float32)
     axes = round(width_px * 0.8), round(width_px)

@@ -11,8 +11,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-from face_pictures import HEIGHT_PX, WIDTH_PX, photograph, with_face
 
+from benchmarks.bags.face_pictures import HEIGHT_PX, WIDTH_PX, photograph, with_face
 from norm_core.records.presence import Face
 from study_desk.privacy.blur import MARGIN
 from study_desk.privacy.face_search import TiledFaceDetector

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from scene import QUESTIONS, window
-
+from benchmarks.engines.scene import QUESTIONS, window
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Card

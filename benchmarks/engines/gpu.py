@@ -11,9 +11,9 @@ from typing import Any
 
 import cv2
 import numpy as np
-from askers import report
-from scene import QUESTIONS, window
 
+from benchmarks.engines.askers import report
+from benchmarks.engines.scene import QUESTIONS, window
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt
 from norm_core.records.outcome import Outcome

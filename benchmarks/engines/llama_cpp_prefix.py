@@ -9,10 +9,12 @@ import statistics
 import time
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from norm_core.engines.engine import Engine
 from norm_core.engines.llama_cpp.backend import LlamaCppBackend
 from norm_core.engines.prompt import Prompt, Question, Text
-from norm_core.engines.reply import Scores
+from norm_core.engines.reply import Generation, Scores
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 
@@ -75,7 +77,7 @@ def scoring(engine: Engine, sentences: int, rounds: int) -> None:
     for _ in range(rounds):
         scored_s.append(timed(engine, window, QUESTIONS[:1])[0])
         started = time.perf_counter()
-        written = engine.generate(window, max_tokens=WRITTEN_TOKENS)
+        written: Generation[BaseModel] = engine.generate(window, max_tokens=WRITTEN_TOKENS)
         # A model that stops early is charged for what it would have written.
         written_s.append((time.perf_counter() - started) * WRITTEN_TOKENS / written.usage.completion_tokens)
     scored, wrote = statistics.median(scored_s), statistics.median(written_s)

@@ -4,12 +4,14 @@ import statistics
 import time
 from typing import Any
 
-from askers import ENGINES, arguments, report
-from contract_cost import contract_ms
-from scene import QUESTIONS, REASONED, window
+from pydantic import BaseModel
 
+from benchmarks.engines.askers import ENGINES, arguments, report
+from benchmarks.engines.contract_cost import contract_ms
+from benchmarks.engines.scene import QUESTIONS, REASONED, window
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
+from norm_core.engines.reply import Generation, Scores
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 
@@ -30,9 +32,10 @@ def measured(name: str, backend: Any, rounds: int) -> dict[str, Any]:
         alone = engine.ask_many(prefix, QUESTIONS[:1])
         one_s = time.perf_counter() - started_s
         started_s = time.perf_counter()
-        written = engine.generate(reasoned, max_tokens=REASONED_TOKENS)
+        written: Generation[BaseModel] = engine.generate(reasoned, max_tokens=REASONED_TOKENS)
         spent_s = time.perf_counter() - started_s
-        assert all(answer.outcome is Outcome.ANSWERED for answer in (*answers, *alone, written)), (answers, written)
+        replies: tuple[Scores | Generation[BaseModel], ...] = (*answers, *alone, written)
+        assert all(reply.outcome is Outcome.ANSWERED for reply in replies), (answers, written)
         if number:
             scored_s.append(shared_s)
             alone_s.append(one_s)

@@ -5,9 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from askers import ENGINES, arguments, report
-from scene import KINDS, window
-
+from benchmarks.engines.askers import ENGINES, arguments, report
+from benchmarks.engines.scene import KINDS, window
 from norm_core.engines.engine import Engine
 from norm_core.engines.reply import Scores
 from norm_core.records.outcome import Outcome

@@ -25,10 +25,9 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT), str(HERE)]
+sys.path.insert(0, str(ROOT))
 
-from quiet import switch_models_off  # noqa: E402
-
+from benchmarks.replay.quiet import switch_models_off  # noqa: E402
 from norm_core.bags.reader import BagReader  # noqa: E402
 from norm_core.bags.writer import BagWriter  # noqa: E402
 from norm_core.runtime.time import NS_PER_S  # noqa: E402
