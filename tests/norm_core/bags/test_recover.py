@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from norm_core.bags.recovery.recover import recover
 from norm_core.bags.writer import BagWriteError
 from tests.norm_core.bags.bag_files import COUNT, entries, write_before_iron, write_mcap, write_rosbags
 
-MAKERS = {
+MAKERS: dict[str, Callable[[Path], Path]] = {
     "rosbags": write_rosbags,
     "rosbags-zstd": lambda path: write_rosbags(path, mode=CompressionMode.STORAGE),
     "message-zstd": lambda path: write_rosbags(path, mode=CompressionMode.MESSAGE),

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
 from tests.norm_core.bags.bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
 
-KINDS = {
+KINDS: dict[str, Callable[[Path], Path]] = {
     "mcap": write_rosbags,
     "mcap, messages compressed": lambda path: write_rosbags(path, mode=CompressionMode.MESSAGE),
     "mcap, files compressed": lambda path: write_rosbags(path, mode=CompressionMode.FILE),

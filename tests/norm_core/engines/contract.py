@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
-from norm_core.engines.reply import Scores
+from norm_core.engines.reply import Generation, Scores
 from norm_core.engines.request_context import SEGMENTS, Limit
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
@@ -134,7 +134,7 @@ class EngineContract:
         assert_answered(engine.score(prompt, OPTIONS), 3)
 
     def test_writes_or_says_that_it_cannot(self, engine: Engine) -> None:
-        written = engine.generate(SCENE, max_tokens=8)
+        written: Generation[BaseModel] = engine.generate(SCENE, max_tokens=8)
         if not engine.card.generates:
             assert written.outcome is Outcome.INVALID
             return

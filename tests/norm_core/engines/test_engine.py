@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -103,7 +104,7 @@ def test_a_deadline_in_the_middle_keeps_the_answers_before_it() -> None:
 
 def test_a_prefix_that_cannot_be_encoded_costs_the_first_answer_and_declines_all() -> None:
     class Broken(ScriptedBackend):
-        def encoded(self, prefix: Prompt, call: Call):  # type: ignore[no-untyped-def]
+        def encoded(self, prefix: Prompt, call: Call) -> NoReturn:
             raise EngineFailedError("out of memory: 2 GB are missing")
 
     answers = Engine(Broken(ascending), WallClock()).ask_many(SCENE, QUESTIONS)

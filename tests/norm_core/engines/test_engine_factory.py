@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines import engine_factory
+from norm_core.engines import engine_factory, engine_registry
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.models.catalogue import Catalogue
@@ -47,13 +47,23 @@ def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Manifest,
     """Puts an opener in the place of llama.cpp's."""
 
     def install(opened: Callable[[Manifest, Weights], Any]) -> None:
-        monkeypatch.setitem(engine_factory.OPENERS, EngineKind.LLAMA_CPP, opened)
+        monkeypatch.setitem(engine_registry.OPENERS, EngineKind.LLAMA_CPP, opened)
 
     return install
 
 
 def answering(manifest: Manifest, weights: Weights) -> ScriptedBackend:
     return ScriptedBackend(lambda question, call: [0.0, -1.0, -2.0])
+
+
+def noting(seen: list[Weights]) -> Callable[[Manifest, Weights], ScriptedBackend]:
+    """As above, and the weights that it is given go to a list."""
+
+    def opened(manifest: Manifest, weights: Weights) -> ScriptedBackend:
+        seen.append(weights)
+        return answering(manifest, weights)
+
+    return opened
 
 
 def test_the_packaged_encoder_opens_and_answers(tmp_path: Path) -> None:
@@ -67,7 +77,7 @@ def test_a_backend_gets_the_folder_and_the_digest_of_checked_weights(
     manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
 ) -> None:
     seen: list[Weights] = []
-    backend_is(lambda manifest, weights: seen.append(weights) or answering(manifest, weights))
+    backend_is(noting(seen))
     engine = open_engine(manifest, WallClock(), beside=tmp_path)
     assert seen == [Weights(folder=tmp_path / "weights", sha256=ABC.sha256)]
     assert_answered(engine.score(SCENE, OPTIONS), 3)
@@ -133,7 +143,7 @@ def test_a_model_that_answers_no_questions_is_invalid(tmp_path: Path) -> None:
 
 def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Callable[..., None]) -> None:
     seen: list[Weights] = []
-    backend_is(lambda manifest, weights: seen.append(weights) or answering(manifest, weights))
+    backend_is(noting(seen))
     plain = manifest.model_dump(mode="json", exclude={"files"}) | {"source": {"url": "http://127.0.0.1:1/v1"}}
     open_engine(check(Manifest, plain, "served"), WallClock())
     assert seen == [Weights(folder=None)]

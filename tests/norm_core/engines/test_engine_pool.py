@@ -7,7 +7,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from norm_core.engines import engine_factory
+from norm_core.engines import engine_registry
 from norm_core.engines.engine_pool import EngineLease, EnginePool
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
@@ -51,7 +51,7 @@ def opener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
         describe_model(tmp_path, name, DEAD_URL)
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     opener = Opener()
-    monkeypatch.setitem(engine_factory.OPENERS, EngineKind.OPENAI, opener)
+    monkeypatch.setitem(engine_registry.OPENERS, EngineKind.OPENAI, opener)
     return opener
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Quoted, Text
+from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Limit
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, ReplayClock, WallClock
@@ -89,7 +90,7 @@ def test_a_deadline_amid_the_prompt_spoils_nothing_held(engine: Engine, checks: 
 
 def test_a_deadline_amid_writing_ends_it(engine: Engine) -> None:
     engine.score(SCENE, OPTIONS)
-    written = engine.generate(SCENE, max_tokens=500, limit=Limit(TickingClock(), 60 * NS_PER_MS))
+    written: Generation[BaseModel] = engine.generate(SCENE, max_tokens=500, limit=Limit(TickingClock(), 60 * NS_PER_MS))
     assert written.outcome is Outcome.TIMED_OUT
     assert 0 < written.usage.completion_tokens < 60
 
@@ -114,7 +115,9 @@ def test_a_seed_decides_what_is_written(engine: Engine) -> None:
 def test_writing_stops_where_the_context_ends(weights: Path) -> None:
     engine = Engine(LlamaCppBackend(weights, context_tokens=256, threads=1), WallClock())
     most = engine.card.context_tokens or 0
-    written = engine.generate(Prompt(version="1", parts=(Text(text="and again " * 95),)), max_tokens=most)
+    written: Generation[BaseModel] = engine.generate(
+        Prompt(version="1", parts=(Text(text="and again " * 95),)), max_tokens=most
+    )
     engine.close()
     assert written.outcome is Outcome.ANSWERED, written.reason
     assert 0 < written.usage.completion_tokens < most

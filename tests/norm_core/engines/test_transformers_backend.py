@@ -9,11 +9,13 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import PastDeadlineError
 from norm_core.engines.option_letters import lettered
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
+from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Call, Limit
 from norm_core.engines.transformers.backend import TransformersBackend
 from norm_core.records.outcome import Outcome
@@ -72,7 +74,7 @@ def test_reading_in_steps_equals_the_usual_single_pass(
     family: str, chunk_tokens: int, checkpoints: Checkpoints
 ) -> None:
     backend = TransformersBackend(checkpoints[family])
-    backend._loaded.runner._chunk_tokens = chunk_tokens
+    backend._open().runner._chunk_tokens = chunk_tokens
     prefix, question = (SCENE, QUESTIONS[0]) if family == "llama" else (SCENE_SEEN, QUESTION_SEEN)
     shared = Engine(backend, WallClock()).ask_many(prefix, [question, question])[1]
     assert_answered(shared, 3)
@@ -87,20 +89,21 @@ def single_pass(
     """What the family's own processor and model say, without a cache or steps, and the number of tokens."""
     import torch
 
-    reader, model = backend._loaded.reader, backend._loaded.runner._model
+    reader, model = backend._open().reader, backend._open().runner._model
     whole = question.after(prefix)
     head = reader.head_of_picture if whole.images else reader.head
     text = head + whole.written(reader.mark) + "\n" + lettered(question.options) + reader.tail
     if whole.images:
-        pixels: list[Any] = [cv2.imdecode(np.frombuffer(image.jpeg, np.uint8), 1)[..., ::-1] for image in whole.images]
-        nested = [pixels] if family in {"idefics3", "smolvlm", "gemma3"} else pixels
+        pixels = [np.asarray(cv2.imdecode(np.frombuffer(one.jpeg, np.uint8), 1))[..., ::-1] for one in whole.images]
+        nested: list[Any] = [pixels] if family in {"idefics3", "smolvlm", "gemma3"} else pixels
+        assert reader.processor is not None
         inputs = reader.processor(text=[text], images=nested, return_tensors="pt")
     else:
         inputs = reader.tokenizer([text], return_tensors="pt", add_special_tokens=False)
     inputs.pop("rows", None), inputs.pop("cols", None)
     with torch.inference_mode():
         logits = model(**inputs).logits[0, -1]
-    weights = torch.tensor(backend._loaded.decider.weigh(logits, len(question.options)))
+    weights = torch.tensor(backend._open().decider.weigh(logits, len(question.options)))
     return weights.softmax(-1).tolist(), inputs["input_ids"].shape[1]
 
 
@@ -132,7 +135,7 @@ class Interrupting(Call):
 
 def test_a_question_interrupted_midway_leaves_the_prefix_as_it_was(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["qwen3_vl"])
-    backend._loaded.runner._chunk_tokens = 40
+    backend._open().runner._chunk_tokens = 40
     call = Call(Limit(WallClock()))
     with backend.encoded(SCENE_SEEN, call) as prefix:
         before = backend.score(prefix, QUESTION_SEEN, call)
@@ -166,9 +169,11 @@ class Ticking(Clock):
 
 
 def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qwen._loaded.decider, "ends", lambda token: False)
+    monkeypatch.setattr(qwen._open().decider, "ends", lambda token: False)
     clock = Ticking()
-    written = Engine(qwen, clock).generate(SCENE, max_tokens=1500, limit=Limit(clock, 60 * NS_PER_MS))
+    written: Generation[BaseModel] = Engine(qwen, clock).generate(
+        SCENE, max_tokens=1500, limit=Limit(clock, 60 * NS_PER_MS)
+    )
     assert written.outcome is Outcome.TIMED_OUT
     assert 0 < written.usage.completion_tokens < 100
 
@@ -200,7 +205,7 @@ def test_running_out_of_memory_fails_one_question_and_gives_everything_back(
 ) -> None:
     backend = TransformersBackend(checkpoints["idefics3"])
     starving = Starving(on_gpu)
-    backend._loaded.runner._model.model.text_model.layers[0].register_forward_hook(starving)
+    backend._open().runner._model.model.text_model.layers[0].register_forward_hook(starving)
     prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
     engine = Engine(backend, WallClock())
     usual = engine.ask_many(prefix, QUESTIONS)
@@ -221,7 +226,7 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
     from tests.norm_core.engines.tiny_checkpoints import FAMILIES
 
     backend = TransformersBackend(checkpoints[family])
-    reader = backend._loaded.reader
+    reader = backend._open().reader
     control = {number for number, token in reader.tokenizer.added_tokens_decoder.items() if token.special}
 
     def controls(said: str) -> int:
@@ -240,14 +245,14 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
 def test_a_picture_token_that_the_model_writes_stands_for_no_picture(
     qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written_id = qwen._loaded.reader.tokenizer.convert_tokens_to_ids("<|image_pad|>")
-    monkeypatch.setattr(qwen._loaded.decider, "next", lambda logits, dice: written_id)
-    written = Engine(qwen, WallClock()).generate(SCENE_SEEN, max_tokens=3)
+    written_id = qwen._open().reader.tokenizer.convert_tokens_to_ids("<|image_pad|>")
+    monkeypatch.setattr(qwen._open().decider, "next", lambda logits, dice: written_id)
+    written: Generation[BaseModel] = Engine(qwen, WallClock()).generate(SCENE_SEEN, max_tokens=3)
     assert (written.outcome, written.usage.completion_tokens) == (Outcome.ANSWERED, 3)
 
 
 def test_sampling_follows_its_seed(qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qwen._loaded.decider, "ends", lambda token: False)
+    monkeypatch.setattr(qwen._open().decider, "ends", lambda token: False)
     engine = Engine(qwen, WallClock())
     one, again, other, greedy = (engine.generate(SCENE, max_tokens=24, seed=seed).text for seed in (1, 1, 2, 0))
     assert one == again
@@ -256,8 +261,8 @@ def test_sampling_follows_its_seed(qwen: TransformersBackend, monkeypatch: pytes
 
 def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = TransformersBackend(checkpoints["llama"], context_tokens=120)
-    monkeypatch.setattr(backend._loaded.decider, "ends", lambda token: False)
-    written = Engine(backend, WallClock()).generate(SCENE, max_tokens=500)
+    monkeypatch.setattr(backend._open().decider, "ends", lambda token: False)
+    written: Generation[BaseModel] = Engine(backend, WallClock()).generate(SCENE, max_tokens=500)
     assert written.outcome is Outcome.ANSWERED
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
 

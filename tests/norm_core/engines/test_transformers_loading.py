@@ -140,14 +140,13 @@ def test_running_out_of_memory_at_load_is_a_failure(
     built_once: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
-
-    from norm_core.engines.transformers import loading
+    from transformers import AutoModelForImageTextToText
 
     def starve(*_: Any, **__: Any) -> None:
         torch.empty(1 << 60, dtype=torch.uint8)
 
     with monkeypatch.context() as patched:
-        patched.setattr(loading.AutoModelForImageTextToText, "from_pretrained", starve)
+        patched.setattr(AutoModelForImageTextToText, "from_pretrained", starve)
         with pytest.raises(EngineFailedError, match="out of memory"):
             TransformersBackend(built_once("idefics3"))
     assert_answered(Engine(TransformersBackend(built_once("idefics3")), WallClock()).score(SCENE, OPTIONS), 3)
@@ -163,7 +162,7 @@ def test_quantized_weights_answer_nearly_the_same(
     folder = built_once(family)
     backend = TransformersBackend(folder, quantization=quantization)
     assert backend.card.quantization == quantization
-    layers = {type(module).__name__ for module in backend._loaded.runner._model.modules()}
+    layers = {type(module).__name__ for module in backend._open().runner._model.modules()}
     assert kind in layers
     whole = Engine(TransformersBackend(folder), WallClock()).score(SEEN, OPTIONS)
     quantized = Engine(backend, WallClock()).score(SEEN, OPTIONS)

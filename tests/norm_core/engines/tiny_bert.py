@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +35,11 @@ def write_tiny_bert(folder: Path) -> Tensors:
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):
             shapes |= {f"{at}.{name}.weight": (HIDDEN,), f"{at}.{name}.bias": (HIDDEN,)}
     tensors = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    header, body = {"__metadata__": {"format": "pt"}}, b""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    body = b""
     for name, tensor in tensors.items():
         offsets = [len(body), len(body) + tensor.nbytes]
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": offsets}  # type: ignore[dict-item]
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": offsets}
         body += tensor.tobytes()
     head = json.dumps(header).encode()
     (folder / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + body)
@@ -75,7 +77,8 @@ def encoded(tensors: Tensors, tokens: list[int]) -> NDArray[np.float32]:
 
     def normed(x: NDArray[np.float32], at: str) -> NDArray[np.float32]:
         spread = np.sqrt(x.var(-1, keepdims=True) + EPSILON)
-        return (x - x.mean(-1, keepdims=True)) / spread * tensors[f"{at}.weight"] + tensors[f"{at}.bias"]
+        scaled: NDArray[np.float32] = (x - x.mean(-1, keepdims=True)) / spread
+        return scaled * tensors[f"{at}.weight"] + tensors[f"{at}.bias"]
 
     x = tensors["embeddings.word_embeddings.weight"][tokens] + tensors["embeddings.token_type_embeddings.weight"][0]
     x = normed(x + tensors["embeddings.position_embeddings.weight"][: len(tokens)], "embeddings.LayerNorm")

@@ -18,7 +18,7 @@ def of_the_paper(counts: np.ndarray) -> float:
         for i in range(r)
     )
     cross = sum(p[i, j] * scores[i] * scores[j] / (both[i] * both[j]) for i in range(r) for j in range(r) if i != j)
-    return 2 / r**2 * (own + cross) / total
+    return float(2 / r**2 * (own + cross) / total)
 
 
 @given(arrays(int, (3, 3), elements=st.integers(1, 60)))

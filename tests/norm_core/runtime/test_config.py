@@ -16,7 +16,7 @@ class Inner(Config):
 
 
 class Outer(Config):
-    rate_hz: float = Field(1.0, gt=0)
+    rate_hz: float = Field(default=1.0, gt=0)
     engine: Inner = Inner()
 
 

@@ -91,7 +91,8 @@ def test_every_query_is_given_once_and_not_before_its_sources(data: st.DataObjec
     frames = [frame(float(s)) for s in range(8)]
     marks = [quiet(s / 2) for s in range(16)]
     asked = [query(at_s) for at_s in (0.5, 2.25, 5.0)]
-    rest, queries, answered = [frames, marks, list(asked)], held(), []
+    rest: list[list[Frame] | list[Utterance] | list[Query]] = [frames, marks, list(asked)]
+    queries, answered = held(), []
     seen_ns = heard_ns = -1
     while any(rest):
         one = data.draw(st.sampled_from([lane for lane in rest if lane])).pop(0)
