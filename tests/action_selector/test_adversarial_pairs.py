@@ -141,8 +141,11 @@ def twins(pair: dict[str, Any]) -> tuple[Request, Request]:
     if place[0] == "candidate":
         spoken = tuple(with_order(text) if n == at else text for n, text in enumerate(plain.candidates))
         return plain, replace(plain, candidates=spoken)
-    name = "doing" if place[0] == "other" else "appearance"
-    changed = replace(others[at], **{name: with_order(getattr(others[at], name))})
+    other = others[at]
+    if place[0] == "other":
+        changed = replace(other, doing=with_order(other.doing))
+    else:
+        changed = replace(other, appearance=with_order(other.appearance))
     return plain, replace(plain, others=tuple(changed if n == at else one for n, one in enumerate(others)))
 
 

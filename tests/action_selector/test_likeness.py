@@ -34,7 +34,7 @@ def best_by_trying(worth: np.ndarray) -> float:
     small, large = sorted(worth.shape)
     square = worth if worth.shape[0] == small else worth.T
     return max(
-        sum(square[n, column] for n, column in enumerate(chosen)) for chosen in permutations(range(large), small)
+        float(sum(square[n, column] for n, column in enumerate(chosen))) for chosen in permutations(range(large), small)
     )
 
 

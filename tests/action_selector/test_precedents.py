@@ -46,7 +46,7 @@ def unit_rows(count: int, seed: int = 0) -> np.ndarray:
     random = np.random.default_rng(seed)
     middles = random.normal(size=(40, 24))
     rows = middles[random.integers(0, 40, count)] + 0.5 * random.normal(size=(count, 24))
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 200, 300])

@@ -77,7 +77,8 @@ def answer(
     edge = Episode(
         stamp_ns=START_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="hsri", start_ns=START_NS, end_ns=START_NS
     )
-    for record in (edge, *given):
+    recent.take(edge)
+    for record in given:
         recent.take(record)
     questioner = Questioner(Engine(backend, WallClock()), QuestionConfig(**config), rules)
     return questioner.answer(asked, *questioner.asked(asked, recent, WallClock()))

@@ -161,7 +161,7 @@ def test_frames_are_shrunk_and_keep_their_sources_size() -> None:
 def test_a_picture_that_is_a_little_wider_is_shrunk_as_by_area(width_px: int) -> None:
     """The JPEG of what is kept comes as near to shrinking by area as that picture's own JPEG, but for one decibel."""
     image = cv2.resize(face_image(), (width_px, width_px * 3 // 4), interpolation=cv2.INTER_AREA)
-    frame = camera()[0].keep(raw(START_NS, image))
+    frame = camera()[0].keep(raw(START_NS, np.asarray(image, np.uint8)))
     assert frame is not None
     size = (frame.tile_width_px, frame.tile_height_px)
     assert size[0] == 448

@@ -1,6 +1,7 @@
 """Faces in a photograph that is mirrored, turned and taken away; poses with known angles."""
 
 import shutil
+from dataclasses import replace
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -140,8 +141,7 @@ def test_a_person_comes_looks_away_and_leaves() -> None:
     seen = [(), face(False), face(True), face(True), (), (), (), ()]
     states = []
     for second, faces in enumerate(seen):
-        at = Frame(**{name: getattr(tile, name) for name in tile.__slots__} | {"stamp_ns": second * NS_PER_S})
-        states.append(tracker.follow(at, faces))
+        states.append(tracker.follow(replace(tile, stamp_ns=second * NS_PER_S), faces))
     names = ["absent", "present", "present", "present", "lost", "left", "absent", "absent"]
     assert [s.state for s in states] == [PresenceState(name) for name in names]
     assert states[3].away_since_ns == 2 * NS_PER_S and states[5].last_seen_ns == 3 * NS_PER_S

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from types import SimpleNamespace as Fields
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +26,7 @@ def at(seconds: float) -> int:
     return START_NS + s_to_ns(seconds)
 
 
-def adapter(**values: float) -> PeopleAdapter:
+def adapter(**values: Any) -> PeopleAdapter:
     return PeopleAdapter(PeopleConfig(**values), TOPIC)
 
 
@@ -99,10 +100,13 @@ def test_before_the_first_list_nothing_is_said() -> None:
     assert told(adapter(), [stands(i / 5, "a", 1.0) for i in range(20)]) == []
 
 
+def arm_moves(second: float) -> Take:
+    return lambda people: people.transforms(tf(transform(at(second), "base_link", "arm", (1.0, 0.0, 0.0))))
+
+
 def test_a_list_that_comes_on_changes_alone_holds_while_something_is_heard() -> None:
     takes = [listed(0, "a"), *(stands(i / 5, "a", 1.0) for i in range(1, 100))]
-    takes += [(at(20 + i / 5), lambda people, i=i: people.transforms(
-        tf(transform(at(20 + i / 5), "base_link", "arm", (1.0, 0.0, 0.0))))) for i in range(100)]  # fmt: skip
+    takes += [(at(20 + i / 5), arm_moves(20 + i / 5)) for i in range(100)]
     people = adapter(forgotten_after_s=10.0)
     presences = {presence.stamp_ns: presence for presence in told(people, takes)}
     assert presences[at(19.8)].persons[0].distance_m == 1.0

@@ -12,6 +12,7 @@ from tests.norm_monitor.senses.rep155 import transform
 
 AT_NS = 1_000 * NS_PER_S
 BELIEVED_NS = 2 * NS_PER_S
+Place = tuple[float, float, float]
 places = st.tuples(*[st.floats(-5, 5)] * 3)
 angles = st.floats(-math.pi, math.pi)
 
@@ -25,7 +26,9 @@ def distance(tree: TransformTree, frame: str, at_ns: int = AT_NS) -> float | Non
 
 
 @given(places, places, places, angles, angles)
-def test_persons_and_base_may_hang_on_one_map(base, link, person, base_yaw, link_yaw) -> None:  # type: ignore[no-untyped-def]
+def test_persons_and_base_may_hang_on_one_map(
+    base: Place, link: Place, person: Place, base_yaw: float, link_yaw: float
+) -> None:
     tree = TransformTree()
     tree.put(transform(AT_NS, "map", "odom", base, turned(base_yaw)))
     tree.put(transform(AT_NS, "odom", "base_link", link, turned(link_yaw)))
@@ -37,7 +40,9 @@ def test_persons_and_base_may_hang_on_one_map(base, link, person, base_yaw, link
 
 
 @given(places, angles, places)
-def test_a_chain_through_a_tilted_camera_keeps_a_length_that_lies_in_the_plane(place, pitch, seen) -> None:  # type: ignore[no-untyped-def]
+def test_a_chain_through_a_tilted_camera_keeps_a_length_that_lies_in_the_plane(
+    place: Place, pitch: float, seen: Place
+) -> None:
     tree = TransformTree()
     rotation = (0.0, math.sin(pitch / 2), 0.0, math.cos(pitch / 2))
     tree.put(transform(0, "base_link", "camera", place, rotation), static=True)

@@ -1,5 +1,7 @@
 """Windows are cut by stamps and watermarks alone."""
 
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +93,7 @@ def test_entries_too_late_are_counted() -> None:
     st.integers(0, 2),  # seconds that speech lags behind, less than the lateness
 )
 def test_any_order_of_arrival_gives_the_same_windows(
-    frames: list[int], talk: list[int], random: object, delay_s: int
+    frames: list[int], talk: list[int], random: Random, delay_s: int
 ) -> None:
     quarter = S // 4
     entries = [("camera", frame(q * quarter)) for q in frames] + [("speech", utterance(q * quarter)) for q in talk]
@@ -101,12 +103,12 @@ def test_any_order_of_arrival_gives_the_same_windows(
         for second in range(63):
             due = [(s, e) for s, e in entries if e.stamp_ns // S == second]
             if shuffle:
-                random.shuffle(due)  # type: ignore[attr-defined]
+                random.shuffle(due)
             for _, entry in due:
                 cutter.add(entry)
             moves = [("camera", (second + 1) * S), ("speech", max(0, second + 1 - (delay_s if shuffle else 0)) * S)]
             if shuffle:
-                random.shuffle(moves)  # type: ignore[attr-defined]
+                random.shuffle(moves)
             for source, mark in moves:
                 windows += cutter.pass_by(source, mark)
         for source in BOTH:
