@@ -88,7 +88,10 @@ class Browser:
     def key(self, key: str, *, code: int = 0) -> None:
         """Presses a key, as a person would."""
         text = key if len(key) == 1 else ""
-        common = {"key": key, "windowsVirtualKeyCode": code or (ord(key.upper()) if len(key) == 1 else 0)}
+        common: dict[str, Any] = {
+            "key": key,
+            "windowsVirtualKeyCode": code or (ord(key.upper()) if len(key) == 1 else 0),
+        }
         self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)
 

@@ -2,13 +2,14 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.evaluation.agreement_coefficients import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from norm_core.evaluation.agreement_coefficients import Tally, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from study_desk.coding.agreement import AgreementError, Row, Session, agree
@@ -31,7 +32,7 @@ def at(start_s: float, attribute: Attribute = Attribute.ENGAGEMENT, length_s: fl
 
 def test_cohens_kappa_of_a_hand_worked_table() -> None:
     """20 and 15 agreed, 5 and 10 not: observed 0.7, expected 0.5, so 0.4."""
-    units = Counter({("yes", "yes"): 20, ("no", "no"): 15, ("yes", "no"): 5, ("no", "yes"): 10})
+    units: Tally = Counter({("yes", "yes"): 20, ("no", "no"): 15, ("yes", "no"): 5, ("no", "yes"): 10})
     assert cohen_kappa(units) == pytest.approx(0.4)
 
 
@@ -41,7 +42,7 @@ def test_fleiss_kappa_of_the_table_in_his_paper_as_commonly_reprinted() -> None:
         (0, 0, 0, 0, 14), (0, 2, 6, 4, 2), (0, 0, 3, 5, 6), (0, 3, 9, 2, 0), (2, 2, 8, 1, 1),
         (7, 7, 0, 0, 0), (3, 2, 6, 3, 0), (2, 5, 3, 2, 2), (6, 5, 2, 1, 0), (0, 2, 2, 3, 7),
     ]  # fmt: skip
-    units = Counter(tuple(str(c) for c, n in enumerate(row) for _ in range(n)) for row in rows)
+    units: Tally = Counter(tuple(str(c) for c, n in enumerate(row) for _ in range(n)) for row in rows)
     assert fleiss_kappa(units) == pytest.approx(0.20993, abs=5e-6)
 
 
@@ -85,7 +86,7 @@ def test_the_kappas_are_those_of_statsmodels(units: list[tuple[str, ...]]) -> No
 
 
 @pytest.mark.parametrize("coefficient", [cohen_kappa, fleiss_kappa, krippendorff_alpha])
-def test_where_nothing_varies_agreement_is_undefined(coefficient) -> None:  # type: ignore[no-untyped-def]
+def test_where_nothing_varies_agreement_is_undefined(coefficient: Callable[[Tally], float | None]) -> None:
     assert coefficient(Counter({("no", "no"): 9})) is None
     assert coefficient(Counter()) is None
 
@@ -166,7 +167,7 @@ def test_one_session_gives_no_interval_and_says_why() -> None:
 
 def test_frames_are_counted_by_hand() -> None:
     """Ten frames; A marks 0 to 3, B marks 2 to 5: both in one, neither in five... kappa (0.6 - 0.54)/0.46."""
-    labels = {"A": (at(0, length_s=3),), "B": (at(2, length_s=3),)}
+    labels: dict[str, tuple[Label, ...]] = {"A": (at(0, length_s=3),), "B": (at(2, length_s=3),)}
     session = Session(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
     kappa = row(agree([session]).rows, "frame-level Cohen's kappa", {"A", "B"})
     # 1 both, 2 A alone, 2 B alone, 5 neither: observed 0.6, expected 0.3 * 0.3 + 0.7 * 0.7 = 0.58

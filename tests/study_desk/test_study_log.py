@@ -128,7 +128,10 @@ def test_files_rotate_and_the_chain_goes_through_them(tmp_path: Path) -> None:
 def test_the_track_holds_every_flag_for_foxglove(tmp_path: Path) -> None:
     write_log(tmp_path / "log", flags=6)
     with (tmp_path / "log/events-000001.mcap").open("rb") as file:
-        found = [(schema.name, json.loads(message.data)) for schema, _, message in make_reader(file).iter_messages()]
+        found = [
+            (schema and schema.name, json.loads(message.data))
+            for schema, _, message in make_reader(file).iter_messages()
+        ]
     flags = open_recording(tmp_path / "log").flags
     assert {name for name, _ in found} == {"foxglove.Event"}
     starts = [e["start_time"]["sec"] * 10**9 + e["start_time"]["nsec"] for _, e in found]

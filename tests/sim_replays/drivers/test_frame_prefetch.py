@@ -1,5 +1,6 @@
 """Frames made ahead are the camera's own, in order, and damage costs nothing that lies before it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from norm_core.bags.errors import BagError
-from norm_core.bags.reader import BagReader
+from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.records.frame import Frame
 from norm_core.runtime.health_log import Ledger
@@ -66,7 +67,7 @@ def test_what_lies_before_damage_comes_first(bag: Path) -> None:
     eye, _ = camera()
     seen = 0
 
-    def cut_short(reader: BagReader):  # type: ignore[no-untyped-def]
+    def cut_short(reader: BagReader) -> Iterator[BagMessage]:
         for at, one in enumerate(reader.messages()):
             if at == 120:
                 raise BagError("is damaged")

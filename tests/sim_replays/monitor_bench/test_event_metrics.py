@@ -136,7 +136,7 @@ def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: Meanings
     entries = tuple(Given(at_ns=at, entry=e) for at, e in given)
     whole = Sensed(truth=truth, sources=("utterances",), given=entries)
     (tmp_path / "kiosk_directions_0.json").write_text(to_json(whole), encoding="utf-8")
-    kept = sensed(encounter, tmp_path, Deaf())  # type: ignore[arg-type]
+    kept = sensed(encounter, tmp_path, Deaf())
     assert watched_from_sound(kept, meaning, Table.shipped()) == watched(encounter, meaning, Table.shipped())
 
 

@@ -142,7 +142,7 @@ def test_the_measures_by_hand() -> None:
     assert mistakes.recall == {"0.5": 50.0, "1": 50.0, "2": 50.0, "5": 100.0}
     assert mistakes.time_to_detection_s["p50"] == pytest.approx(5.0)  # 3 s and 7 s
     assert mistakes.frame_recall == pytest.approx(100 * 46 / 140)
-    assert (found.online.recall, found.online.precision) == (pytest.approx(100 / 3), 25.0)
+    assert (found.online.recall, found.online.precision) == pytest.approx((100 / 3, 25.0))
     assert found.evidence_delay_s["p50"] == pytest.approx(3.0)
     assert found.duplicates_per_event == 0.5
     assert found.false_alarms_per_hour_active == pytest.approx(100.0)  # one in 36 s
@@ -151,7 +151,7 @@ def test_the_measures_by_hand() -> None:
     assert found.frames.precision == pytest.approx(100 * 46 / 76)
     assert found.brier == pytest.approx((0.04 + 0.36 + 0.64 + 0.64) / 4)
     assert found.expected_calibration_error == pytest.approx((abs(2.4 - 1) + 0.6) / 4)
-    assert found.by_floor["0.7"] == (pytest.approx(100 / 3), pytest.approx(20.0))
+    assert found.by_floor["0.7"] == pytest.approx((100 / 3, 20.0))
 
 
 def test_nothing_flagged_and_nothing_labelled_are_measured_too() -> None:

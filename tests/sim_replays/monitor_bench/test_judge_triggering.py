@@ -1,7 +1,7 @@
 """What a judge is shown and adds: by hand, and on an encounter of the development split."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -43,13 +43,13 @@ def meaning() -> Meanings:
     return Meanings.shipped()
 
 
-def answering(act: object = None) -> Asking:
+def answering(act: Callable[[Question, Call], Sequence[float]] | None = None) -> Asking:
     """A judge that finds an error of every attribute in each window, or does what act does."""
 
     def error(question: Question, call: Call) -> Sequence[float]:
         return [4.0] + [0.0] * (len(question.options) - 1)
 
-    backend = ScriptedBackend(act or error, '{"rationale": "It went wrong.", "correction": "Wait."}')  # type: ignore[arg-type]
+    backend = ScriptedBackend(act or error, '{"rationale": "It went wrong.", "correction": "Wait."}')
     return Asking(Judge(Engine(backend, ReplayClock())), ReplayClock())
 
 

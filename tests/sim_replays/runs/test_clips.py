@@ -16,10 +16,11 @@ from norm_core.bags.reader import BagReader
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Call
-from norm_core.records.episode import Query
+from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
@@ -76,7 +77,7 @@ class Scripted(Direct):
     def __init__(self, backend: ScriptedBackend | None = None) -> None:
         made = JudgeAnswering.__new__(JudgeAnswering)
         made._questioner = Questioner(Engine(backend or Writes(), WallClock()), QuestionConfig())
-        made._recent, made._clock = answerers.Recent(15), WallClock()
+        made._recent, made._clock = Recent(15), WallClock()
         self._answering = made
 
 
@@ -248,7 +249,7 @@ def test_pictures_come_from_a_video_as_well(tmp_path: Path) -> None:
     video(tmp_path / "videos/clip0.mp4", 3)
     found = list(jpegs(shots(tmp_path, "clip0", duration_s=None, most=0)))
     assert [shot.offset_ns for shot, _ in found] == [0, 10**9, 2 * 10**9]
-    means = [cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR).mean() for _, data in found]
+    means = [np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)).mean() for _, data in found]
     assert [round(mean / 40) for mean in means] == [1, 2, 3]
     (tmp_path / "videos/broken.mp4").write_bytes((tmp_path / "videos/clip0.mp4").read_bytes()[:300])
     with pytest.raises(SuiteError, match="cannot be read as a video"):
@@ -279,7 +280,8 @@ def test_times_of_talk_are_kept_where_they_are_known(tmp_path: Path) -> None:
     data = hsri_folder(tmp_path / "data")
     lines = [segment(number, transcript=talk if number == 0 else segment(number)["transcript"]) for number in range(24)]
     (data / hsri.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    episode = next(one for one in bag_of(asking("hsri", data, "text"), tmp_path / "bag") if one[0].episode_id == "s0#0")
+    played = bag_of(asking("hsri", data, "text"), tmp_path / "bag")
+    episode = next(one for one in played if kinds(one, Episode)[0].episode_id == "s0#0")
     begin_ns = episode[0].stamp_ns
     assert [(one.start_ns - begin_ns, one.end_ns - begin_ns) for one in kinds(episode, Utterance)] == [
         (0, 1_500_000_000),

@@ -50,7 +50,7 @@ def grey(frame: Frame, row: int = 0, column: int = 0) -> int:
     """How light a cell of 32 by 24 is, as the place of the picture in it."""
     picture = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
     assert picture is not None
-    return round((picture[row * 24 + 12, column * 32 + 16].mean() - 20) / 10)
+    return round((float(picture[row * 24 + 12, column * 32 + 16].mean()) - 20) / 10)
 
 
 def test_frames_are_shown_one_by_one_or_as_a_grid(data: Path, tmp_path: Path) -> None:

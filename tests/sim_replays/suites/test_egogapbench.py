@@ -14,6 +14,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites.egogapbench import Item, Kind, Label, Setting
+from sim_replays.suites.target import SuiteError
 
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 
@@ -108,8 +109,8 @@ def test_swapped_others_come_from_another_image(pairs: tuple[list[Item], list[La
 
 
 def test_a_file_that_is_none_says_so(tmp_path: Path) -> None:
-    with pytest.raises(suite.SuiteError, match="egoplan"):
+    with pytest.raises(SuiteError, match="egoplan"):
         suite.read(tmp_path, "egoplan")
     (tmp_path / "dev_default.bundles.jsonl").write_text('{"image_id": 1}\n')
-    with pytest.raises(suite.SuiteError, match="KeyError"):
+    with pytest.raises(SuiteError, match="KeyError"):
         suite.read(tmp_path)

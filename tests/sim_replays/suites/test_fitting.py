@@ -122,7 +122,8 @@ def test_an_artefact_that_is_none_says_so(data: Path, encoder: SentenceEncoder, 
     with pytest.raises(FittedError, match="another encoder"):
         Fitted.read(path, "f")
     plain = json.loads(path.read_text())
-    for damage in ({"folds": []}, {"whole": {"counts": [1.0], "means": [0.0]}}, {"suite": 3}):
+    damages: list[dict[str, Any]] = [{"folds": []}, {"whole": {"counts": [1.0], "means": [0.0]}}, {"suite": 3}]
+    for damage in damages:
         path.write_text(json.dumps({**plain, **damage}))
         with pytest.raises(FittedError, match="is no artefact"):
             Fitted.read(path, "e")

@@ -30,7 +30,7 @@ def test_videonorms_by_hand(tmp_path: Path) -> None:
     report = scored(VIDEONORMS, targets, tmp_path, lines)
     figures = report.figures
     assert figures["f1_adherence"].value == pytest.approx(1200 / 14)
-    assert (figures["f1_violation"].value, figures["macro_f1"].value) == (0.0, pytest.approx(600 / 14))
+    assert (figures["f1_violation"].value, figures["macro_f1"].value) == pytest.approx((0.0, 600 / 14))
     # Evidence is graded only where the label was right: the two violations.
     assert (figures["verbal"].value, figures["verbal"].count) == (4.0, 2)
     assert (figures["norm"].value, figures["norm"].count) == (4.75, 8)
