@@ -72,8 +72,7 @@ def write_talk(
         else:
             entries.append((stop_s, "/tactful/utterances", utterance(start_s, stop_s, text)))
     for second, jpeg in enumerate(pictures):
-        data = np.frombuffer(jpeg, np.uint8)
-        image = new[IMAGE_TYPE](header=header(second), format="jpeg", data=data)
+        image = new[IMAGE_TYPE](header=header(second), format="jpeg", data=np.frombuffer(jpeg, np.uint8))
         entries.append((second + 0.05, CAMERA, image))
     spoken = [(start_s, stop_s) for speaker, start_s, stop_s, _ in talk if speaker == USER]
     for tick in range(int(end_s / MARK_EVERY_S) + 1 if marked else 0):

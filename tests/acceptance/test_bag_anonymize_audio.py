@@ -66,7 +66,8 @@ def test_only_a_labelled_voice_of_a_consenting_participant_stays_audible(
 ) -> None:
     options = [text for name in participants for text in ("--participant", name)]
     options += [text for name in consenting for text in ("--voice", name)]
-    command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", bag, tmp_path / "shared", "--audio", "mute"]
+    bags = [str(bag), str(tmp_path / "shared")]
+    command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", *bags, "--audio", "mute"]
     completed = subprocess.run(
         [*command, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from cv2.data import haarcascades
 
 from benchmarks.bags.face_pictures import HEIGHT_PX, WIDTH_PX, room, with_face
 from norm_core.bags.reader import BagReader
@@ -69,7 +70,7 @@ def test_faces_of_30_to_300_pixels_are_blurred(tmp_path: Path) -> None:
     completed = anonymized(camera_bag(tmp_path / "bag", images), tmp_path / "new", "--no-face", "leave", "--json")
     (topic,) = json.loads(completed.stdout)["topics"]
     assert (topic["blurred_by_face"], topic["blurred_whole"], topic["left"]) == (len(images), 0, 0)
-    haar = cv2.CascadeClassifier(cv2.data.haarcascades + "haarcascade_frontalface_default.xml")
+    haar = cv2.CascadeClassifier(haarcascades + "haarcascade_frontalface_default.xml")
     left, seen_before, seen_after = [], 0, 0
     for index, (faces, before, after) in enumerate(zip(PICTURES, images, pictures_in(tmp_path / "new"), strict=True)):
         for width, x, y, _ in faces:

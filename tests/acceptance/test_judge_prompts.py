@@ -35,7 +35,7 @@ def grey(second: int) -> bytes:
 def shown(folder: Path, prompt: dict[str, Any]) -> list[int]:
     """The seconds of the pictures in a prompt, by their grey."""
     files = [folder / part["file"] for part in prompt["parts"] if part["kind"] == "picture"]
-    means = [float(cv2.imread(str(file)).mean()) for file in files]
+    means = [float(np.asarray(cv2.imread(str(file))).mean()) for file in files]
     return [round((mean - 10) / STEP) for mean in means]
 
 

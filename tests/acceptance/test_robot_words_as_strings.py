@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from tests.foreign_bag import Maker, write
 from tests.norm_monitor.encounter_talk import at, user
 from tests.observer import Observer
 
-PEOPLE = [
+TALK = [
     *user(0, 2, "Where can I buy a ticket?"),
     *user(12, 13, "Stop!"),
     *user(24, 26, "I only wanted a ticket."),
     *user(30, 32, "That is really annoying."),
     *user(36, 37, "Goodbye."),
 ]
+PEOPLE = [one for one in TALK if isinstance(one, Utterance)]
 # With the seconds in which the robot starts and stops.
 ROBOT = (
     (6.2, 8.4, "You can buy it at the counter."),
@@ -88,8 +90,9 @@ def test_flags_come_of_strings_as_of_robot_speech(strings_bag: Path, edges_bag: 
 
 def test_silence_is_not_flagged_of_a_robot_that_is_not_heard(tmp_path: Path) -> None:
     make = Maker({})
-    questions = [*PEOPLE, *user(60, 62, "Where is the exit?"), *user(90, 91, "Goodbye.")]
-    silent = write(tmp_path / "bag", make, [(one.end_ns, "/people", make.of(one)) for one in questions])
+    questions = [*TALK, *user(60, 62, "Where is the exit?"), *user(90, 91, "Goodbye.")]
+    said = [(one.end_ns, "/people", make.of(one)) for one in questions if isinstance(one, Utterance)]
+    silent = write(tmp_path / "bag", make, said)
     assert [onset_ns for _, _, onset_ns in found(flags(silent)) if onset_ns > PEOPLE[-1].start_ns] == []
 
 
@@ -125,9 +128,9 @@ def test_a_live_monitor_misses_the_robot_until_ears_know_its_topic(domain_id: in
         return bool(own) and any(MISSING in reason for reason in own[-1].reasons) is missing
 
     def say(one: Utterance, start_ns: int) -> None:
-        length_ns = one.end_ns - one.start_ns
-        times = {"stamp_ns": start_ns, "start_ns": start_ns, "end_ns": start_ns + length_ns}
-        people.publish(to_ros(replace(one, utterance_id=f"u{start_ns}", **times)))
+        end_ns = start_ns + one.end_ns - one.start_ns
+        moved = replace(one, utterance_id=f"u{start_ns}", stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns)
+        people.publish(to_ros(moved))
 
     parameters = {
         "monitor": {"windows": {"sources": ["utterances"]}},
@@ -143,7 +146,7 @@ def test_a_live_monitor_misses_the_robot_until_ears_know_its_topic(domain_id: in
         for number, one in enumerate(PEOPLE, start=1):
             assert monitor_says(missing=False)
             say(one, now_ns - at(60) + one.start_ns)
-            observer.until(lambda number=number: taken()["/tactful/utterances"] == number, "the monitor to take it")
+            observer.until(partial(has_taken, number), "the monitor to take it")
         observer.until(lambda: monitor_says(missing=True), "the monitor to miss the robot")
         degraded = next(s for s in reversed(statuses) if s.node == "/tactful/monitor")
         assert degraded.health is Health.DEGRADED and "robot_speech_topic" in " ".join(degraded.reasons)

@@ -46,7 +46,8 @@ def event_f1(*logs: Path) -> dict[tuple[str, ...], float | None]:
 
 
 def compare(*logs: Path) -> dict[str, Any]:
-    return json.loads(study("agreement", *logs, "--json", "--resamples", "5"))
+    found: dict[str, Any] = json.loads(study("agreement", *logs, "--json", "--resamples", "5"))
+    return found
 
 
 @pytest.fixture(scope="module")
