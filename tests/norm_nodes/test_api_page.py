@@ -14,6 +14,7 @@ import yaml
 
 from norm_core.bags.writer import BagWriter
 from sim_replays.drivers.node_process import NodeProcess
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
@@ -31,7 +32,7 @@ STANDARD = re.compile(
 
 
 @pytest.fixture
-def everything(domain_id: int, observer: Any, tmp_path: Path) -> Any:
+def everything(domain_id: int, observer: Observer, tmp_path: Path) -> Any:
     """Every node of the page, configured, in one process."""
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState
@@ -63,7 +64,7 @@ def test_page_and_graph_name_the_same(everything: None) -> None:
     assert seen == expected
 
 
-def test_page_and_running_nodes_have_the_same_parameters(everything: None, observer: Any) -> None:
+def test_page_and_running_nodes_have_the_same_parameters(everything: None, observer: Observer) -> None:
     from rcl_interfaces.srv import ListParameters
 
     for node in documented_nodes():

@@ -21,6 +21,7 @@ from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers.node_process import NodeProcess
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 TOPIC = "/camera/image_raw/compressed"
@@ -53,7 +54,7 @@ def kept_by_the_pure_path(bag: Path) -> list[Frame]:
 class Driver:
     """A camera's driver in the test's own process: a picture a second of stamp time at each call."""
 
-    def __init__(self, observer: Any, start_ns: int, transport: str = "compressed", reliable: bool = True) -> None:
+    def __init__(self, observer: Observer, start_ns: int, transport: str = "compressed", reliable: bool = True) -> None:
         from rclpy.qos import QoSProfile, ReliabilityPolicy
         from sensor_msgs.msg import CompressedImage, Image
 
@@ -84,13 +85,13 @@ def camera(domain_id: int, **parameters: Any) -> NodeProcess:
     return NodeProcess(["camera"], {"camera": {"topic": TOPIC, "faces": False, **parameters}}, domain_id)
 
 
-def stated(observer: Any, words: str) -> None:
+def stated(observer: Observer, words: str) -> None:
     """Waits until the latest heartbeat says so."""
     observer.until(lambda: any(words in reason for reason in observer.statuses[-1].reasons), f"the status: {words}")
 
 
 @pytest.mark.ros
-def test_a_camera_that_vanishes_is_stale_and_well_again_when_it_comes_back(domain_id: int, observer: Any) -> None:
+def test_a_camera_that_vanishes_is_stale_and_well_again_when_it_comes_back(domain_id: int, observer: Observer) -> None:
     statuses = observer.watch_status()
     with camera(domain_id, stale_after_s=0.5):
         driver = Driver(observer, START_NS)
@@ -104,7 +105,7 @@ def test_a_camera_that_vanishes_is_stale_and_well_again_when_it_comes_back(domai
 
 
 @pytest.mark.ros
-def test_two_publishers_are_named(domain_id: int, observer: Any) -> None:
+def test_two_publishers_are_named(domain_id: int, observer: Observer) -> None:
     observer.watch_status()
     with camera(domain_id):
         drivers = [Driver(observer, START_NS + index) for index in range(2)]
@@ -113,7 +114,7 @@ def test_two_publishers_are_named(domain_id: int, observer: Any) -> None:
 
 
 @pytest.mark.ros
-def test_raw_best_effort_is_named_with_what_mends_it(domain_id: int, observer: Any) -> None:
+def test_raw_best_effort_is_named_with_what_mends_it(domain_id: int, observer: Observer) -> None:
     observer.watch_status()
     with camera(domain_id, transport="raw"):
         driver = Driver(observer, START_NS, "raw", reliable=False)
@@ -123,7 +124,7 @@ def test_raw_best_effort_is_named_with_what_mends_it(domain_id: int, observer: A
 
 
 @pytest.mark.ros
-def test_bad_pictures_are_named_and_not_fatal(domain_id: int, observer: Any) -> None:
+def test_bad_pictures_are_named_and_not_fatal(domain_id: int, observer: Observer) -> None:
     observer.watch_status()
     with camera(domain_id) as process:
         driver, good = Driver(observer, START_NS), compressed(0, scene()).data
@@ -157,7 +158,7 @@ def test_messages_that_the_middleware_lost_are_counted_and_their_cause_named(dom
 
 
 @pytest.mark.ros
-def test_the_node_keeps_what_the_pure_path_keeps(bag: Path, tmp_path: Path, domain_id: int, observer: Any) -> None:
+def test_the_node_keeps_what_the_pure_path_keeps(bag: Path, tmp_path: Path, domain_id: int, observer: Observer) -> None:
     received = tmp_path / "received"
     observer.watch_status()
     topics = ["/tactful/frames", "/tactful/presence"]

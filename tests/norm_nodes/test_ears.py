@@ -1,7 +1,7 @@
 """The node that hears, as a process over real DDS."""
 
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_monitor.senses.microphone.resampler import Resampler
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from sim_replays.drivers.node_process import NodeProcess
+from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
 
@@ -27,7 +28,7 @@ def spoken(path: Path) -> np.ndarray:
     return np.concatenate([*resampler.feed(sound), *resampler.flush(), quiet])
 
 
-def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Any) -> None:
+def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Observer) -> None:
     from norm_nodes.convert import record_class, to_ros
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import UInt8MultiArray
@@ -41,13 +42,16 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
     def heard() -> list[Utterance]:
         return [from_message(Utterance, message) for message in told]
 
+    def has_taken(count: int) -> bool:
+        return taken()["/audio"] == count
+
     with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE}}, domain_id):
         observer.meet("ears")
         observer.until(lambda: audio.get_subscription_count() and robot.get_subscription_count(), "the ears to listen")
         long_ago = RobotSpeechRecord(stamp_ns=1, speech_id="s", state=SpeechEdge.STOP, text="Hello")
         robot.publish(to_ros(long_ago))
         for sent, part in enumerate(np.array_split(sound, 40)):
-            observer.until(lambda sent=sent: taken()["/audio"] == sent, "the ears to take what was sent")
+            observer.until(partial(has_taken, sent), "the ears to take what was sent")
             audio.publish(UInt8MultiArray(data=part.tobytes()))
         observer.until(lambda: any(utterance.final for utterance in heard()), "a final utterance")
     final = next(utterance for utterance in heard() if utterance.final)

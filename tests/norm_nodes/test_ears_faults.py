@@ -14,6 +14,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.speech.recognition import Recognised
 from norm_monitor.senses.speech.segmenter import Segment
 from sim_replays.drivers.node_process import NodeProcess
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
@@ -22,13 +23,13 @@ AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
 TENTH = np.zeros(1_600, "<i2").tobytes()
 
 
-def reasons(observer: Any) -> str:
+def reasons(observer: Observer) -> str:
     """What the ears' last heartbeat says is not well."""
     told = [s for s in observer.statuses if s.node == "/tactful/ears"]
     return "; ".join(told[-1].reasons) if told else "nothing said yet"
 
 
-def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Any, domain_id: int) -> None:
+def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Observer, domain_id: int) -> None:
     from std_msgs.msg import UInt8MultiArray
 
     observer.watch_status()

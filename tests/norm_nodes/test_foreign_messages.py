@@ -17,6 +17,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, environment
 from tests.norm_monitor.senses.speech_path import START_NS, edges_of
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -48,7 +49,7 @@ def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 class Session:
     """A bag played to the ears, and what they say of it."""
 
-    def __init__(self, observer: Any, domain_id: int) -> None:
+    def __init__(self, observer: Observer, domain_id: int) -> None:
         from norm_nodes.convert import record_class
         from norm_nodes.endpoint import EVENTS
 
@@ -72,7 +73,7 @@ class Session:
 
 
 @pytest.fixture
-def session(observer: Any, domain_id: int) -> Session:
+def session(observer: Observer, domain_id: int) -> Session:
     return Session(observer, domain_id)
 
 

@@ -17,6 +17,7 @@ from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.records.status import Health, MonitorStatus
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
@@ -97,7 +98,7 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
         assert elder.is_running()
 
 
-def test_the_elder_is_well_again_once_the_younger_is_gone(domain_id: int, observer: Any, tmp_path: Path) -> None:
+def test_the_elder_is_well_again_once_the_younger_is_gone(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     from norm_nodes.convert import record_class, to_ros
     from norm_nodes.heartbeat import STATUS_QOS
 
@@ -138,7 +139,7 @@ def test_nothing_is_lost_however_fast_it_is_played(domain_id: int, tmp_path: Pat
         assert [recorded.decode(m).data for m in recorded.messages()] == [str(n) for n in range(QUEUE_LENGTH)]
 
 
-def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer: Any, tmp_path: Path) -> None:
+def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     from norm_nodes.bag_player import PLAYED
     from std_msgs.msg import String
 
@@ -151,11 +152,11 @@ def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer:
         observer.until(lambda: len(second) == len(first) == 20, "all of it, twice")
 
 
-def test_the_quality_of_service_of_one_sensor_can_be_chosen(domain_id: int, observer: Any) -> None:
+def test_the_quality_of_service_of_one_sensor_can_be_chosen(domain_id: int, observer: Observer) -> None:
     from rclpy.qos import ReliabilityPolicy
 
     lossless = {"subscription": {"reliability": "reliable"}}
-    parameters = {
+    parameters: dict[str, dict[str, Any]] = {
         "camera": {"topic": "/eye", "qos_overrides": {"/eye": lossless}},
         "ears": {"audio_topic": "/ear", "audio_type": "std_msgs/msg/UInt8MultiArray"},
     }
@@ -169,7 +170,7 @@ def test_the_quality_of_service_of_one_sensor_can_be_chosen(domain_id: int, obse
         assert reliability("/ear") is ReliabilityPolicy.BEST_EFFORT
 
 
-def test_a_deactivated_player_can_be_activated_again(domain_id: int, observer: Any, tmp_path: Path) -> None:
+def test_a_deactivated_player_can_be_activated_again(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState
 
@@ -235,7 +236,7 @@ def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) 
             time.sleep(0.05)
 
 
-def test_several_nodes_share_one_process(domain_id: int, observer: Any, tmp_path: Path) -> None:
+def test_several_nodes_share_one_process(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     words = tmp_path / "words"
     with BagWriter(words) as bag:
         bag.write_message("/words", make("std_msgs/msg/String", {"data": "hello"}), 0)

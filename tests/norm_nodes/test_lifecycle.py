@@ -8,6 +8,7 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.records.status import Health, NodeState
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
 
@@ -22,7 +23,7 @@ def recorder(request: pytest.FixtureRequest, domain_id: int, tmp_path: Path) -> 
         yield process
 
 
-def test_a_whole_life(recorder: NodeProcess, observer: Any, tmp_path: Path) -> None:
+def test_a_whole_life(recorder: NodeProcess, observer: Observer, tmp_path: Path) -> None:
     from lifecycle_msgs.msg import Transition
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import String
@@ -50,7 +51,7 @@ def test_a_whole_life(recorder: NodeProcess, observer: Any, tmp_path: Path) -> N
 
 
 def test_a_failed_configuration_leaves_it_unconfigured_and_says_why(
-    recorder: NodeProcess, observer: Any, tmp_path: Path
+    recorder: NodeProcess, observer: Observer, tmp_path: Path
 ) -> None:
     from lifecycle_msgs.msg import Transition
 
@@ -76,7 +77,7 @@ def test_a_node_that_breaks_as_it_is_configured_says_how(domain_id: int, tmp_pat
         pass
 
 
-def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Any) -> None:
+def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Observer) -> None:
     from diagnostic_msgs.msg import DiagnosticArray
 
     statuses = observer.watch_status()
@@ -88,7 +89,7 @@ def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Any) -
     assert diagnostics[0].status[0].name == RECORDER.removeprefix("/")
 
 
-def test_parameters_are_checked_when_they_are_set(recorder: NodeProcess, observer: Any) -> None:
+def test_parameters_are_checked_when_they_are_set(recorder: NodeProcess, observer: Observer) -> None:
     from lifecycle_msgs.msg import Transition
 
     assert set_parameter(observer, "topics", ["/other"]).successful
@@ -102,13 +103,13 @@ def test_parameters_are_checked_when_they_are_set(recorder: NodeProcess, observe
     assert "clean it up, set it, configure again" in late.reason
 
 
-def state_of(observer: Any) -> str:
+def state_of(observer: Observer) -> str:
     from lifecycle_msgs.srv import GetState
 
     return str(observer.call(GetState, f"{RECORDER}/get_state").current_state.label)
 
 
-def change(observer: Any, transition_id: int) -> bool:
+def change(observer: Observer, transition_id: int) -> bool:
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState
 
@@ -116,7 +117,7 @@ def change(observer: Any, transition_id: int) -> bool:
     return bool(answer.success)
 
 
-def set_parameter(observer: Any, name: str, value: Any) -> Any:
+def set_parameter(observer: Observer, name: str, value: Any) -> Any:
     from rcl_interfaces.srv import SetParameters
     from rclpy.parameter import Parameter
 

@@ -68,11 +68,14 @@ def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
 
 
 @pytest.fixture
-def flags(observer: Observer) -> Callable[[str], list[Any]]:
+def flags(observer: Observer) -> Callable[..., list[Any]]:
     from norm_nodes.convert import record_class
     from norm_nodes.endpoint import EVENTS
 
-    return lambda topic="flags": observer.collect(record_class(SocialFlag), f"/tactful/{topic}", EVENTS)
+    def collect(topic: str = "flags") -> list[Any]:
+        return observer.collect(record_class(SocialFlag), f"/tactful/{topic}", EVENTS)
+
+    return collect
 
 
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:

@@ -15,6 +15,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.scenarios.library import HERE
 from tests.foreign_bag import Maker, write
 from tests.foreign_interfaces import PEOPLE, environment
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
@@ -24,11 +25,11 @@ PERSONS = "/humans/persons"
 
 
 @pytest.fixture
-def presences(observer: Any, domain_id: int) -> list[Any]:
+def presences(observer: Observer, domain_id: int) -> list[Any]:
     from norm_nodes.convert import record_class
     from norm_nodes.endpoint import EVENTS
 
-    return observer.collect(record_class(Presence), "/tactful/presence", EVENTS)  # type: ignore[no-any-return]
+    return observer.collect(record_class(Presence), "/tactful/presence", EVENTS)
 
 
 def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +68,12 @@ def people_alone(source: Path, target: Path) -> dict[tuple[int, str], float]:
 
 @pytest.mark.slow
 def test_distances_of_a_shipped_scenario_are_those_it_was_made_with(  # noqa: PLR0917
-    rep155: Path, presences: list[Any], observer: Any, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rep155: Path,
+    presences: list[Any],
+    observer: Observer,
+    domain_id: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     enter(rep155, monkeypatch)
     truth = people_alone(HERE / "shipped/zoo_keeper", tmp_path / "bag")
@@ -121,7 +127,7 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     executor: str,
     rep155: Path,
     presences: list[Any],
-    observer: Any,
+    observer: Observer,
     domain_id: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -151,7 +157,7 @@ def test_missing_packages_are_named_and_not_fatal(domain_id: int) -> None:
         assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.said()
 
 
-def test_a_second_source_of_presence_is_named(domain_id: int, observer: Any) -> None:
+def test_a_second_source_of_presence_is_named(domain_id: int, observer: Observer) -> None:
     from norm_nodes.convert import record_class
     from norm_nodes.endpoint import EVENTS
 

@@ -18,6 +18,7 @@ from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.feed import WindowConfig
 from sim_replays.drivers.node_process import NodeProcess
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
@@ -86,7 +87,9 @@ def cut_directly(bag: Path) -> list[ClosedWindow]:
 
 @pytest.mark.parametrize("executor", ["events", "single"])
 @pytest.mark.parametrize("rate", [1.0, 200.0])
-def test_windows_are_the_same_at_any_pace(rate: float, executor: str, bag: Path, domain_id: int, observer: Any) -> None:
+def test_windows_are_the_same_at_any_pace(
+    rate: float, executor: str, bag: Path, domain_id: int, observer: Observer
+) -> None:
     from norm_nodes.convert import from_ros, record_class
     from norm_nodes.endpoint import EVENTS
 
@@ -106,7 +109,7 @@ def test_windows_are_the_same_at_any_pace(rate: float, executor: str, bag: Path,
     assert at(7.3) in {w.end_ns for w in expected}
 
 
-def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: int, observer: Any) -> None:
+def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: int, observer: Observer) -> None:
     from norm_nodes.convert import from_ros, record_class
     from norm_nodes.endpoint import EVENTS
 

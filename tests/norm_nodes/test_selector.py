@@ -24,6 +24,7 @@ from tests.action_selector.questions import window
 from tests.action_selector.test_models import jpeg
 from tests.foreign_interfaces import environment
 from tests.norm_core.engines.fake_server import describe_model, serving
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
@@ -59,7 +60,7 @@ def node(domain_id: int) -> Iterator[NodeProcess]:
         yield process
 
 
-def ask(observer: Any, meanwhile: Callable[[], Any] | None = None, **fields: Any) -> tuple[Decision, list[str]]:
+def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields: Any) -> tuple[Decision, list[str]]:
     """The decision on one goal, and the steps that were told of on the way."""
     from norm_interfaces.action import SelectAction
     from norm_nodes.convert import from_ros, to_ros
@@ -93,7 +94,7 @@ def test_the_example_client_gets_its_answer(node: NodeProcess, domain_id: int) -
     assert len(EXAMPLE.read_text().splitlines()) < 60
 
 
-def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Any) -> None:
+def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -> None:
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import String
 
@@ -107,7 +108,7 @@ def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Any) -> Non
     assert json.loads(mirrored[0].data)["decision_id"] == decision.decision_id
 
 
-def test_bad_goals_get_a_typed_outcome(node: NodeProcess, observer: Any) -> None:
+def test_bad_goals_get_a_typed_outcome(node: NodeProcess, observer: Observer) -> None:
     past, _ = ask(observer, candidates=["Wave."], deadline_ns=1)
     assert (past.outcome, "deadline" in past.explanation) == (Outcome.INVALID, True)
     unseen, _ = ask(observer, candidates=["Wave."], others_given=False, others=[])
@@ -116,7 +117,7 @@ def test_bad_goals_get_a_typed_outcome(node: NodeProcess, observer: Any) -> None
     assert nothing.outcome is Outcome.INVALID
 
 
-def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, observer: Any) -> None:
+def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, observer: Observer) -> None:
     from norm_nodes.convert import from_ros, record_class, to_ros
     from norm_nodes.endpoint import EVENTS
 
@@ -134,7 +135,7 @@ def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, 
     assert len(answers) == 1
 
 
-def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int, observer: Any) -> None:
+def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int, observer: Observer) -> None:
     from norm_nodes.convert import from_ros, record_class, to_ros
     from norm_nodes.endpoint import EVENTS
 
@@ -190,7 +191,7 @@ def seen_by(server: Any) -> None:
 
 
 def test_a_model_tells_the_node_what_others_do(
-    domain_id: int, observer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A frame and a tracked person come in, nobody says who is there, and the model looks."""
     from norm_nodes.convert import record_class, to_ros
@@ -302,7 +303,7 @@ def test_an_intent_fits_either_definition(called: str) -> None:
     assert (intent.priority, type(intent.priority), intent.confidence) == (128, int, 0.75)
 
 
-def test_without_the_package_the_status_says_what_to_install(domain_id: int, observer: Any) -> None:
+def test_without_the_package_the_status_says_what_to_install(domain_id: int, observer: Observer) -> None:
     statuses = observer.watch_status()
     with NodeProcess(["selector"], {"selector": {"intent": True}}, domain_id):
         observer.until(

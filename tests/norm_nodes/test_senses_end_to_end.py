@@ -1,5 +1,6 @@
 """A shipped scenario heard and seen by the real nodes: windows close in silence too, and alike in a second run."""
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sim_replays.scenarios.library import HERE
 from sim_replays.scenarios.truth import read_truth
 from tests.foreign_bag import Maker, write
 from tests.foreign_interfaces import ROS_DRIVERS, environment
+from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -47,16 +49,18 @@ def beginning(target: Path, length_s: float = PLAYED_S) -> Path:
     return write(target, make, entries)
 
 
-def play(bag: Path, observer: Any, domain_id: int, until_ns: int) -> list[Any]:
+def play(bag: Path, observer: Observer, domain_id: int, until_ns: int) -> list[Any]:
     """What the windows and the ears said, in the order in which it came, up to the window that ends at until_ns."""
     from norm_nodes.convert import record_class
     from norm_nodes.endpoint import EVENTS
 
     heard: list[Any] = []
+
+    def hear(type_: type, message: Any) -> None:
+        heard.append(from_message(type_, message))
+
     subscriptions = [
-        observer.node.create_subscription(
-            record_class(type_), topic, lambda message, type_=type_: heard.append(from_message(type_, message)), EVENTS
-        )
+        observer.node.create_subscription(record_class(type_), topic, partial(hear, type_), EVENTS)
         for type_, topic in ((ClosedWindow, "/tactful/windows"), (Utterance, "/tactful/utterances"))
     ]
     parameters = {"camera": CAMERA, "ears": EARS, "monitor": {"windows": WINDOWS}}
@@ -84,7 +88,7 @@ def windows_of(said: list[Any]) -> list[ClosedWindow]:
 
 
 def test_windows_close_in_silence_and_are_the_same_in_a_second_run(
-    ros_drivers: Path, observer: Any, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ros_drivers: Path, observer: Observer, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
         onnx_file(SHORT_RANGE)
