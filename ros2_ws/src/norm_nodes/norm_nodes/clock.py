@@ -10,4 +10,4 @@ class RosClock:
         self._clock = clock
 
     def now_ns(self) -> int:
-        return self._clock.now().nanoseconds
+        return int(self._clock.now().nanoseconds)

@@ -76,7 +76,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._leases: list[EngineLease] = []
         self._state = NodeState.UNCONFIGURED
         parameters.declare(self, self.config_model, self._parameter_overrides)
-        self.config: C = parameters.read(self, self.config_model)
+        self.config: C = self._read_config()
         self.add_on_set_parameters_callback(self._review_parameters)
         self.add_post_set_parameters_callback(self._take_parameters)
         self._status = self.offer(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
@@ -109,6 +109,7 @@ class NormNode(LifecycleNode, Generic[C]):
         """A publisher of a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
         publisher = super().create_publisher(message_type, topic, qos, publisher_class=CountedPublisher)
+        assert isinstance(publisher, CountedPublisher)
         publisher.counts(self._given_by_topic)
         self._held.append(lambda: self.destroy_publisher(publisher))
         self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
@@ -118,7 +119,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self,
         type_: Any,
         topic: str,
-        callback: Callable[[Any], None],
+        callback: Callable[[Any], object],
         qos: QoSProfile,
         description: str,
         *,
@@ -273,7 +274,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self.get_logger().warning(reason)
 
     def _configure(self) -> None:
-        self.config = parameters.read(self, self.config_model)
+        self.config = self._read_config()
         self.ledger.begin_anew()
         try:
             self.open()
@@ -312,8 +313,13 @@ class NormNode(LifecycleNode, Generic[C]):
     def _review_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         return parameters.review(self, self.config_model, changes, running=self._state is not NodeState.UNCONFIGURED)
 
+    def _read_config(self) -> C:
+        config = parameters.read(self, self.config_model)
+        assert isinstance(config, self.config_model)
+        return config
+
     def _take_parameters(self, _: list[Parameter]) -> None:
-        self.config = parameters.read(self, self.config_model)
+        self.config = self._read_config()
 
     def _tell_settled(self, message: Any) -> None:
         if self.executor is None:

@@ -48,8 +48,8 @@ class Asker:
 
     def is_found_by(self, count: int) -> bool:
         """Whether so many nodes can be asked, and can reply."""
-        heard = self._ask.get_subscription_count() >= count
-        return heard and self._node.count_publishers(self._told_topic) >= count
+        found = (self._ask.get_subscription_count(), self._node.count_publishers(self._told_topic))
+        return all(number >= count for number in found)
 
     def ask(self, names: Collection[str]) -> Callable[[], bool]:
         """Tells, when called, whether the nodes of these names have replied."""
@@ -76,7 +76,7 @@ class CountedPublisher(Publisher):
         self._tally[self._name] += 1
 
 
-def counted(tally: Counter[str], topic: str, callback: Callable[[Any], None]) -> Callable[[Any], None]:
+def counted(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
     """The callback of a subscription to topic, with each message counted once it was dealt with."""
     tally[topic] += 0
 
