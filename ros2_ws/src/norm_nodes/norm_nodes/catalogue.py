@@ -1,5 +1,6 @@
 """The nodes by name, each imported only where it is started: a player needs no recogniser."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +18,7 @@ NODES = {
 }
 
 
-def node_class(name: str) -> type[NormNode[Any]]:
+def node_class(name: str) -> Callable[[], NormNode[Any]]:
     """The class of one of NODES."""
-    found: type[NormNode[Any]] = getattr(import_module(f"norm_nodes.{name}"), NODES[name])
+    found: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{name}"), NODES[name])
     return found

@@ -5,7 +5,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -30,7 +30,7 @@ SPIN_TIMEOUT_S = 0.2
 _MALLOC_SETTINGS = ((-3, 32 << 20), (-1, 256 << 20))
 
 # The events executor is the faster by far; the single-threaded one is the fallback that rclpy calls stable.
-EXECUTORS: dict[str, type[Executor]] = {"events": EventsExecutor, "single": SingleThreadedExecutor}
+EXECUTORS: dict[str, Callable[[], Executor]] = {"events": EventsExecutor, "single": SingleThreadedExecutor}
 
 
 class HostError(TactfulError):
@@ -62,8 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _keep_freed_memory() -> None:
     """Otherwise each raw image is mapped, cleared page by page and unmapped, which costs more than to read it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    for name, value in _MALLOC_SETTINGS if mallopt else ():
-        mallopt(name, value)
+    if mallopt is not None:
+        for name, value in _MALLOC_SETTINGS:
+            mallopt(name, value)
 
 
 class _StopSignal:
@@ -160,7 +161,8 @@ def _end(node: NormNode[Any], executor: Executor) -> list[str]:
 
 
 def _start(node: NormNode[Any]) -> None:
-    if not all("SUCCESS" in str(step()) for step in (node.trigger_configure, node.trigger_activate)):
+    steps: tuple[Callable[[], object], ...] = (node.trigger_configure, node.trigger_activate)
+    if not all("SUCCESS" in str(step()) for step in steps):
         reasons = "; ".join(node.status().reasons)
         raise HostError(f"{node.get_fully_qualified_name()} did not start: {reasons}", EXIT_BAD_INPUT)
 

@@ -5,6 +5,7 @@ import os
 import statistics
 import sys
 import time
+from typing import Any
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -42,7 +43,11 @@ def _ask() -> int:
     node = Node("roundtrip_ask")
     returned: list[str] = []
     publisher = node.create_publisher(String, "tactful/roundtrip/there", EVENTS)
-    node.create_subscription(String, "tactful/roundtrip/back", lambda m: returned.append(m.data), EVENTS)
+
+    def take(message: Any) -> None:
+        returned.append(message.data)
+
+    node.create_subscription(String, "tactful/roundtrip/back", take, EVENTS)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     deadline_s = time.monotonic() + PATIENCE_S
