@@ -20,7 +20,7 @@ LAUNCH = Path(__file__).resolve().parents[1] / "launch/tactful.launch.py"
 
 @pytest.mark.launch_test
 @launch_testing.markers.keep_alive
-def generate_test_description():
+def generate_test_description() -> LaunchDescription:
     bag = f"{tempfile.mkdtemp(prefix='tactful-launch-test-')}/bag"
     source = PythonLaunchDescriptionSource(str(LAUNCH))
     started = IncludeLaunchDescription(source, launch_arguments=[("nodes", "bag_recorder"), ("bag", bag)])
@@ -28,11 +28,11 @@ def generate_test_description():
 
 
 class TestRunning(unittest.TestCase):
-    def test_the_recorder_becomes_active_and_beats(self):
+    def test_the_recorder_becomes_active_and_beats(self) -> None:
         rclpy.init()
         try:
             node = rclpy.create_node("bringup_test")
-            statuses = []
+            statuses: list[MonitorStatus] = []
             node.create_subscription(MonitorStatus, "/tactful/status", statuses.append, 10)
             for _ in range(200):
                 rclpy.spin_once(node, timeout_sec=0.1)
@@ -45,5 +45,5 @@ class TestRunning(unittest.TestCase):
 
 @launch_testing.post_shutdown_test()
 class TestEnded(unittest.TestCase):
-    def test_every_process_ended_clean(self, proc_info):
+    def test_every_process_ended_clean(self, proc_info: launch_testing.ActiveProcInfoHandler) -> None:
         launch_testing.asserts.assertExitCodes(proc_info)
