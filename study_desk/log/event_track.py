@@ -53,7 +53,7 @@ class EventTrack:
         self._sync()
 
     def close(self) -> None:
-        self._writer.finish()  # type: ignore[no-untyped-call]
+        self._writer.finish()
         self._sync()
         self._file.close()
 
