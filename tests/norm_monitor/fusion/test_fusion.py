@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
 
 
-def finding(onset_s: float = 10, cue_id: str = "rude", offset_s: float | None = None, **changes: object) -> Finding:
+def finding(onset_s: float = 10, cue_id: str = "rude", offset_s: float | None = None, **changes: Any) -> Finding:
     onset_ns = round(onset_s * NS_PER_S)
     base = Finding(
         cue_id=cue_id,
@@ -24,7 +25,7 @@ def finding(onset_s: float = 10, cue_id: str = "rude", offset_s: float | None = 
         rationale=f"{cue_id} at {onset_s}.",
         correction="Do better.",
     )
-    return replace(base, **changes)  # type: ignore[arg-type]
+    return replace(base, **changes)
 
 
 def fusion(**config: object) -> Fusion:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.request_context import Call
 from norm_core.runtime.time import WallClock
 from sim_replays.runs.results.grading import GRADES, Grade, graded, pairs, read_grades
@@ -29,7 +29,7 @@ class Grader(ScriptedBackend):
         self.asked: list[tuple[str, str]] = []
 
     def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
-        reference, written = (part.text for part in prefix.parts[-2:])  # type: ignore[union-attr]
+        reference, written = (part.text for part in prefix.parts[-2:] if not isinstance(part, Image))
         self.asked.append((reference, written))
         if reference == "None":
             return [float("nan")] * 5

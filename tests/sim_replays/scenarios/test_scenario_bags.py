@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,8 +103,9 @@ def test_the_shipped_bags_are_small_and_show_every_attribute_both_ways() -> None
 
 
 def test_nearer_is_larger_and_gone_is_the_room_alone() -> None:
-    def shown(**changes: object) -> bytes:
-        person = Sighting(**{"person_id": "u", "seen_s": ((0.0, 9.0),)} | changes)  # type: ignore[arg-type]
+    def shown(**changes: Any) -> bytes:
+        fields: dict[str, Any] = {"person_id": "u", "seen_s": ((0.0, 9.0),)} | changes
+        person = Sighting(**fields)
         return frame_at(Timeline(encounter_id="e", language="en", length_s=9, spoken=(), people=(person,)), 1.0)
 
     try:
