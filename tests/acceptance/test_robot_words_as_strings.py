@@ -132,7 +132,10 @@ def test_a_live_monitor_misses_the_robot_until_ears_know_its_topic(domain_id: in
         moved = replace(one, utterance_id=f"u{start_ns}", stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns)
         people.publish(to_ros(moved))
 
-    parameters = {
+    def has_taken(number: int) -> bool:
+        return taken()["/tactful/utterances"] == number
+
+    parameters: dict[str, dict[str, Any]] = {
         "monitor": {"windows": {"sources": ["utterances"]}},
         "ears": {"robot_speech_topic": "/robot_says", "robot_speech_type": "std_msgs/msg/String"},
     }

@@ -12,10 +12,9 @@ from typing import Any
 from openpyxl import load_workbook
 
 from norm_core.records.flag import SocialFlag
-from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_json, to_json, to_plain
 from norm_core.runtime.time import ReplayClock
-from norm_core.runtime.watermarks import FRAMES, UTTERANCES
+from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor, MonitorConfig
@@ -70,9 +69,7 @@ def development_by_sound() -> Items:
     for path in sorted(SOUND.glob("*.json.gz")):
         sensed = from_json(Sensed, gzip.decompress(path.read_bytes()).decode())
         given = [(one.at_ns, one.entry) for one in sensed.given]
-        has_frames = any(isinstance(entry, Frame) for _, entry in given)
-        sources = [source for source in sensed.sources if source != FRAMES or has_frames]
-        found.update(_flags(path.name.split(".")[0], given, sources))
+        found.update(_flags(path.name.split(".")[0], given, sensed.sources))
     return found
 
 

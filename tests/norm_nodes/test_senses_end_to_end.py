@@ -63,7 +63,7 @@ def play(bag: Path, observer: Observer, domain_id: int, until_ns: int) -> list[A
         observer.node.create_subscription(record_class(type_), topic, partial(hear, type_), EVENTS)
         for type_, topic in ((ClosedWindow, "/tactful/windows"), (Utterance, "/tactful/utterances"))
     ]
-    parameters = {"camera": CAMERA, "ears": EARS, "monitor": {"windows": WINDOWS}}
+    parameters: dict[str, dict[str, Any]] = {"camera": CAMERA, "ears": EARS, "monitor": {"windows": WINDOWS}}
     player = {"bag_player": {"bag": str(bag), "wait_for_subscribers_s": PATIENCE_S, "settled_s": 3.0}}
     with (
         NodeProcess(["camera"], parameters, domain_id),
