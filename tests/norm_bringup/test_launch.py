@@ -12,48 +12,16 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from sim_replays.drivers.node_process import NodeProcess
+from tests.launched import LAUNCH, launched
 from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros]
 
-LAUNCH = Path(__file__).resolve().parents[2] / "ros2_ws/src/norm_bringup/launch/tactful.launch.py"
-RUN = """
-import sys
-from launch import LaunchService
-from launch.launch_description_sources import get_launch_description_from_python_launch_file as load
-from launch.actions import IncludeLaunchDescription
-from launch import LaunchDescription, LaunchDescriptionSource
-arguments = [tuple(a.split(":=")) for a in sys.argv[2:]]
-source = LaunchDescriptionSource(load(sys.argv[1]))
-service = LaunchService()
-service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
-sys.exit(service.run())
-"""
-
 
 @pytest.mark.launch
 def test_the_launch_file_brings_a_recorder_to_active_and_ends_it_clean(domain_id: int, tmp_path: Path) -> None:
-    arguments = ["nodes:=bag_recorder", f"bag:={tmp_path / 'recorded'}"]
-    launch = subprocess.Popen(
-        [sys.executable, "-c", RUN, str(LAUNCH), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    said = []
-    try:
-        assert launch.stdout
-        for line in launch.stdout:
-            said.append(line)
-            if "bag_recorder is active" in line:
-                break
-        else:
-            pytest.fail(f"it never became active: {''.join(said)}")
+    with launched(["bag_recorder"], f"bag:={tmp_path / 'recorded'}"):
         play(words(tmp_path), domain_id)
-    finally:
-        launch.send_signal(signal.SIGINT)
-        rest, _ = launch.communicate(timeout=PATIENCE_S)
-    assert launch.returncode == 0, "".join(said) + rest
     assert recorded(tmp_path) == ["hello"]
 
 

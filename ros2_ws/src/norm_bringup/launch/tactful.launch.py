@@ -1,4 +1,4 @@
-"""Starts Tactful's nodes, each in a process of its own, and drives them to active.
+"""Starts Tactful's nodes, each in a process of its own that brings it to active.
 
 ros2 launch norm_bringup tactful.launch.py nodes:=bag_recorder parameters:=my_robot.yaml
 """
@@ -7,13 +7,9 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, EmitEvent, LogInfo, OpaqueFunction, RegisterEventHandler
-from launch.events import matches_action
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode
-from launch_ros.event_handlers import OnStateTransition
-from launch_ros.events.lifecycle import ChangeState
-from lifecycle_msgs.msg import Transition
 
 NAMESPACE = "tactful"
 
@@ -42,34 +38,17 @@ def _start(context: LaunchContext) -> list[object]:
         parameters: list[object] = [LaunchConfiguration("parameters").perform(context)]
         if bag and name.startswith("bag_"):
             parameters.append({"bag": bag})
-        node = LifecycleNode(
-            package="norm_nodes",
-            executable="host",
-            arguments=[name],
-            name=name,
-            namespace=NAMESPACE,
-            parameters=parameters,
-            output="screen",
+        # The host itself brings its node to active: on a busy machine, launch may wait for ever for a change of state
+        # that was published before its subscription was found.
+        actions.append(
+            LifecycleNode(
+                package="norm_nodes",
+                executable="host",
+                arguments=[name, *(["--autostart"] if activate else [])],
+                name=name,
+                namespace=NAMESPACE,
+                parameters=parameters,
+                output="screen",
+            )
         )
-        actions += [node, *(_to_active(name, node) if activate else [])]
     return actions
-
-
-def _to_active(name: str, node: LifecycleNode) -> list[object]:
-    def change(transition_id: int) -> EmitEvent:
-        return EmitEvent(event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition_id))
-
-    configured = OnStateTransition(
-        target_lifecycle_node=node,
-        start_state="configuring",
-        goal_state="inactive",
-        entities=[change(Transition.TRANSITION_ACTIVATE)],
-    )
-    active = OnStateTransition(
-        target_lifecycle_node=node, goal_state="active", entities=[LogInfo(msg=f"{name} is active")]
-    )
-    return [
-        RegisterEventHandler(configured),
-        RegisterEventHandler(active),
-        change(Transition.TRANSITION_CONFIGURE),
-    ]

@@ -1,0 +1,40 @@
+"""The launch file on the shipped parameter file, and a robot's publishers beside it: a flag comes.
+
+It needs launch and launch_ros, which are not among the wheels; their sources on PYTHONPATH will do.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from sim_replays.scenarios.library import HERE
+from tests.acceptance.playback import play
+from tests.launched import launched
+from tests.observer import Observer
+
+pytestmark = [pytest.mark.ros, pytest.mark.launch, pytest.mark.slow]
+
+NODES = ["camera", "monitor"]
+BAG = HERE / "shipped/zh_teahouse"
+
+
+def test_a_launched_robot_flags_what_is_published(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    from lifecycle_msgs.srv import GetState
+    from std_msgs.msg import String
+
+    said = observer.collect(String, "/tactful/flags_json", 1000)
+    with BagReader(BAG) as reader:
+        topics = [one.topic for one in reader.topics]
+        first_ns, last_ns = reader.bounds_ns or (0, 0)
+    with launched(NODES):
+        for node in NODES:
+            assert observer.call(GetState, f"/tactful/{node}/get_state").current_state.label == "active"
+        observer.meet("monitor")
+        play(BAG, topics, tmp_path)
+        observer.until(lambda: said, "a flag")
+    flag = json.loads(said[0].data)
+    assert flag["polarity"] in {"error", "competence"} and flag["attributes"]
+    assert first_ns <= flag["onset_ns"] <= last_ns
+    assert flag["provenance"]["window_digest"]

@@ -1,0 +1,49 @@
+"""The launch file as `ros2 launch` runs it, from Python, as the wheels have no ros2 command."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+
+LAUNCH = Path(__file__).resolve().parents[1] / "ros2_ws/src/norm_bringup/launch/tactful.launch.py"
+_RUN = """
+import sys
+from launch import LaunchService
+from launch.launch_description_sources import get_launch_description_from_python_launch_file as load
+from launch.actions import IncludeLaunchDescription
+from launch import LaunchDescription, LaunchDescriptionSource
+arguments = [tuple(a.split(":=")) for a in sys.argv[2:]]
+source = LaunchDescriptionSource(load(sys.argv[1]))
+service = LaunchService()
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
+sys.exit(service.run())
+"""
+
+
+@contextmanager
+def launched(nodes: list[str], *arguments: str) -> Iterator[None]:
+    """The launch file with its nodes active; it must end clean on SIGINT."""
+    command = [sys.executable, "-c", _RUN, str(LAUNCH), f"nodes:={','.join(nodes)}", *arguments]
+    launch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said: list[str] = []
+    waited_for = {f"running /tactful/{node}" for node in nodes}
+    try:
+        assert launch.stdout
+        for line in launch.stdout:
+            said.append(line)
+            waited_for -= {one for one in waited_for if line.rstrip().endswith(one)}
+            if not waited_for:
+                break
+        else:
+            pytest.fail(f"it never came to {', '.join(sorted(waited_for))}: {''.join(said)}")
+        yield
+    finally:
+        launch.send_signal(signal.SIGINT)
+        rest, _ = launch.communicate(timeout=PATIENCE_S)
+    assert launch.returncode == 0, "".join(said) + rest
