@@ -1,9 +1,10 @@
 """A node of the test's own, on the test's own domain, that looks at others from outside."""
 
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from norm_core.records.json_codec import from_json
 from norm_core.records.messages import from_message
 from norm_core.records.status import MonitorStatus, NodeState
 from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from norm_nodes.settling import Settled
 
 
 class Observer:
@@ -81,8 +85,8 @@ class Observer:
         self.until(lambda: any((s.node, s.state) == wanted for s in heard), f"an active {node}")
         self.node.destroy_subscription(newest)
 
-    def counts_of(self, node: str) -> Callable[[], Counter[str]]:
-        """Tells, when called, how many messages of each topic the node has taken by then."""
+    def settled_of(self, node: str) -> "Callable[[], Settled]":
+        """Tells, when called, what the node has taken and given by then, and whether it is idle."""
         from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, Settled
         from std_msgs.msg import String
 
@@ -90,16 +94,25 @@ class Observer:
         ask = self.node.create_publisher(String, f"/tactful/{ASK_TOPIC}", 10)
         name = f"/tactful/{node}"
 
-        def counts() -> Counter[str]:
+        def settled() -> Settled:
             told.clear()
-            ask.publish(String(data="test"))
-            answer = self.until(
-                lambda: next((s for s in (from_json(Settled, m.data) for m in told) if s.node == name), None),
-                f"what {node} has taken",
-            )
-            return Counter(answer.taken)
+            token = uuid.uuid4().hex
 
-        return counts
+            def answer() -> Settled | None:
+                ask.publish(String(data=token))  # again and again: what was asked before the node was found is lost
+                replies = (from_json(Settled, message.data) for message in told)
+                return next((one for one in replies if (one.node, one.token) == (name, token)), None)
+
+            found = self.until(answer, f"what {node} has taken")
+            assert isinstance(found, Settled)
+            return found
+
+        return settled
+
+    def counts_of(self, node: str) -> Callable[[], Counter[str]]:
+        """Tells, when called, how many messages of each topic the node has taken by then."""
+        settled = self.settled_of(node)
+        return lambda: Counter(settled().taken)
 
     def counted(self, name: str) -> int:
         """The highest value of a counter in any heartbeat so far."""

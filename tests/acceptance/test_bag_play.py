@@ -1,0 +1,103 @@
+"""A bag played by `ros2 bag play --clock`, or by what does the same, gives the closed flags of our own drivers."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from sim_replays.drivers.session_replay import topics_of
+from sim_replays.scenarios.library import HERE, find, read
+from sim_replays.scenarios.sensed import write_sensed
+from tests.acceptance.playback import LOSSLESS, play
+from tests.acceptance.test_flags import flags
+from tests.observer import Observer
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+
+LENGTH_S = 60.0
+FRAMES, ENDED, FLAGS = "/tactful/frames", "/tactful/input_ended", "/tactful/flags_json"
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(params=["zh_teahouse", "pharmacy_counter"])
+def bag(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A shipped bag with a camera and words, or a script as a bag of all that the senses publish."""
+    shipped = HERE / "shipped" / request.param
+    if shipped.is_dir():
+        return shipped
+    made = tmp_path / request.param
+    write_sensed(made, read(find(request.param)), LENGTH_S)
+    return made
+
+
+def parameter_file(folder: Path, bag: Path, topics: Sequence[str]) -> Path:
+    """Parameters that make the nodes follow /clock, wait for every source and lose no message."""
+    there = topics_of(bag)
+    shared = {"use_sim_time": True, "qos_overrides": {topic: {"subscription": LOSSLESS} for topic in topics}}
+    monitor = {"sources": list(there.sources), "lateness_s": 0.0}
+    camera = {"topic": there.camera, "stale_after_s": 0.0}
+    tree = {
+        f"/tactful/{node}": {"ros__parameters": shared | parameters}
+        for node, parameters in (("monitor", monitor), ("camera", camera))
+    }
+    file = folder / "parameters.yaml"
+    file.write_text(json.dumps(tree), encoding="utf-8")  # JSON is YAML, and has no aliases, which ROS cannot read
+    return file
+
+
+def lasting(flag: Json) -> Json:
+    """A flag without when it was decided and how long that took."""
+    kept = {name: value for name, value in flag.items() if name not in {"stamp_ns", "decision_ns"}}
+    return kept | {"provenance": {name: value for name, value in flag["provenance"].items() if name != "latency"}}
+
+
+def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
+    bag: Path, domain_id: int, observer: Observer, tmp_path: Path
+) -> None:
+    from std_msgs.msg import Empty, String
+
+    expected = {flag["event_id"]: flag for flag in flags(bag)}
+    assert expected and {flag["state"] for flag in expected.values()} == {"closed"}
+    with BagReader(bag) as reader:
+        first_ns, last_ns = reader.bounds_ns or (0, 0)
+        counts = {one.topic: one.message_count for one in reader.topics}
+    camera = topics_of(bag).camera
+    nodes = ["camera", "monitor"] if camera else ["monitor"]
+    said = observer.collect(String, FLAGS, 1000)
+    end_input = observer.node.create_publisher(Empty, ENDED, 1)
+    parameters = parameter_file(tmp_path, bag, list(counts))
+    command = [sys.executable, "-m", "tactful_cli", "nodes", *nodes, "--ros-args", "--params-file", str(parameters)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout and process.stdout.readline().startswith("running ")
+            observer.meet("monitor")
+            by = play(bag, list(counts), tmp_path)
+            monitor = observer.settled_of("monitor")
+            if camera:
+                sense = observer.settled_of("camera")
+                observer.until(
+                    lambda: (s := sense()).taken[camera] == counts[camera] and s.idle, "a camera that is done"
+                )
+                counts[FRAMES] = sense().given[FRAMES]
+                del counts[camera]  # which the monitor does not take
+            observer.until(lambda: counts.items() <= monitor().taken.items(), "a monitor that has taken all")
+            observer.until(lambda: end_input.get_subscription_count() == 1, "a monitor that hears of the end")
+            end_input.publish(Empty())
+            observer.until(lambda: (s := monitor()).taken[ENDED] == 1 and s.idle, "a monitor that is done")
+            observer.until(lambda: len(said) == monitor().given[FLAGS], "every flag")
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+    found = {flag["event_id"]: flag for flag in (json.loads(message.data) for message in said)}
+    assert not [one for one in found.values() if one["provenance"]["window_late"]], by
+    assert {name: lasting(one) for name, one in found.items()} == {
+        name: lasting(one) for name, one in expected.items()
+    }, by
+    # They were decided by the bag's clock, which is not that of the machine.
+    assert all(first_ns <= one["decision_ns"] <= last_ns for one in found.values()), by
