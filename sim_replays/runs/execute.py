@@ -285,8 +285,8 @@ def cautions(asking: Asking, files: Files) -> list[str]:
         files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
     ):
         notes.append(
-            f"deployment context {files.rules.deployment_context}: no emotion was inferred from pictures, and what asks "
-            "about emotions went over words alone"
+            f"deployment context {files.rules.deployment_context}: no emotion was inferred from pictures, and "
+            "questions about emotions went over words alone"
         )
     if isinstance(files, SelectorFiles) and not files.model and asking.style != Asking.model_fields["style"].default:
         notes.append(f"the sentence encoder is asked in no style: {asking.style} changes nothing")

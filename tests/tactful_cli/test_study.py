@@ -153,6 +153,7 @@ def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_
     assert CliRunner().invoke(app, ["study", "bag", str(own_log), str(bag)]).exit_code == 0
     assert read(own_log).faults == ()
     recording = open_recording(own_log)
+    assert recording.info.bag
     assert (recording.info.bag.name, recording.info.bag.offset_ns) == ("s07_bag", 5)
     assert len(recording.info.bag.sha256) == 64
     assert not any("not ended properly" in note for note in recording.notes)

@@ -177,6 +177,6 @@ def test_a_bag_recorded_before_is_read_with_none_for_no_value_and_written_as_it_
 
 @pytest.mark.parametrize("wrong", [{"chosen_index": -2}, {"justification_index": -2}, {"chosen_index": None}])
 def test_a_decision_whose_indices_cannot_be_is_refused(wrong: dict[str, int | None]) -> None:
-    indices = {"chosen_index": 0, "justification_index": 0} | wrong
+    indices: dict[str, Any] = {"chosen_index": 0, "justification_index": 0, **wrong}
     with pytest.raises(ValueError, match="decision d"):
         Decision(stamp_ns=1, decision_id="d", outcome=Outcome.ANSWERED, decided_ns=1, **indices)

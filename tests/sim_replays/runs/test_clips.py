@@ -24,7 +24,6 @@ from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
-from sim_replays.runs import answerers
 from sim_replays.runs.answerers import JudgeAnswering, JudgeFiles, node_of
 from sim_replays.runs.execute import cautions, described, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
@@ -218,7 +217,7 @@ def test_the_context_and_whose_pictures_may_leave_are_of_the_run(
     seen = what.model_copy(update={"setting": "transcript-given"})
     public = PictureRules(deployment_context=DeploymentContext.PUBLIC, pictures_may_leave=True)
     guarded, stated = files_for("far", what), files_for("far", what, rules=public)
-    aside, away = "what asks about emotions went over words alone", "far does not run on this machine"
+    aside, away = "questions about emotions went over words alone", "far does not run on this machine"
     assert [any(note in one for one in cautions(seen, guarded)) for note in (aside, away)] == [True, True]
     assert [any(note in one for one in cautions(seen, stated)) for note in (aside, away)] == [False, False]
     written = described(what, stated, "test", material(what))["answering"]

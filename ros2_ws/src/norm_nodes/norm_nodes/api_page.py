@@ -12,6 +12,7 @@ import yaml
 from rclpy.lifecycle import TransitionCallbackReturn
 
 from norm_core.bags.writer import BagWriter
+from norm_core.runtime.config import Config
 from norm_nodes import parameters
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.norm_node import NormNode
@@ -72,7 +73,8 @@ def _section(name: str) -> Iterator[str]:
 
 
 def _parameter_rows(node: NormNode[Any]) -> Iterator[str]:
-    for name, spec in parameters.specs(node.config_model).items():
+    model: type[Config] = node.config_model
+    for name, spec in parameters.specs(model).items():
         live = " (live)" if spec.is_live else ""
         yield f"| `{name}` | `{spec.default!r}` | {spec.description}{_limits(spec.schema)}{live} |"
 
