@@ -28,10 +28,10 @@ Json = dict[str, Any]
 @pytest.fixture(params=["zh_teahouse", "pharmacy_counter"])
 def bag(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A shipped bag with a camera and words, or a script as a bag of all that the senses publish."""
-    shipped = HERE / "shipped" / request.param
+    shipped: Path = HERE / "shipped" / request.param
     if shipped.is_dir():
         return shipped
-    made = tmp_path / request.param
+    made: Path = tmp_path / request.param
     write_sensed(made, read(find(request.param)), LENGTH_S)
     return made
 
