@@ -40,7 +40,7 @@ def parameter_file(folder: Path, bag: Path, topics: Sequence[str]) -> Path:
     """Parameters that make the nodes follow /clock, wait for every source and lose no message."""
     there = topics_of(bag)
     shared = {"use_sim_time": True, "qos_overrides": {topic: {"subscription": LOSSLESS} for topic in topics}}
-    monitor = {"sources": list(there.sources), "lateness_s": 0.0}
+    monitor = {"windows": {"sources": list(there.sources), "lateness_s": 0.0}}
     camera = {"topic": there.camera, "stale_after_s": 0.0}
     tree = {
         f"/tactful/{node}": {"ros__parameters": shared | parameters}
