@@ -221,8 +221,8 @@ def test_the_context_and_whose_pictures_may_leave_are_of_the_run(
     assert [any(note in one for one in cautions(seen, guarded)) for note in (aside, away)] == [True, True]
     assert [any(note in one for one in cautions(seen, stated)) for note in (aside, away)] == [False, False]
     written = described(what, stated, "test", material(what))["answering"]
-    assert (written["deployment_context"], written["pictures_may_leave"]) == ("public", True)
-    assert node_of(stated)[1].items() >= {"deployment_context": "public", "pictures_may_leave": True}.items()
+    assert written["rules"] == {"deployment_context": "public", "pictures_may_leave": True}
+    assert node_of(stated)[1]["judge"].items() >= written["rules"].items()
     ran(tmp_path / "run", what, Scripted())
     with pytest.raises(RunError, match="another answering"):
         run(tmp_path / "run", what, judge_files("encoder", what, public), Scripted(), how="test", progress=print)
