@@ -46,7 +46,7 @@ def show(session: DemoSession, view: DemoView, told: Mapping[str, Any], console:
     console.print(
         f"{told['found']} of {told['marked']} marked events were flagged (same polarity, a shared attribute, within "
         f"{TOLERANCE_S:.0f} s); {told['flagged'] - told['found']} flags met none of them. "
-        "Two encounters measure nothing: docs/monitor.md has the figures over those held out."
+        "Two encounters measure nothing: docs/results/monitor.md has the figures of many."
     )
     console.print(f"{told['choices_right']} of {told['choices']} choices are those that their author holds for right.")
     lost = sum(told["lost"].values()) + told["dropped"]
