@@ -27,7 +27,8 @@ CATEGORY = "everyday courtesy"
 def write(suite: str, folder: Path) -> int:
     """Makes the folder with an annotation a line; how many there are."""
     if suite not in _MADE:
-        raise SuiteError(f"an example is made for {', '.join(sorted(_MADE))}; {suite} is public, see docs/bench.md")
+        known = ", ".join(sorted(_MADE))
+        raise SuiteError(f"an example is made for {known}; {suite} is public, see docs/how-to/benchmarks.md")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SuiteError(f"{folder}: is there already and holds something; name a new folder")
     file, annotate = _MADE[suite]

@@ -17,7 +17,7 @@ def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) 
     """Every annotation in a folder's file of that name, or in the file itself; all faults are told at once."""
     file = path / name if path.is_dir() else path
     if not file.is_file():
-        raise SuiteError(f"{path}: has no {name}: see docs/bench.md for what belongs into the folder")
+        raise SuiteError(f"{path}: has no {name}; see docs/reference/file_formats_selection_and_models.md")
     found: list[C] = []
     faults: list[str] = []
     seen: dict[str, str] = {}

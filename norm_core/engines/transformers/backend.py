@@ -39,7 +39,7 @@ class _Prefix:
 
 
 class TransformersBackend:
-    """A checkpoint in a folder, and nothing from anywhere else; docs/engines.md says what the arguments take."""
+    """A checkpoint in a folder, and nothing from anywhere else; for the arguments see docs/reference/engines.md."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ LONG = Prompt(version="1", parts=(Text(text="The robot waits by the door. " * 16
 @pytest.fixture(scope="module")
 def backend() -> Iterator[GenaiBackend]:
     if VARIABLE not in os.environ:
-        pytest.skip(f"name a folder that the model builder wrote in {VARIABLE}: docs/engines_llama_and_servers.md")
+        pytest.skip(f"name a folder that the model builder wrote in {VARIABLE}: docs/reference/engines.md")
     backend = GenaiBackend(Path(os.environ[VARIABLE]), context_tokens=1024, threads=1)
     yield backend
     backend.close()
