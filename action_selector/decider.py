@@ -5,18 +5,18 @@ from dataclasses import replace
 from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import norms
-from action_selector.choose.choose import Evidence
+from action_selector.choose.candidate_scoring import Evidence
 from action_selector.choose.chooser import Case, Chooser
+from action_selector.choose.decision_builder import Verdict
 from action_selector.choose.linear_scorer import Fitted
-from action_selector.choose.verdict import Verdict
 from action_selector.config import SelectorConfig
 from action_selector.model import Model
-from action_selector.observe.observe import Observation, from_engine, from_people, given, people_in, said_of
+from action_selector.observe.observation import Observation, from_engine, from_people, given, people_in, said_of
 from action_selector.request import Request, UnusableError, check
 from action_selector.retrieve.likeness import Sentences, learn
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
-from action_selector.stages import Stages, Told
-from action_selector.veto import house_rules, veto
+from action_selector.stage_timer import Stages, Told
+from action_selector.veto import house_rules, vetoes
 from norm_core import __version__
 from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
@@ -179,18 +179,18 @@ class Decider:
 
     def _fallen(
         self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[house_rules.HouseRule, ...]
-    ) -> dict[int, veto.Fallen]:
+    ) -> dict[int, vetoes.Fallen]:
         """Why candidates fall; of those repeated, the first for them all."""
         config = self.config
         actions = [candidate.action for candidate in candidates]
         against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
         forbidden = house_rules.forbidden(actions, self._rules.hard, self._sentences, config.rule_least)
         by_rule = {candidates[place].index: reason for place, reason in (against | forbidden).items()}
-        fallen = veto.of_house_rules(by_rule) | veto.of_orders(candidates)
-        fallen = veto.of_preconditions(candidates) | fallen
+        fallen = vetoes.of_house_rules(by_rule) | vetoes.of_orders(candidates)
+        fallen = vetoes.of_preconditions(candidates) | fallen
         if config.veto_others:
             # Of all of them: a candidate that falls for another reason still takes up the other whose action it is.
-            fallen = veto.of_others(candidates, observation, self._sentences, config.match_least) | fallen
+            fallen = vetoes.of_others(candidates, observation, self._sentences, config.match_least) | fallen
         return {candidates[index].same_as: fall for index, fall in sorted(fallen.items())}
 
     def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from action_selector.choose.choose import Asks
+from action_selector.choose.candidate_scoring import Asks
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Limit

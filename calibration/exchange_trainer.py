@@ -27,7 +27,7 @@ from norm_monitor.exchange.classifier import (
     probability,
     softmax,
 )
-from norm_monitor.exchange.exchange import Stage
+from norm_monitor.exchange.exchange_record import Stage
 from norm_monitor.exchange.features import ExchangeFeatures
 
 RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01

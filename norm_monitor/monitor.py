@@ -33,7 +33,7 @@ from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.judge.judge import JudgeConfig, Judgement
 from norm_monitor.judge.triggers import Triggers
 from norm_monitor.windows.cutter import MOST_EVENTS, Entry
-from norm_monitor.windows.feed import Record, WindowConfig
+from norm_monitor.windows.window_config import Record, WindowConfig
 
 # A robot that has not spoken before so many utterances of people's is taken for one that is not heard.
 PATIENT_UTTERANCES = 5

@@ -212,7 +212,11 @@ def _models() -> Iterator[Row]:
 
 def _topics() -> Iterator[Row]:
     seen = subprocess.run(
-        [sys.executable, "-m", "norm_nodes.graph"], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
+        [sys.executable, "-m", "norm_nodes.graph_listing"],
+        capture_output=True,
+        text=True,
+        timeout=PROBE_TIMEOUT_S,
+        check=False,
     )
     if seen.returncode:
         yield Row("topics", Verdict.BROKEN, _last_line(seen.stderr), "see the rows on ROS and the log folder")

@@ -26,4 +26,4 @@ def nodes(
     """Run nodes here until interrupted. Append --ros-args and what follows it for parameters and remappings."""
     options = ["--executor", executor, *([] if wait else ["--autostart"])]
     # The options stand first: after --ros-args everything is for ROS.
-    os.execv(sys.executable, [sys.executable, "-m", "norm_nodes.host", *options, *names, *context.args])
+    os.execv(sys.executable, [sys.executable, "-m", "norm_nodes.node_host", *options, *names, *context.args])

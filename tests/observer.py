@@ -14,7 +14,7 @@ from norm_core.records.status import MonitorStatus, NodeState
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
-    from norm_nodes.settling import Settled
+    from norm_nodes.quiescence import Settled
 
 
 class Observer:
@@ -87,7 +87,7 @@ class Observer:
 
     def settled_of(self, node: str) -> "Callable[[], Settled]":
         """Tells, when called, what the node has taken and given by then, and whether it is idle."""
-        from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, Settled
+        from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, Settled
         from std_msgs.msg import String
 
         told = self.collect(String, f"/tactful/{TOLD_TOPIC}", 10)

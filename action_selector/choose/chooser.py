@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from action_selector import explain, prompts
+from action_selector import decision_texts, prompts
 from action_selector.candidates import Candidate
-from action_selector.choose import choose, norms
+from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
-from action_selector.choose.choose import Evidence, Judged
+from action_selector.choose.candidate_scoring import Evidence, Judged
+from action_selector.choose.decision_builder import Verdict
 from action_selector.choose.linear_scorer import Fitted
-from action_selector.choose.verdict import Verdict
 from action_selector.config import SelectorConfig
 from action_selector.model import Model
-from action_selector.observe.observe import Observation
+from action_selector.observe.observation import Observation
 from action_selector.request import Request
 from action_selector.retrieve.likeness import Sentences
-from action_selector.veto import veto
-from action_selector.veto.veto import Fallen
+from action_selector.veto import vetoes
+from action_selector.veto.vetoes import Fallen
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Limit
 from norm_core.records.decision import Norm
@@ -71,12 +71,12 @@ class Chooser:
         if not action.strip() and empty is not None:
             return replace(verdict, justification=empty)
         evidence = Evidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
-        probabilities = choose.by_likeness(self._sentences, reasons, evidence)
+        probabilities = candidate_scoring.by_likeness(self._sentences, reasons, evidence)
         if self._engine is not None and case.prefix is not None:
             question = prompts.justification(action, reasons)
-            by_model = choose.by_engine(self._engine, case.prefix, question, case.limit, self._config.orders)
+            by_model = candidate_scoring.by_engine(self._engine, case.prefix, question, case.limit, self._config.orders)
             probabilities = by_model.probabilities or probabilities
-        best = choose.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
+        best = candidate_scoring.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(verdict, justification=best, reason=reasons[best])
 
     def grounds(self, case: Case, verdict: Verdict) -> str:
@@ -91,7 +91,7 @@ class Chooser:
         if self._fitted is not None:
             return "weights fitted on labels prefer it"
         place = [one.index for one in standing].index(verdict.chosen)
-        return choose.grounds(self._sentences, [one.action for one in standing], case.evidence, place)
+        return candidate_scoring.grounds(self._sentences, [one.action for one in standing], case.evidence, place)
 
     def labelled(self, case: Case, verdict: Verdict) -> Verdict:
         """With the norms that a model says the standing candidates serve, where the catalogue states none.
@@ -105,15 +105,15 @@ class Chooser:
             for one in case.candidates
             if not (one.is_none or one.norms or one.index in verdict.fallen)
         }
-        told = choose.norms_by_engine(self._engine, case.prefix, asked, case.limit)
+        told = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.limit)
         return replace(verdict, norms={**verdict.norms, **told})
 
     def _off_vantage(self, case: Case, fallen: Mapping[int, Fallen]) -> dict[int, Fallen]:
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
             return {}
         asked = {one.index: one.action for one in case.candidates if not one.is_none and one.index not in fallen}
-        possible, _ = choose.yes_by_engine(self._engine, case.prefix, asked, "possible", case.limit)
-        return veto.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
+        possible, _ = candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.limit)
+        return vetoes.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
 
     def _judged(self, case: Case, standing: Sequence[Candidate]) -> Judged:
         """By the model, else by likeness, whose reason then says why it was not the model."""
@@ -121,7 +121,9 @@ class Chooser:
         by_likeness = Judged(probabilities=self._by_likeness(case, standing))
         if self._engine is None or case.prefix is None:
             return by_likeness
-        by_model = choose.by_engine(self._engine, case.prefix, prompts.choice(actions), case.limit, self._config.orders)
+        by_model = candidate_scoring.by_engine(
+            self._engine, case.prefix, prompts.choice(actions), case.limit, self._config.orders
+        )
         if by_model.outcome is Outcome.ANSWERED or case.evidence.is_empty or not self._config.fall_back:
             return by_model
         return replace(by_likeness, reason=f"By likeness alone, as the model was {by_model.outcome}. ")
@@ -130,11 +132,11 @@ class Chooser:
         """By the fitted weights where there are some, which see those that fell as well, as they were fitted so."""
         actions = [one.action for one in standing]
         if self._fitted is None:
-            return choose.by_likeness(self._sentences, actions, case.evidence)
+            return candidate_scoring.by_likeness(self._sentences, actions, case.evidence)
         offered = [one.action for one in case.candidates]
         worth = self._fitted.worth(self._sentences, offered, case.evidence, case.request.source)
         places = {one.index: place for place, one in enumerate(case.candidates)}
-        return choose.shares(actions, worth[[places[one.index] for one in standing]])
+        return candidate_scoring.shares(actions, worth[[places[one.index] for one in standing]])
 
     def _settled(self, verdict: Verdict, stated: Mapping[int, tuple[Norm, ...]]) -> Verdict:
         """The likeliest, or the one that the order of norms prefers of those that could be right, or none."""
@@ -146,10 +148,10 @@ class Chooser:
                 verdict, outcome=Outcome.ANSWERED, chosen=resolution.preferred, trade_off=resolution.trade_off
             )
         if sure or self._config.when_unsure is WhenUnsure.BEST_EFFORT:
-            best = choose.likeliest(verdict.probabilities, verdict.texts)
+            best = candidate_scoring.likeliest(verdict.probabilities, verdict.texts)
             return replace(verdict, outcome=Outcome.ANSWERED, chosen=best)
         advice = "Ask a person" if self._config.when_unsure is WhenUnsure.ASK_HUMAN else "Do nothing for now"
-        told = explain.unsure([verdict.texts[index] for index in could_be], advice)
+        told = decision_texts.unsure([verdict.texts[index] for index in could_be], advice)
         return replace(verdict, outcome=Outcome.ABSTAINED, explanation=verdict.note + told)
 
     def _sensible(
@@ -159,6 +161,6 @@ class Chooser:
         real = {one.index: one.action for one in standing if not one.is_none}
         found = [index for index in real if probabilities[index] >= 1 / len(real) - 1e-9]
         if self._engine is not None and case.prefix is not None and real:
-            yes, failed = choose.yes_by_engine(self._engine, case.prefix, real, "sensible", case.limit)
+            yes, failed = candidate_scoring.yes_by_engine(self._engine, case.prefix, real, "sensible", case.limit)
             found = found if failed else [index for index, probability in yes.items() if probability > 0.5]
         return tuple(sorted(found or (one.index for one in standing if one.is_none)))

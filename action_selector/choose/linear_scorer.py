@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
-from action_selector.choose.choose import Evidence
+from action_selector.choose.candidate_scoring import Evidence
 from action_selector.retrieve.likeness import Sentences, likeness
 from action_selector.text_safety.injection_filter import meaning
 from norm_core.runtime.config import Config

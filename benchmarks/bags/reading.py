@@ -17,9 +17,9 @@ from pathlib import Path
 
 from rosbags.rosbag2 import StoragePlugin, Writer
 
-from norm_core.bags.cut import cut
+from norm_core.bags.bag_cut import cut
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.recover import recover
+from norm_core.bags.recovery.bag_recovery import recover
 from norm_core.bags.types import make, typestore
 
 PICTURE_BYTES, SOUND_BYTES = 200_000, 3_200

@@ -19,7 +19,7 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper
-from norm_monitor.windows.feed import Record
+from norm_monitor.windows.window_config import Record
 from sim_replays.drivers.bag_driver import BagSenses
 from sim_replays.scenarios.library import shipped
 

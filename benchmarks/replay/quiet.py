@@ -44,8 +44,8 @@ def switch_models_off() -> None:
 
 if __name__ == "__main__":
     switch_models_off()
-    from norm_nodes import host
+    from norm_nodes import node_host
 
     patch("norm_nodes.camera.FaceFinder", NoFaces).start()
     patch("norm_nodes.ears.Whisper", NoWords).start()
-    sys.exit(host.main(sys.argv[1:]))
+    sys.exit(node_host.main(sys.argv[1:]))

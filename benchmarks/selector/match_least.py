@@ -10,9 +10,9 @@ import numpy as np
 
 from action_selector.candidates import of_request
 from action_selector.config import SelectorConfig
-from action_selector.observe.observe import given
+from action_selector.observe.observation import given
 from action_selector.retrieve.likeness import likeness
-from action_selector.veto.veto import of_others
+from action_selector.veto.vetoes import of_others
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.runtime.config import load_yaml

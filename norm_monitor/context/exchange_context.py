@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from norm_core.records.record import record
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.exchange.exchange import Exchange
+from norm_monitor.exchange.exchange_record import Exchange
 
 
 @record

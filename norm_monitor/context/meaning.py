@@ -14,7 +14,7 @@ from norm_core.runtime.data_files import shipped_file
 from norm_monitor.context.embedding_cache import kept_vectors
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
 from norm_monitor.exchange.classifier import ExchangeReader
-from norm_monitor.exchange.exchange import Exchange, Reading
+from norm_monitor.exchange.exchange_record import Exchange, Reading
 
 SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
 

@@ -6,13 +6,13 @@ from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.attention import checks_in, leaving, looking_away
 from norm_monitor.cues.distance import nearness
-from norm_monitor.cues.exchange import exchange
+from norm_monitor.cues.exchange_evidence import exchange
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.follow_up import interest
+from norm_monitor.cues.forgotten_facts import asking_again, facts
 from norm_monitor.cues.manners import manners
 from norm_monitor.cues.naming import names
 from norm_monitor.cues.protest import amends, protest
-from norm_monitor.cues.recall import asking_again, facts
 from norm_monitor.cues.repair import user_repair
 from norm_monitor.cues.repetition import monologue, robot_repeats, user_repeats
 from norm_monitor.cues.requests import answering, stopping, waiting

@@ -14,7 +14,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.data_files import shipped_file
-from norm_monitor.exchange.exchange import Exchange, Reading, Stage
+from norm_monitor.exchange.exchange_record import Exchange, Reading, Stage
 from norm_monitor.exchange.features import ExchangeFeatures
 
 SHIPPED = shipped_file("norm_monitor.exchange", "exchange_weights.npz")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_monitor.exchange.exchange import Exchange, Stage
+from norm_monitor.exchange.exchange_record import Exchange, Stage
 
 # One turn in a hundred in the talks is longer, mostly as a monologue's example: what more length means is not known.
 LONGEST_LEARNT = 120

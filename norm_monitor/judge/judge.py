@@ -16,7 +16,7 @@ from norm_core.records.record import record
 from norm_core.records.window import Window, digest
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.cues.finding import Finding
-from norm_monitor.judge.deployment import PictureRules
+from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.prompt_plan import ATTRIBUTES, NORM, POLARITY, SPEECH_ACT, PromptPlan, plan
 
 CUE_ID = "judge"

@@ -10,7 +10,7 @@ from norm_core.records.speech import Utterance
 from norm_core.records.window import Window
 from norm_monitor.context.turns import turns_of
 from norm_monitor.context.wording import is_chinese
-from norm_monitor.judge.deployment import DeploymentContext
+from norm_monitor.judge.deployment_context import DeploymentContext
 
 POLARITY = 0  # the place of the first question in a plan's answers
 ATTRIBUTES = slice(1, 1 + len(Attribute))

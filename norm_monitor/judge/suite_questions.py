@@ -22,7 +22,7 @@ from norm_core.records.window import Window, digest
 from norm_core.runtime.config import Config
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import Clock, ReplayClock
-from norm_monitor.judge.deployment import PictureRules
+from norm_monitor.judge.deployment_context import PictureRules
 
 CHOICES = ("pre", "post", "rationale", "correction")
 SEGMENT_TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)

@@ -30,7 +30,7 @@ from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechE
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recogniser
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
-from norm_monitor.windows.feed import Record
+from norm_monitor.windows.window_config import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
 
 MONITORED = Frame | Utterance | RobotSpeech | Presence  # what the monitor decides by

@@ -69,7 +69,7 @@ def play_command(bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = Fa
     overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
     lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
     options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
-    return [sys.executable, "-m", "norm_nodes.play", str(bag), *names, "--rate", str(rate), *options]
+    return [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:

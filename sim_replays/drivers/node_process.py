@@ -43,7 +43,7 @@ class NodeProcess:
         options: Sequence[str] = ("--autostart",),
         *,
         start_timeout_s: float = START_TIMEOUT_S,
-        program: Sequence[str] = ("-m", "norm_nodes.host"),
+        program: Sequence[str] = ("-m", "norm_nodes.node_host"),
     ) -> None:
         self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")

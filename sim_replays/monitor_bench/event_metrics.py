@@ -11,7 +11,7 @@ from norm_core.evaluation.intervals import draw_clusters, percentile_interval, p
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.cues.exchange import CUES as EXCHANGE_CUES
+from norm_monitor.cues.exchange_evidence import CUES as EXCHANGE_CUES
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.truth import Truth
 

@@ -12,7 +12,7 @@ from norm_core.records.episode import Answer, Query
 from norm_core.runtime.config import Config
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import Clock
-from norm_monitor.judge.deployment import PictureRules
+from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from sim_replays.runs.items.item_bag import Record
 

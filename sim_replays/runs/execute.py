@@ -17,7 +17,7 @@ from norm_core import __version__
 from norm_core.engines.engine_registry import card_of
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
-from norm_monitor.judge.deployment import DeploymentContext, PictureRules
+from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.answerers import Files, JudgeFiles
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
@@ -29,7 +29,7 @@ from sim_replays.runs.retrieval import with_precedents
 from sim_replays.runs.run_config import Asking
 from sim_replays.runs.transport import Transport
 from sim_replays.suites import egogapbench, fitting
-from sim_replays.suites.files import sha256_of_files
+from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import Report, with_notes
 from sim_replays.suites.target import SuiteError
 

@@ -15,7 +15,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.cache_dir import kept_folder
 from sim_replays.runs.run_config import Asking
 from sim_replays.suites import egonormia
-from sim_replays.suites.files import sha256_of_files
+from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError
 
 

@@ -85,6 +85,13 @@ class Dds:
             )
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
-            command = [sys.executable, "-m", "norm_nodes.lockstep", str(bag), str(folder / "wanted.json"), self._node]
+            command = [
+                sys.executable,
+                "-m",
+                "norm_nodes.item_player",
+                str(bag),
+                str(folder / "wanted.json"),
+                self._node,
+            ]
             for line in lines_of([*command, "--rate", str(self._rate)], domain_id, [node]):
                 yield told_of(line)

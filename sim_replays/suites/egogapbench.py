@@ -11,7 +11,7 @@ from norm_core.evaluation.figures import Figure, share
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Query
 from norm_core.records.record import record
-from sim_replays.suites.files import entries
+from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.target import Prediction, Predictions, Suite, SuiteError, Target, first_picked
 
 SUITE = "egogapbench"

@@ -14,7 +14,7 @@ from norm_core.records.decision import Norm, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from sim_replays.suites.files import entries
+from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.target import Predictions, Suite, SuiteError, Target, first_picked, picked
 
 SUITE = "egonormia"

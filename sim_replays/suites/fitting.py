@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from action_selector.choose.choose import Evidence
+from action_selector.choose.candidate_scoring import Evidence
 from action_selector.choose.linear_scorer import Fitted, Weights, features
-from action_selector.observe.observe import said_of
+from action_selector.observe.observation import said_of
 from action_selector.retrieve.likeness import Sentences
 from sim_replays.suites import egogapbench
 from sim_replays.suites.egogapbench import Item, Label, Setting

@@ -9,7 +9,7 @@ from pydantic import Field
 from norm_core.evaluation.f1 import confusion, f1, macro_f1
 from norm_core.evaluation.figures import Figure, graded
 from norm_core.runtime.config import Config
-from sim_replays.suites.layout import annotations
+from sim_replays.suites.annotation_folder import annotations
 from sim_replays.suites.target import Predictions, Suite, Target, first_picked
 
 FILE = "annotations.jsonl"

@@ -14,12 +14,12 @@ from norm_core.records.messages import RECORDS, MessageError
 from norm_monitor.senses.camera.picture import PictureError
 from norm_monitor.senses.microphone.pcm import SoundError
 from study_desk.log.recording import from_bag
-from study_desk.privacy.anonymity_rules import AnonymityReport, Choices, TopicReport, Treatment, treatments
-from study_desk.privacy.anonymous_pictures import Pictures
-from study_desk.privacy.anonymous_sound import Sound, joined
 from study_desk.privacy.blur import FindFaces
+from study_desk.privacy.clip_sound import audible_spans
+from study_desk.privacy.picture_blurring import Pictures
 from study_desk.privacy.redact import Redactor
-from study_desk.privacy.voices import audible_spans
+from study_desk.privacy.topic_treatments import AnonymityReport, Choices, TopicReport, Treatment, treatments
+from study_desk.privacy.voice_muting import Sound, joined
 
 
 def anonymize(

@@ -21,7 +21,7 @@ from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import PictureError, decode, picture_of
 from study_desk.log.recording import Recording, bag_reference
 from study_desk.privacy.blur import FindFaces, Pixels, blurred, jpeg
-from study_desk.privacy.voices import RATE_HZ, muted_sound
+from study_desk.privacy.clip_sound import RATE_HZ, muted_sound
 
 _KEPT = message_type(Frame)
 BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S

@@ -8,10 +8,10 @@ import typer
 
 from norm_core.runtime.config import load
 from study_desk.log.session_config import participants_of
-from study_desk.privacy.anonymity_rules import Audio, Choices, NoFace, TopicReport, Treatment
 from study_desk.privacy.anonymize import anonymize as make_anonymous
 from study_desk.privacy.key_file import KeyFile
 from study_desk.privacy.redact import Names, Policy
+from study_desk.privacy.topic_treatments import Audio, Choices, NoFace, TopicReport, Treatment
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder

@@ -83,5 +83,5 @@ for _part in (mend, anonymize):
 def _host(node: str, parameters: dict[str, Any]) -> None:
     # ROS reads a value as YAML, of which JSON is the part without surprises.
     given = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
-    command = [sys.executable, "-m", "norm_nodes.host", node, "--autostart", "--ros-args", *given]
+    command = [sys.executable, "-m", "norm_nodes.node_host", node, "--autostart", "--ros-args", *given]
     os.execv(sys.executable, command)

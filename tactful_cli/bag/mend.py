@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from norm_core.bags.cut import cut as cut_bag
+from norm_core.bags.bag_cut import cut as cut_bag
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.recover import recover as recover_bag
+from norm_core.bags.recovery.bag_recovery import recover as recover_bag
 from norm_core.bags.recovery.report import Recovery
 from norm_core.runtime.time import ns_to_s
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of

@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from norm_core.runtime.config import check
-from norm_monitor.judge.deployment import DeploymentContext, PictureRules
+from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.examples import suite_data
 from sim_replays.runs import execute
 from sim_replays.runs.execute import ENCODER, files_for

@@ -15,9 +15,9 @@ from norm_core.runtime.time import WallClock, ns_to_s
 from norm_monitor.cues.threshold_table import Table
 from sim_replays.examples.study_session import write_log
 from study_desk.log.import_bag import log_bag, migrate, name_bag
+from study_desk.log.log_recovery import recover
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.log.recover import recover
 from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from tactful_cli.console import err, print_json

@@ -161,7 +161,7 @@ def test_without_the_guard_orders_would_move_answers(
 ) -> None:
     """The pairs above would pass on texts that move nothing; these do."""
     monkeypatch.setattr("action_selector.retrieve.likeness.meaning", lambda text: text)
-    monkeypatch.setattr("action_selector.veto.veto.meaning", lambda text: text)
+    monkeypatch.setattr("action_selector.veto.vetoes.meaning", lambda text: text)
     moved = 0
     for pair in TWINS["pairs"]:
         plain, hostile = (decide(sentences, asked) for asked in twins(pair))

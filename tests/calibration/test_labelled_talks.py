@@ -13,7 +13,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_monitor.context.wording import sentences, word_count
 from norm_monitor.exchange.classifier import SHIPPED as WEIGHTS
 from norm_monitor.exchange.classifier import ExchangeReader
-from norm_monitor.exchange.exchange import Exchange
+from norm_monitor.exchange.exchange_record import Exchange
 from sim_replays.scenarios import library
 
 # Shorter ones are everybody's.

@@ -19,7 +19,7 @@ from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
-from norm_monitor.windows.feed import WindowConfig
+from norm_monitor.windows.window_config import WindowConfig
 from sim_replays.drivers.script_driver import given_by_script
 from sim_replays.drivers.session_replay import in_process, items
 from sim_replays.examples.demo_session import write_demo_session

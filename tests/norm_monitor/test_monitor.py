@@ -14,7 +14,7 @@ from norm_monitor.cues.threshold_table import Table
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry, WindowCutter
-from norm_monitor.windows.feed import WindowConfig
+from norm_monitor.windows.window_config import WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
 
 

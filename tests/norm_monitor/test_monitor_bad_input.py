@@ -17,7 +17,7 @@ from norm_monitor.context.meaning import Match, Meanings
 from norm_monitor.context.wording import tokens
 from norm_monitor.cues.omission_filter import OMISSIONS
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.exchange.exchange import Exchange, Reading
+from norm_monitor.exchange.exchange_record import Exchange, Reading
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import TIMING_CUES

@@ -91,7 +91,7 @@ def dotted(section: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 
 def running() -> dict[str, set[Any]]:
     seen = json.loads(
-        subprocess.run([sys.executable, "-m", "norm_nodes.graph"], capture_output=True, check=True).stdout
+        subprocess.run([sys.executable, "-m", "norm_nodes.graph_listing"], capture_output=True, check=True).stdout
     )
     named = {
         kind: {(name, type_) for name, types in seen[kind].items() for type_ in types if not STANDARD.search(name)}

@@ -275,12 +275,12 @@ def player(bag: Path, domain_id: int) -> NodeProcess:
 
 
 def command(node: str, bag: Path) -> list[str]:
-    return [sys.executable, "-m", "norm_nodes.host", node, "--autostart", "--ros-args", "-p", f"bag:={bag}"]
+    return [sys.executable, "-m", "norm_nodes.node_host", node, "--autostart", "--ros-args", "-p", f"bag:={bag}"]
 
 
 def host(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "norm_nodes.host", *arguments],
+        [sys.executable, "-m", "norm_nodes.node_host", *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -159,7 +159,7 @@ def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int
 def test_a_query_that_waits_is_answered_where_the_input_ends(domain_id: int, observer: Any) -> None:
     from norm_nodes.convert import from_ros, record_class, to_ros
     from norm_nodes.endpoint import EVENTS
-    from norm_nodes.settling import INPUT_ENDED_TOPIC
+    from norm_nodes.quiescence import INPUT_ENDED_TOPIC
     from std_msgs.msg import Empty
 
     with ready({"when_unsure": "best_effort", "sources": ["utterances"]}, domain_id):

@@ -23,10 +23,10 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import decode, picture_of
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from study_desk.log.schema import Participant
-from study_desk.privacy.anonymity_rules import AnonymityReport, Audio, Choices, NoFace, TopicReport, Treatment
 from study_desk.privacy.anonymize import anonymize
 from study_desk.privacy.face_search import TiledFaceDetector
 from study_desk.privacy.redact import NAME, WITHHELD, Names, Policy
+from study_desk.privacy.topic_treatments import AnonymityReport, Audio, Choices, NoFace, TopicReport, Treatment
 from tests.norm_monitor.senses.camera_messages import face_image
 
 START_NS = 1_700_000_000 * NS_PER_S

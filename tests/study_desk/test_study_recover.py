@@ -6,9 +6,9 @@ import pytest
 
 from norm_core.runtime.time import ReplayClock
 from sim_replays.examples.study_session import START_NS, write_log
+from study_desk.log.log_recovery import recover
 from study_desk.log.reader import LogError, read
 from study_desk.log.recording import open_recording
-from study_desk.log.recover import recover
 from study_desk.log.schema import Recovered, Tombstone
 from study_desk.log.writer import StudyLog
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.recover import recover
+from norm_core.bags.recovery.bag_recovery import recover
 from norm_core.bags.writer import BagWriteError
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.bag.arguments import progress_lines

@@ -21,7 +21,7 @@ from norm_monitor.senses.camera.picture import Picture
 from sim_replays.runs.items.clip import jpegs
 from sim_replays.runs.items.picture_grid import tiled
 from sim_replays.runs.run_config import Asked, Asking, Material
-from sim_replays.suites.files import sha256_of_files
+from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError, Target
 
 START_NS = 1_767_225_600 * NS_PER_S  # an instant as good as any other, so that the same items give the same bytes

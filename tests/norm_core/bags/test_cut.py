@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.bags.cut import cut, parse_time_ns
+from norm_core.bags.bag_cut import cut, parse_time_ns
 from norm_core.bags.reader import BagError, BagReader
 from tests.norm_core.bags.bag_files import cdr, entries, write_before_iron, write_rosbags
 

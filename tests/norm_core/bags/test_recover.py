@@ -14,7 +14,7 @@ from mcap.writer import CompressionType
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.recovery.recover import recover
+from norm_core.bags.recovery.bag_recovery import recover
 from norm_core.bags.writer import BagWriteError
 from tests.norm_core.bags.bag_files import COUNT, entries, write_before_iron, write_mcap, write_rosbags
 

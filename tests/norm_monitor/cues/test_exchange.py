@@ -8,10 +8,10 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.exchange import CUES
+from norm_monitor.cues.exchange_evidence import CUES
 from norm_monitor.cues.threshold_table import Table
 from norm_monitor.exchange.discount import DOUBTED
-from norm_monitor.exchange.exchange import Exchange, Reading, Stage
+from norm_monitor.exchange.exchange_record import Exchange, Reading, Stage
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seconds, seen, user

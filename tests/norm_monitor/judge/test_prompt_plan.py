@@ -12,7 +12,7 @@ from norm_core.engines.request_context import Call
 from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import WallClock
-from norm_monitor.judge.deployment import DeploymentContext
+from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import Judge, JudgeConfig, images_for
 from norm_monitor.judge.prompt_plan import plan
 from tests.norm_core.engines.scripted import ScriptedBackend

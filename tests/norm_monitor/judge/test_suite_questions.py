@@ -17,7 +17,7 @@ from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.window import digest
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
-from norm_monitor.judge.deployment import DeploymentContext, PictureRules
+from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from tests.action_selector.questions import window

@@ -22,7 +22,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.recent_records import Recent
 from norm_core.runtime.time import WallClock
-from norm_monitor.judge.deployment import DeploymentContext, PictureRules
+from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
 from sim_replays.runs.answerers import JudgeAnswering, JudgeFiles, node_of
 from sim_replays.runs.execute import cautions, described, files_for, judge_files, run

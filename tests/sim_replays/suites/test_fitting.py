@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from action_selector.choose.choose import Evidence
+from action_selector.choose.candidate_scoring import Evidence
 from action_selector.choose.linear_scorer import Fitted, FittedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from sim_replays.runs.execute import fit, run, selector_files

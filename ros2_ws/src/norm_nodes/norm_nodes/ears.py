@@ -21,7 +21,7 @@ from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
-from norm_nodes.settling import ENDED_TOPIC
+from norm_nodes.quiescence import ENDED_TOPIC
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 WATCH_S = 1.0

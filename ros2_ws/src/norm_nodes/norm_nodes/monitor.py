@@ -36,7 +36,7 @@ from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.watermarks import FRAMES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.fusion.explanation import explain
-from norm_monitor.judge.deployment import PictureRules
+from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.judge import Judge, Judgement
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
@@ -45,8 +45,8 @@ from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
-from norm_nodes.settling import INPUT_ENDED_TOPIC
-from norm_nodes.study_desk import StudyDesk
+from norm_nodes.quiescence import INPUT_ENDED_TOPIC
+from norm_nodes.study_session import StudyDesk
 from study_desk.log.session_config import StudyConfig
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000

@@ -42,7 +42,7 @@ from norm_nodes.heartbeat import (
     STATUS_TOPIC,
     diagnosis,
 )
-from norm_nodes.settling import ASK_TOPIC, TOLD_TOPIC, CountedPublisher, Settled, counted
+from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, CountedPublisher, Settled, counted
 
 C = TypeVar("C", bound=Config)
 

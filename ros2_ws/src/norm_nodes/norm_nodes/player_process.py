@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from norm_core.runtime.errors import TactfulError
-from norm_nodes.settling import Asker
+from norm_nodes.quiescence import Asker
 
 SPIN_S = 0.2
 

@@ -35,7 +35,7 @@ from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.intent import intent_class, intent_of
 from norm_nodes.norm_node import NormNode
-from norm_nodes.settling import INPUT_ENDED_TOPIC
+from norm_nodes.quiescence import INPUT_ENDED_TOPIC
 
 WAITING = 8
 WAIT_S = 0.2

@@ -30,7 +30,7 @@ from norm_nodes.convert import TypeMissingError, from_ros, message_class, record
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
 from norm_nodes.player_process import Player, PlayerError, run_player
-from norm_nodes.settling import ENDED_TOPIC, INPUT_ENDED_TOPIC, Settled
+from norm_nodes.quiescence import ENDED_TOPIC, INPUT_ENDED_TOPIC, Settled
 
 TOLD = {
     "/tactful/utterances": Utterance,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from norm_core.runtime.config import Config, ConfigError, check
-from sim_replays.suites.files import entries
+from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.target import SuiteError
 
 C = TypeVar("C", bound=Config)

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from action_selector import explain
+from action_selector import decision_texts
 from action_selector.candidates import Candidate
-from action_selector.observe.observe import Observation
+from action_selector.observe.observation import Observation
 from action_selector.request import Request
-from action_selector.veto.veto import Fallen
+from action_selector.veto.vetoes import Fallen
 from norm_core.engines.reply import Card, Scores
 from norm_core.records.decision import CandidateJudgement, Decision, Norm, Veto
 from norm_core.records.outcome import Outcome
@@ -62,13 +62,13 @@ class Verdict:
         if self.explanation:
             line = self.explanation
         elif self.chosen is None:
-            line = explain.nothing_stands(self.fallen, self.texts)
+            line = decision_texts.nothing_stands(self.fallen, self.texts)
         else:
             because = "; ".join(filter(None, (self.reason or why, self.trade_off)))
-            line = self.note + explain.chosen(self.texts[self.chosen], because, self.fallen, self.texts)
+            line = self.note + decision_texts.chosen(self.texts[self.chosen], because, self.fallen, self.texts)
         unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
         if observation.outcome is not Outcome.ANSWERED:
-            reason = explain.one_line(observation.reason, 80)
+            reason = decision_texts.one_line(observation.reason, 80)
             line = f"Without knowing {unknown[observation.told_by]} ({reason}): {line}"
         elif observation.told_by in {"nobody", "people"}:
             line = f"Without knowing {unknown[observation.told_by]}: {line}"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from action_selector.candidates import Candidate
-from action_selector.observe.observe import Observation, said_of
+from action_selector.observe.observation import Observation, said_of
 from action_selector.retrieve.likeness import Sentences, likeness, match
 from action_selector.text_safety.injection_filter import meaning
 from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto

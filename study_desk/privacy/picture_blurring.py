@@ -12,8 +12,8 @@ from norm_core.records.presence import Face
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import SightFault
 from norm_monitor.senses.camera.picture import PictureError, codec_of, decode, picture_of
-from study_desk.privacy.anonymity_rules import NoFace
 from study_desk.privacy.blur import FindFaces, Pixels, blurred, jpeg
+from study_desk.privacy.topic_treatments import NoFace
 
 # A face that is missed in one picture was often found in the one before or after it.
 NEIGHBOURS_NS = NS_PER_S // 2

@@ -11,7 +11,7 @@ from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import sentences
 from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
 from norm_monitor.cues.threshold_table import Table
-from norm_monitor.exchange.exchange import Stage
+from norm_monitor.exchange.exchange_record import Stage
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 

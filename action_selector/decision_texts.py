@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from action_selector.veto.veto import Fallen
+from action_selector.veto.vetoes import Fallen
 from norm_core.records.decision import Veto
 
 _LONGEST = 300
