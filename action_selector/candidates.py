@@ -7,13 +7,13 @@ from typing import Protocol
 
 from pydantic import BaseModel, Field, field_validator
 
-from norm_core.engines.prompt import Prompt, disarmed
+from norm_core.engines.prompt import Prompt, neutralize_markup
 from norm_core.engines.reply import Generation
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm, Viewpoint
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.config import Config, load
+from norm_core.runtime.config import Config, load_config
 
 _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
 
@@ -77,7 +77,7 @@ class SkillCatalogue(Config):
 
     @classmethod
     def read(cls, path: Path) -> "SkillCatalogue":
-        return load(cls, path)
+        return load_config(cls, path)
 
 
 class Proposals(BaseModel):
@@ -86,7 +86,7 @@ class Proposals(BaseModel):
     actions: list[str] = Field(max_length=12)
 
 
-class Writes(Protocol):
+class ProposingModel(Protocol):
     """The part of an engine that writes."""
 
     def generate(
@@ -95,7 +95,7 @@ class Writes(Protocol):
         schema: type[Proposals] | None = None,
         *,
         max_tokens: int = 256,
-        limit: Limit | None = None,
+        deadline: Deadline | None = None,
     ) -> Generation[Proposals]: ...
 
 
@@ -118,14 +118,16 @@ def of_request(
     return tuple(found)
 
 
-def propose(engine: Writes, prompt: Prompt, limit: Limit, most: int = 6) -> tuple[tuple[str, ...], Outcome, str]:
+def propose(
+    engine: ProposingModel, prompt: Prompt, deadline: Deadline, most: int = 6
+) -> tuple[tuple[str, ...], Outcome, str]:
     """Actions that a model proposes, filtered, with an empty one at the end; none where it could not, and why."""
-    written = engine.generate(prompt, Proposals, max_tokens=300, limit=limit)
+    written = engine.generate(prompt, Proposals, max_tokens=300, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:
         return (), written.outcome, written.reason
     actions: dict[str, str] = {}
     for action in written.value.actions:
-        clean = " ".join(disarmed(action).split())
+        clean = " ".join(neutralize_markup(action).split())
         if 3 <= len(clean) <= 300:
             actions.setdefault(_plain(clean), clean)
     if not actions:

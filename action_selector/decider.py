@@ -5,22 +5,29 @@ from dataclasses import replace
 from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import norms
-from action_selector.choose.candidate_scoring import Evidence
-from action_selector.choose.chooser import Case, Chooser
-from action_selector.choose.decision_builder import Verdict
-from action_selector.choose.linear_scorer import Fitted
+from action_selector.choose.candidate_scoring import ScoringEvidence
+from action_selector.choose.chooser import ChoiceCase, Chooser
+from action_selector.choose.decision_builder import DecisionBuilder
+from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
-from action_selector.model import Model
-from action_selector.observe.observation import Observation, from_engine, from_people, given, people_in, said_of
+from action_selector.model import SelectorModel
+from action_selector.observe.observation import (
+    Observation,
+    describe_others,
+    from_engine,
+    from_people,
+    observation_given,
+    people_in,
+)
 from action_selector.request import Request, UnusableError, check
-from action_selector.retrieve.likeness import Sentences, learn
+from action_selector.retrieve.likeness import SentenceEncoding, learn
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
-from action_selector.stage_timer import Stages, Told
+from action_selector.stage_timer import StageTimer, Told
 from action_selector.veto import house_rules, vetoes
 from norm_core import __version__
 from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
@@ -31,14 +38,14 @@ class Decider:
 
     def __init__(
         self,
-        sentences: Sentences,
+        sentences: SentenceEncoding,
         config: SelectorConfig | None = None,
         *,
-        engine: Model | None = None,
+        engine: SelectorModel | None = None,
         catalogue: SkillCatalogue | None = None,
         rules: house_rules.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
-        fitted: Fitted | None = None,
+        fitted: LinearScorer | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
         self._config_sha256 = self.config.sha256()
@@ -49,77 +56,81 @@ class Decider:
     @property
     def shows_pictures(self) -> bool:
         """Whether the model may be shown pictures; true without a model, from which none are held back."""
-        return self._engine is None or self._engine.card.on_this_machine or self.config.pictures_may_leave
+        return self._engine is None or self._engine.model_info.on_this_machine or self.config.pictures_may_leave
 
     def held_back(self, request: Request) -> str:
         """Why a request's pictures are not shown to the model that could take them; empty where none are held back."""
-        if self._engine is None or self.shows_pictures or not prompts.pictures(request, self._engine.card.max_images):
+        if (
+            self._engine is None
+            or self.shows_pictures
+            or not prompts.pictures(request, self._engine.model_info.max_images)
+        ):
             return ""
-        return f"without its pictures, as the model {self._engine.card.model} does not run on this machine"
+        return f"without its pictures, as the model {self._engine.model_info.model} does not run on this machine"
 
     def prepare(self) -> None:
         """Loads the encoder, and encodes ahead what every question is compared with: rules, skills and norms."""
         rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
         skills = (skill.action for skill in self._catalogue.skills) if self._catalogue else ()
         never = (rule.never for rule in self._rules.hard)
-        learn(self._sentences, ("", *norms.texts(), *skills, *rules, *never))
+        learn(self._sentences, ("", *norms.norm_texts(), *skills, *rules, *never))
 
-    def decide(self, request: Request, limit: Limit, told: Told | None = None) -> Decision:
+    def decide(self, request: Request, deadline: Deadline, told: Told | None = None) -> Decision:
         """A decision, whatever is asked; told hears the name of each step as it begins."""
-        stages = Stages(limit, told)
-        verdict = Verdict(outcome=Outcome.FAILED)
+        stages = StageTimer(deadline, told)
+        verdict = DecisionBuilder(outcome=Outcome.FAILED)
         try:
-            verdict = self._decide(request, limit, stages)
-            limit.check()
+            verdict = self._decide(request, deadline, stages)
+            deadline.check()
         except UnusableError as fault:
-            verdict = Verdict(outcome=Outcome.INVALID, explanation=str(fault))
+            verdict = DecisionBuilder(outcome=Outcome.INVALID, explanation=str(fault))
         except PastDeadlineError as fault:
             verdict = replace(verdict, outcome=Outcome.TIMED_OUT, explanation=str(fault)).without_choice()
         except EngineError as fault:
-            verdict = Verdict(outcome=fault.outcome, explanation=str(fault))
-        decided_ns = limit.clock.now_ns()
+            verdict = DecisionBuilder(outcome=fault.outcome, explanation=str(fault))
+        decided_ns = deadline.clock.now_ns()
         return verdict.decision(
             request,
             decided_ns=decided_ns,
-            deadline_ns=limit.deadline_ns,
-            card=self._engine.card if self._engine and verdict.scores else None,
+            deadline_ns=deadline.deadline_ns,
+            model_info=self._engine.model_info if self._engine and verdict.scores else None,
             latency=stages.end(decided_ns),
             config_sha256=self._config_sha256,
             software_version=__version__,
         )
 
-    def _decide(self, request: Request, limit: Limit, stages: Stages) -> Verdict:
+    def _decide(self, request: Request, deadline: Deadline, stages: StageTimer) -> DecisionBuilder:
         config = self.config
         stages.enter("observe")
-        now_ns, max_age_ns = limit.clock.now_ns(), s_to_ns(config.max_frame_age_s)
+        now_ns, max_age_ns = deadline.clock.now_ns(), s_to_ns(config.max_frame_age_s)
         people = from_people(people_in(request.window, now_ns, max_age_ns))
         needs_frames = request.others is None and not people
-        check(request, limit, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
-        limit.check()
+        check(request, deadline, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
+        deadline.check()
         if request.style not in prompts.STYLES:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(prompts.STYLES)}")
-        for_model = self._limit_of_model(limit)
+        for_model = self._limit_of_model(deadline)
         observation = self._observe(request, people, for_model)
         offered = self._candidates(request, observation, for_model)
         candidates = tuple(one for one in offered if one.same_as == one.index)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
-        doings = (said_of(other) for other in observation.others)
+        doings = (describe_others(other) for other in observation.others)
         learn(self._sentences, (*(one.action for one in candidates), *doings, scene, *request.justifications))
         stages.enter("veto")
-        rules = house_rules.applying(self._rules.rules, scene, self._sentences, config.rule_least)
+        rules = house_rules.applicable_rules(self._rules.rules, scene, self._sentences, config.rule_least)
         fallen = self._fallen(offered, observation, rules)
-        limit.check()
+        deadline.check()
         stages.enter("retrieve")
         precedents = self._retrieved(request, scene, len(rules))
-        limit.check()
+        deadline.check()
         stages.enter("choose")
-        case = Case(
+        case = ChoiceCase(
             request=request,
             observation=observation,
             candidates=candidates,
             evidence=_evidence(scene, observation if config.avoid_others else None, rules, precedents),
             prefix=self._prefix(request, observation, rules, precedents),
-            limit=for_model,
+            deadline=for_model,
         )
         verdict = self._chooser.chosen(case, fallen)
         if verdict.chosen is not None:
@@ -127,13 +138,13 @@ class Decider:
             verdict = self._chooser.justified(case, verdict)
         verdict = self._chooser.labelled(case, verdict)
         stages.enter("explain")
-        verdict = verdict.explained(observation, self._why(case, verdict, rules)).with_repeats(offered)
+        verdict = verdict.with_explanation(observation, self._why(case, verdict, rules)).with_repeats(offered)
         if held_back := self.held_back(request):
             told = f"{held_back[0].upper()}{held_back[1:]}: {verdict.explanation}"
             verdict = replace(verdict, explanation=told)
         return verdict
 
-    def _why(self, case: Case, verdict: Verdict, rules: tuple[house_rules.HouseRule, ...]) -> str:
+    def _why(self, case: ChoiceCase, verdict: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
         """What speaks for what was chosen: a rule of the house, else what it was chosen by."""
         if verdict.chosen is None:
             return ""
@@ -142,34 +153,34 @@ class Decider:
 
     @property
     def _most_images(self) -> int | None:
-        return self._engine.card.most_images(self.config.pictures_may_leave) if self._engine else 0
+        return self._engine.model_info.most_images(self.config.pictures_may_leave) if self._engine else 0
 
-    def _limit_of_model(self, limit: Limit) -> Limit:
+    def _limit_of_model(self, deadline: Deadline) -> Deadline:
         """The model's time ends early enough to answer with what is known without it."""
-        for_model = limit.renewed()
-        if limit.deadline_ns is not None:
-            for_model.deadline_ns = limit.deadline_ns - round(self.config.reserve_ms * NS_PER_MS)
+        for_model = deadline.renewed()
+        if deadline.deadline_ns is not None:
+            for_model.deadline_ns = deadline.deadline_ns - round(self.config.reserve_ms * NS_PER_MS)
         return for_model
 
-    def _observe(self, request: Request, people: tuple[OtherAgent, ...], limit: Limit) -> Observation:
+    def _observe(self, request: Request, people: tuple[OtherAgent, ...], deadline: Deadline) -> Observation:
         """What the asker says; else what a model sees; else whom the robot tracks, though not what they do."""
-        told = given(request.others, request.viewpoint)
+        told = observation_given(request.others, request.viewpoint)
         if request.others is not None:
             return told
         tracked = replace(told, others=people, told_by="people") if people else told
         engine = self._engine
-        if engine is None or not engine.card.generates or not prompts.pictures(request, self._most_images):
+        if engine is None or not engine.model_info.generates or not prompts.pictures(request, self._most_images):
             return tracked
-        seen = from_engine(engine, prompts.observing(request, self._most_images, people=people), limit)
+        seen = from_engine(engine, prompts.observation_prompt(request, self._most_images, people=people), deadline)
         if seen.outcome is not Outcome.ANSWERED and people:
             return replace(tracked, outcome=seen.outcome, reason=seen.reason)
         return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
 
-    def _candidates(self, request: Request, observation: Observation, limit: Limit) -> tuple[Candidate, ...]:
+    def _candidates(self, request: Request, observation: Observation, deadline: Deadline) -> tuple[Candidate, ...]:
         options = request.candidates
-        if not options and self._catalogue is None and self._engine is not None and self._engine.card.generates:
-            prompt = prompts.observing(request, self._most_images, "propose_actions")
-            options, outcome, reason = propose(self._engine, prompt, limit)
+        if not options and self._catalogue is None and self._engine is not None and self._engine.model_info.generates:
+            prompt = prompts.observation_prompt(request, self._most_images, "propose_actions")
+            options, outcome, reason = propose(self._engine, prompt, deadline)
             if outcome is not Outcome.ANSWERED:
                 raise UnusableError(f"no candidates were given, and the model proposed none: {reason}")
         found = of_request(options, self._catalogue, observation.viewpoint, request.facts)
@@ -179,12 +190,12 @@ class Decider:
 
     def _fallen(
         self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[house_rules.HouseRule, ...]
-    ) -> dict[int, vetoes.Fallen]:
+    ) -> dict[int, vetoes.Vetoed]:
         """Why candidates fall; of those repeated, the first for them all."""
         config = self.config
         actions = [candidate.action for candidate in candidates]
         against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
-        forbidden = house_rules.forbidden(actions, self._rules.hard, self._sentences, config.rule_least)
+        forbidden = house_rules.forbidding_rule(actions, self._rules.hard, self._sentences, config.rule_least)
         by_rule = {candidates[place].index: reason for place, reason in (against | forbidden).items()}
         fallen = vetoes.of_house_rules(by_rule) | vetoes.of_orders(candidates)
         fallen = vetoes.of_preconditions(candidates) | fallen
@@ -218,15 +229,15 @@ def _evidence(
     observation: Observation | None,
     rules: tuple[house_rules.HouseRule, ...],
     precedents: list[Precedent],
-) -> Evidence:
+) -> ScoringEvidence:
     """The rules of the house alone where any applies, else the precedents: they outrank what was found elsewhere."""
     advised = [rule.do for rule in rules if rule.do] if rules else [one.action for one in precedents if one.action]
-    return Evidence(
+    return ScoringEvidence(
         scene=scene,
         others_do=tuple(
-            said_of(other)
+            describe_others(other)
             for other in (observation.others if observation else ())
-            if said_of(other) and other.duplicable is not Duplicable.YES
+            if describe_others(other) and other.duplicable is not Duplicable.YES
         ),
         advised=tuple(advised),
         advised_against=tuple(rule.dont for rule in rules if rule.dont),

@@ -2,15 +2,15 @@
 
 from typing import Any, Protocol
 
-from action_selector.choose.candidate_scoring import Asks
+from action_selector.choose.candidate_scoring import ScoringModel
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Generation
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 
 
-class Model(Asks, Protocol):
+class SelectorModel(ScoringModel, Protocol):
     """Scores options and, where its card says so, writes."""
 
     def generate(
-        self, prompt: Prompt, schema: Any = None, *, max_tokens: int = 256, limit: Limit | None = None
+        self, prompt: Prompt, schema: Any = None, *, max_tokens: int = 256, deadline: Deadline | None = None
     ) -> Generation[Any]: ...

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from action_selector.observe.observation import Observation
 from action_selector.request import Request
 from action_selector.retrieve.precedents import Precedent
-from action_selector.text_safety.injection_filter import meaning
+from action_selector.text_safety.injection_filter import strip_instructions
 from action_selector.veto.house_rules import HouseRule
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.prompts.texts import prompt_file
@@ -58,7 +58,7 @@ def scene(
     return Prompt(version=words.version, parts=tuple(parts))
 
 
-def observing(
+def observation_prompt(
     request: Request, most_images: int | None, task: str = "observe_scene", people: Sequence[OtherAgent] = ()
 ) -> Prompt:
     """Asks a model to write what is seen, or what could be done; task names the file of words.
@@ -78,12 +78,12 @@ def observing(
     return Prompt(version=words.version, parts=(*parts, Text(text=words.texts["ask"])))
 
 
-def choice(actions: Sequence[str]) -> Question:
+def choice_question(actions: Sequence[str]) -> Question:
     """Which of the actions; an empty one reads as none of the above."""
     return Question(parts=(Text(text=_words("choose")),), options=tuple(map(_readable, actions)))
 
 
-def justification(action: str, justifications: Sequence[str]) -> Question:
+def justification_question(action: str, justifications: Sequence[str]) -> Question:
     """Which reason, given the action."""
     parts = (Text(text=_words("chosen")), Quoted(text=_readable(action), label="action"), Text(text=_words("justify")))
     return Question(parts=parts, options=tuple(map(_readable, justifications)))
@@ -105,7 +105,7 @@ def norm_served(action: str) -> list[Question]:
 
 def _readable(action: str) -> str:
     """Without orders to the chooser; what is nothing but an order has fallen before it is asked about."""
-    return (meaning(action) or action) if action.strip() else _words("none")
+    return (strip_instructions(action) or action) if action.strip() else _words("none")
 
 
 def _words(name: str) -> str:

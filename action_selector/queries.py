@@ -34,7 +34,7 @@ def request_of(
 
 def answer_of(decision: Decision, query: Query) -> Answer:
     """What the decision says to the query's task; for sensible, also where it chose nothing."""
-    outcome, chosen = decision.outcome, _chosen(decision, query.task)
+    outcome, chosen = decision.outcome, _chosen_index(decision, query.task)
     if query.task == JUSTIFICATION_TASK and outcome is Outcome.ANSWERED and not chosen:
         outcome = Outcome.INVALID
     answered = outcome is Outcome.ANSWERED
@@ -51,7 +51,7 @@ def answer_of(decision: Decision, query: Query) -> Answer:
     )
 
 
-def _chosen(decision: Decision, task: str) -> tuple[int, ...]:
+def _chosen_index(decision: Decision, task: str) -> tuple[int, ...]:
     if task == SENSIBLE_TASK:
         return decision.sensible
     index = decision.justification_index if task == JUSTIFICATION_TASK else decision.chosen_index

@@ -1,7 +1,7 @@
 """What the selector is asked, and the bounds of what it takes; all of its text is untrusted."""
 
 from norm_core.engines.prompt import Image
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.record import record
 from norm_core.records.window import Window
@@ -36,10 +36,10 @@ class Request:
     images: tuple[Image, ...] = ()
 
 
-def check(request: Request, limit: Limit, *, max_frame_age_ns: int, needs_frames: bool) -> None:
+def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_frames: bool) -> None:
     """Raises where the request cannot be answered; frames are needed where somebody has yet to look at the scene."""
-    now_ns = limit.clock.now_ns()
-    if limit.deadline_ns is not None and limit.deadline_ns <= limit.asked_ns:
+    now_ns = deadline.clock.now_ns()
+    if deadline.deadline_ns is not None and deadline.deadline_ns <= deadline.asked_ns:
         raise UnusableError("the deadline had already passed when the question came: ask with a later one")
     others = request.others or ()
     counted = {"candidates": request.candidates, "justifications": request.justifications, "others": others}

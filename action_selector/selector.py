@@ -7,7 +7,7 @@ from action_selector.config import RequestConfig
 from action_selector.decider import Decider
 from action_selector.queries import TASKS, answer_of, request_of
 from action_selector.request import Request
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
@@ -16,9 +16,9 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.held_queries import HeldQueries
-from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
 
 SelectorRecord = Frame | Utterance | Presence | Episode | Query
@@ -34,7 +34,7 @@ class DueRequest:
     """A request that can be decided now, how long that may take, and the query that it came from, if any."""
 
     request: Request
-    limit: Limit
+    deadline: Deadline
     query: Query | None = None
 
 
@@ -54,12 +54,12 @@ class Selector:
     """
 
     def __init__(
-        self, decider: Decider, clock: Clock, config: RequestConfig | None = None, ledger: Ledger | None = None
+        self, decider: Decider, clock: Clock, config: RequestConfig | None = None, health_log: HealthLog | None = None
     ) -> None:
-        """Outcomes are counted in the ledger, which also states what keeps decisions from being made."""
+        """Outcomes are counted in the health log, which also states what keeps decisions from being made."""
         self._decider, self._clock, self._config = decider, clock, config or RequestConfig()
-        self._ledger = ledger or Ledger()
-        self._recent = Recent(self._config.window_s)
+        self._health_log = health_log or HealthLog()
+        self._recent = RecentRecords(self._config.window_s)
         self._held = HeldQueries(self._config.sources, s_to_ns(self._config.frames_every_s))
 
     def prepare(self) -> None:
@@ -80,7 +80,7 @@ class Selector:
         if not isinstance(record, Query):
             self._recent.take(record)
         if isinstance(record, Frame) and not self._decider.shows_pictures:
-            self._ledger.trouble("pictures", Health.DEGRADED, PICTURES_HELD_BACK)
+            self._health_log.raise_issue("pictures", Health.DEGRADED, PICTURES_HELD_BACK)
         return [self._due(query) for query in self._held.take(record)]
 
     def end_input(self) -> list[DueRequest]:
@@ -97,27 +97,27 @@ class Selector:
         if deadline_ns is None:
             deadline_ns = now_ns + s_to_ns(self._config.longest_s)
         window = self._recent.window(now_ns, now_ns)
-        return DueRequest(request=replace(request, window=window), limit=Limit(self._clock, deadline_ns))
+        return DueRequest(request=replace(request, window=window), deadline=Deadline(self._clock, deadline_ns))
 
     def decide(self, due: DueRequest, on_step: Callable[[str], None] | None = None) -> Recommendation:
         """Decide on a request, whatever it is; on_step hears the name of each step as it begins."""
         try:
-            decision = self._decider.decide(due.request, due.limit, on_step)
+            decision = self._decider.decide(due.request, due.deadline, on_step)
         except (RuntimeError, ValueError, MemoryError) as error:
             reason = f"{type(error).__name__}: {error}"
-            self._ledger.trouble("selector", Health.DEGRADED, f"a decision failed: {reason}")
+            self._health_log.raise_issue("selector", Health.DEGRADED, f"a decision failed: {reason}")
             return self.refuse(due, reason)
         found = self._recommendation(due, decision)
         held_back = self._decider.held_back(due.request)
         if not held_back or decision.outcome is Outcome.INVALID:
             return found
-        self._ledger.count("decisions_without_pictures")
+        self._health_log.count("decisions_without_pictures")
         answer = found.answer and replace(found.answer, reason=found.answer.reason or held_back)
         return replace(found, answer=answer)
 
     def refuse(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
         """Decide nothing, and say why."""
-        now_ns, deadline_ns = due.limit.clock.now_ns(), due.limit.deadline_ns
+        now_ns, deadline_ns = due.deadline.clock.now_ns(), due.deadline.deadline_ns
         decision = Decision(
             stamp_ns=now_ns,
             decision_id=f"{due.request.query_id}@{now_ns}",
@@ -135,8 +135,8 @@ class Selector:
         clock = self._clock if is_live else ReplayClock(query.stamp_ns)
         window = self._recent.window(query.stamp_ns, clock.now_ns())
         request = request_of(query, window, source=query.frame_id or query.episode_id)
-        return DueRequest(request=request, limit=Limit(clock, query.deadline_ns), query=query)
+        return DueRequest(request=request, deadline=Deadline(clock, query.deadline_ns), query=query)
 
     def _recommendation(self, due: DueRequest, decision: Decision) -> Recommendation:
-        self._ledger.count(f"decisions_{decision.outcome}")
+        self._health_log.count(f"decisions_{decision.outcome}")
         return Recommendation(decision=decision, answer=answer_of(decision, due.query) if due.query else None)

@@ -5,15 +5,15 @@ from pathlib import Path
 from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
-from action_selector.choose.linear_scorer import Fitted
+from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
-from action_selector.model import Model
+from action_selector.model import SelectorModel
 from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock
 
 
@@ -31,9 +31,9 @@ def open_selector(
     files: SelectorFiles,
     clock: Clock,
     *,
-    engine: Model | None = None,
+    engine: SelectorModel | None = None,
     requests: RequestConfig | None = None,
-    ledger: Ledger | None = None,
+    health_log: HealthLog | None = None,
 ) -> Selector:
     """Read every file, or raise a TactfulError that names the first that cannot be used."""
     encoder = SentenceEncoder()
@@ -50,9 +50,9 @@ def open_selector(
         catalogue=SkillCatalogue.read(catalogue) if catalogue else None,
         rules=HouseRules.read(rules) if rules else None,
         precedents=precedents,
-        fitted=Fitted.read(fitted, weights_sha256) if fitted else None,
+        fitted=LinearScorer.read(fitted, weights_sha256) if fitted else None,
     )
-    return Selector(decider, clock, requests, ledger)
+    return Selector(decider, clock, requests, health_log)
 
 
 def _path(text: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.provenance import LatencySegment
 
 STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
@@ -10,12 +10,12 @@ STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
 Told = Callable[[str], None]
 
 
-class Stages:
+class StageTimer:
     """Contiguous segments from asking to answering; a limit that has passed raises at the next step."""
 
-    def __init__(self, limit: Limit, told: Told | None = None) -> None:
-        self._limit, self._told = limit, told
-        self._since_ns = limit.asked_ns
+    def __init__(self, deadline: Deadline, told: Told | None = None) -> None:
+        self._limit, self._told = deadline, told
+        self._since_ns = deadline.asked_ns
         self._name = ""
         self._spent_ns: dict[str, int] = {}
 

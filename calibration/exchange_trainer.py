@@ -27,7 +27,7 @@ from norm_monitor.exchange.classifier import (
     probability,
     softmax,
 )
-from norm_monitor.exchange.exchange_record import Stage
+from norm_monitor.exchange.exchange_record import ExchangeStage
 from norm_monitor.exchange.features import ExchangeFeatures
 
 RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01
@@ -59,11 +59,11 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
     folds = np.array([example.talk % FOLDS for example in examples])
     made: dict[str, NDArray[np.generic]] = {}
     known = ExchangeFeatures.learnt(encoder, (example.exchange for example in examples))
-    features = np.empty((len(examples), known.of(examples[0].exchange, max(Stage)).size), np.float32)
+    features = np.empty((len(examples), known.of(examples[0].exchange, max(ExchangeStage)).size), np.float32)
     for row, example in zip(features, examples, strict=True):
-        row[:] = known.of(example.exchange, max(Stage))
+        row[:] = known.of(example.exchange, max(ExchangeStage))
     alike, begin = np.zeros((len(examples), len(examples)), np.float32), 0
-    for stage in Stage:
+    for stage in ExchangeStage:
         end = known.of(examples[0].exchange, stage).size
         _add_products(alike, features[:, begin:end])
         begin = end
@@ -164,7 +164,7 @@ def _sureness(likely: Matrix, right: Matrix) -> Matrix:
     return np.maximum.accumulate(shares)
 
 
-def _tell(stage: Stage, likely: Matrix, marked: Matrix) -> None:
+def _tell(stage: ExchangeStage, likely: Matrix, marked: Matrix) -> None:
     for polarity, probabilities, right in zip(POLARITIES, likely.T, marked.T, strict=True):
         order = np.argsort(-probabilities)
         hits = np.cumsum(right[order])

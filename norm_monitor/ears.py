@@ -11,14 +11,14 @@ from typing import Any
 from norm_core.records.speech import RobotSpeech, Timing, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
 from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
 from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.transcriber import Transcriber
 
@@ -32,8 +32,8 @@ class Ears:
     def __init__(  # noqa: PLR0917
         self,
         config: HearingConfig,
-        ledger: Ledger,
-        recognizer: Recogniser | None = None,
+        health_log: HealthLog,
+        recognizer: Recognizer | None = None,
         audio_topic: str = "",
         queue: BoundedQueue[SpeechSegment] | None = None,
         robot_speaker_ids: tuple[str, ...] = (),
@@ -42,7 +42,7 @@ class Ears:
         self._front_end = AudioFrontEnd(config)
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
-        self._ledger, self._queue = ledger, queue
+        self._health_log, self._queue = health_log, queue
         self._words: dict[str, LiveSpeechAdapter] = {}  # by topic, as are the robot's
         self._robot: dict[str, RobotSpeechAdapter] = {}
         self._robot_speaker_ids = robot_speaker_ids
@@ -93,10 +93,10 @@ class Ears:
             return
         try:
             yield from self._write(speech)
-            self._ledger.mended("transcriber")
+            self._health_log.clear_issue("transcriber")
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
-            self._ledger.count("segments_not_transcribed")
-            self._ledger.trouble("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
+            self._health_log.count("segments_not_transcribed")
+            self._health_log.raise_issue("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
         yield from self._marks.finish_words()
 
     def _voice(self, topic: str) -> LiveSpeechAdapter:
@@ -117,7 +117,7 @@ class Ears:
 
     def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
         if not speech.segment.final and queue.status().depth:
-            self._ledger.count("partials_skipped")  # a final one waits, and matters more
+            self._health_log.count("partials_skipped")  # a final one waits, and matters more
             return
         self._marks.add_words()
         if not queue.put(speech):
@@ -132,5 +132,5 @@ class Ears:
 
     def _count(self, counts: Counter[str]) -> None:
         for name, count in counts.items():
-            self._ledger.count(name, count)
+            self._health_log.count(name, count)
         counts.clear()

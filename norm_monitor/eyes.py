@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
 from norm_monitor.senses.faces.finder import FaceFinder
@@ -18,13 +18,13 @@ class Eyes:
     def __init__(
         self,
         topic: str,
-        ledger: Ledger,
+        health_log: HealthLog,
         config: FrameConfig | None = None,
         finder: FaceFinder | None = None,
         left_after_s: float = 2.0,
     ) -> None:
         """Without a finder, no presence is given."""
-        self.keeper = FrameKeeper(topic, ledger, config)
+        self.keeper = FrameKeeper(topic, health_log, config)
         self._finder = finder
         self._tracker = PresenceTracker(left_after_s)
 

@@ -17,7 +17,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
-from norm_core.records.window import ClosedWindow, Window, closed, digest
+from norm_core.records.window import ClosedWindow, Window, closed_window, window_digest
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import Clock
 from norm_core.runtime.watermarks import UTTERANCES
@@ -25,13 +25,13 @@ from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History
 from norm_monitor.cues.finding import Finding, LookAgain
-from norm_monitor.cues.omission_filter import OF_SILENCE, may_have_been_said
-from norm_monitor.cues.registry import look
-from norm_monitor.cues.threshold_table import Table
-from norm_monitor.exchange.discount import in_doubt
+from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_spoken
+from norm_monitor.cues.registry import find_cues
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.exchange.discount import discount_confidence
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.judge.judge import JudgeConfig, Judgement
-from norm_monitor.judge.triggers import Triggers
+from norm_monitor.judge.triggers import JudgeTriggers
 from norm_monitor.windows.cutter import MOST_EVENTS, Entry
 from norm_monitor.windows.window_config import Record, WindowConfig
 
@@ -63,15 +63,15 @@ class MonitorConfig(Config):
             judge=JudgeConfig(every_s=judge_every_s),
         )
 
-    def table(self) -> Table:
+    def table(self) -> ThresholdTable:
         """Read the table of cues; ConfigError where it cannot be used."""
-        return Table.of(Path(self.thresholds)) if self.thresholds else Table.shipped()
+        return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
 
 
 class Monitor:
     """Cues over windows: one at every step, and one whenever something happened that a cue may wait for."""
 
-    def __init__(self, config: MonitorConfig, table: Table, meaning: Meaning, clock: Clock) -> None:
+    def __init__(self, config: MonitorConfig, table: ThresholdTable, meaning: Meaning, clock: Clock) -> None:
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
         self._table, self._meaning, self._clock = table, meaning, clock
         self._config_sha256 = sha256_of(
@@ -87,7 +87,7 @@ class Monitor:
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
         self._fusion = Fusion(config.fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
-        self._triggers = Triggers(config.judge.every_s)
+        self._triggers = JudgeTriggers(config.judge.every_s)
         self._presence: tuple[object, ...] = ()
         self._robot_from_ns: int | None = None
         self._people_until_ns: list[int] = []  # the ends of their first utterances
@@ -106,7 +106,7 @@ class Monitor:
         return counters
 
     @property
-    def robot_is_heard(self) -> bool:
+    def hears_robot(self) -> bool:
         return self._robot_from_ns is not None
 
     @property
@@ -124,22 +124,22 @@ class Monitor:
             return []
         flags: list[SocialFlag] = []
         mark = self._watermarks.of(record)
-        if mark and self._cutter.goes_back(*mark):
+        if mark and self._cutter.jumps_back(*mark):
             flags += self.end_input()
-            self._closed.extend(map(closed, self._cutter.move_on(*mark)))
+            self._closed.extend(map(closed_window, self._cutter.advance(*mark)))
             self._look_ends.clear()
             self._query_ends.clear()
             for part in (self._history, self._fusion, self._triggers):
-                part.begin_anew()
+                part.reset()
             self._newest_ns = mark[1]
             self._robot_from_ns, self._people_until_ns = None, []
         self._note_speaker(record)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
-        if (at_ns := self._worth_a_look(record)) is not None:
-            self._look_at(at_ns)
-        return flags + (self._moved_on(*mark) if mark else [])
+        if (at_ns := self._look_end_of(record)) is not None:
+            self._request_look(at_ns)
+        return flags + (self._advance(*mark) if mark else [])
 
     def end_input(self) -> list[SocialFlag]:
         """The flags of whatever is open as a recording ends: what was said is over, and is read with what is there.
@@ -147,9 +147,9 @@ class Monitor:
         The end is no silence: nothing is found missing for which there was time still.
         """
         end_ns = self._cutter.end_input()
-        flags = self._look_at_closing(end_ns)
+        flags = self._flags_of_closing(end_ns)
         for query_ns in sorted(self._query_ends):  # those after the end, which no watermark passes any more
-            self._closed.append(closed(self._cutter.cut(query_ns, input_end_ns=end_ns)))
+            self._closed.append(closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
         self._query_ends.clear()
         return flags
 
@@ -191,13 +191,13 @@ class Monitor:
         people_spoke = len(self._people_until_ns) == PATIENT_UTTERANCES and self._people_until_ns[-1] <= at_ns
         return people_spoke and (self._robot_from_ns is None or self._robot_from_ns > at_ns)
 
-    def _moved_on(self, source: str, watermark_ns: int) -> list[SocialFlag]:
-        self._cutter.move_on(source, watermark_ns)
-        return self._look_at_closing()
+    def _advance(self, source: str, watermark_ns: int) -> list[SocialFlag]:
+        self._cutter.advance(source, watermark_ns)
+        return self._flags_of_closing()
 
-    def _look_at_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
+    def _flags_of_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
         flags: list[SocialFlag] = []
-        for window in self._cutter.closing(input_end_ns):
+        for window in self._cutter.closable_windows(input_end_ns):
             ended = window.end_ns == input_end_ns
             on_grid = self._cutter.is_on_grid(window.end_ns)
             queried = window.end_ns in self._query_ends
@@ -207,17 +207,17 @@ class Monitor:
             sha256 = ""
             try:
                 if looked:
-                    found, again_ns, sha256 = self._look(window, input_ended=ended)
+                    found, again_ns, sha256 = self._find_flags(window, input_ended=ended)
                     flags += found
                     for at_ns in again_ns:
                         if at_ns > window.end_ns:  # else what is waited for did not come with the time
-                            self._look_at(at_ns)
+                            self._request_look(at_ns)
             finally:  # a window is told of even where a cue fails at it
                 if on_grid or queried or sha256:
-                    self._closed.append(closed(window, sha256))
+                    self._closed.append(closed_window(window, sha256))
         return flags
 
-    def _look_at(self, end_ns: int) -> None:
+    def _request_look(self, end_ns: int) -> None:
         if self._cutter.ask(end_ns):
             self._look_ends.add(end_ns)
 
@@ -231,26 +231,26 @@ class Monitor:
         elif self._cutter.ask(end_ns):
             self._query_ends.add(end_ns)
 
-    def _look(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
+    def _find_flags(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
         """Find the flags of a window, when some cue wants to look again, and the digest where one is cited."""
         self.missing = window.missing
         scene = self._history.scene(window, input_ended=input_ended)
-        found = list(look(scene, self._table, self._meaning))
+        found = list(find_cues(scene, self._table, self._meaning))
         findings = [
-            in_doubt(one, scene, self._table, self._meaning)
+            discount_confidence(one, scene, self._table, self._meaning)
             for one in found
             if isinstance(one, Finding)
-            and not may_have_been_said(one, scene)
-            and not (one.cue_id in OF_SILENCE and self._is_robot_missing(window.end_ns))
+            and not robot_may_have_spoken(one, scene)
+            and not (one.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
         ]
-        due = self._triggers.see(window, findings)
+        due = self._triggers.note_window(window, findings)
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
-        sha256 = digest(window) if findings or due else ""  # once a window: it takes longer than most cues
+        sha256 = window_digest(window) if findings or due else ""  # once a window: it takes longer than most cues
         made_by = self._provenance_of(window, sha256)
         flags = [self._fusion.take(finding, made_by, self._clock.now_ns()) for finding in findings]
         return [flag for flag in flags if flag], again_ns, sha256
 
-    def _worth_a_look(self, entry: Entry) -> int | None:
+    def _look_end_of(self, entry: Entry) -> int | None:
         """When to look because of this entry, if at all."""
         match entry:
             case Utterance():

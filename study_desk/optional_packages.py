@@ -12,7 +12,7 @@ class ExtraMissingError(TactfulError, RuntimeError):
     exit_code = 3
 
 
-def need(module: str, package: str, purpose: str) -> Any:
+def require_package(module: str, package: str, purpose: str) -> Any:
     """The module, or an error that names what to install."""
     try:
         return import_module(module)

@@ -33,16 +33,16 @@ LOW_DISK_GB = 2.0
 AUDIO_WORDS = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
 
 
-class Verdict(StrEnum):
+class CheckResult(StrEnum):
     OK = "ok"
     ABSENT = "absent"  # not here, and not needed by the default set-up
     BROKEN = "broken"  # the default set-up does not work
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRow:
     check: str
-    verdict: Verdict
+    verdict: CheckResult
     found: str
     mend: str = ""
 
@@ -52,7 +52,7 @@ def doctor(as_json: AsJson = False) -> None:
     """Check what works here. Exits with 1 only where the default set-up is broken."""
     with ThreadPoolExecutor() as pool:  # most checks wait for a process of their own
         rows = [row for found in pool.map(_examine, CHECKS) for row in found]
-    healthy = all(row.verdict is not Verdict.BROKEN for row in rows)
+    healthy = all(row.verdict is not CheckResult.BROKEN for row in rows)
     if as_json:
         print_json({"healthy": healthy, "checks": [asdict(row) for row in rows]})
     else:
@@ -61,8 +61,8 @@ def doctor(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _table(rows: list[Row]) -> Table:
-    colours = {Verdict.OK: "green", Verdict.ABSENT: "yellow", Verdict.BROKEN: "bold red"}
+def _table(rows: list[CheckRow]) -> Table:
+    colours = {CheckResult.OK: "green", CheckResult.ABSENT: "yellow", CheckResult.BROKEN: "bold red"}
     table = Table("check", "", "found")
     for row in rows:
         mend = f"\n[bold]mend:[/] {row.mend}" if row.mend else ""
@@ -70,46 +70,48 @@ def _table(rows: list[Row]) -> Table:
     return table
 
 
-def _examine(check: Callable[[], Iterator[Row]]) -> list[Row]:
+def _examine(check: Callable[[], Iterator[CheckRow]]) -> list[CheckRow]:
     name = check.__name__.removeprefix("_").replace("_", " ")
     try:
         return list(check())
     except subprocess.TimeoutExpired as error:
-        return [Row(name, Verdict.BROKEN, f"gave no answer in {error.timeout:.0f} s", "look at the machine's load")]
+        return [
+            CheckRow(name, CheckResult.BROKEN, f"gave no answer in {error.timeout:.0f} s", "look at the machine's load")
+        ]
     except (OSError, ValueError, RuntimeError) as error:
-        return [Row(name, Verdict.BROKEN, str(error), "run ./tactful doctor again after mending what it says")]
+        return [CheckRow(name, CheckResult.BROKEN, str(error), "run ./tactful doctor again after mending what it says")]
 
 
-def _python() -> Iterator[Row]:
+def _python() -> Iterator[CheckRow]:
     fits = (3, 11) <= sys.version_info < (3, 14)
-    verdict = Verdict.OK if fits else Verdict.BROKEN
+    verdict = CheckResult.OK if fits else CheckResult.BROKEN
     mend = "" if fits else "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv"
-    yield Row("python", verdict, f"{platform.python_version()} on {platform.machine()}, {sys.prefix}", mend)
+    yield CheckRow("python", verdict, f"{platform.python_version()} on {platform.machine()}, {sys.prefix}", mend)
 
 
-def _checkout() -> Iterator[Row]:
+def _checkout() -> Iterator[CheckRow]:
     """Whether anything but this checkout may be imported under the names of our packages."""
     installed = {Path(str(copy.locate_file(""))).resolve() for copy in distributions(name="tactful")}
     lying = {Path(entry).resolve() for entry in sys.path if Path(entry, "norm_core", "__init__.py").is_file()}
     copies = sorted(map(str, (installed | lying) - {ROOT}))
     if copies:
         mend = f"run {sys.executable} -m pip uninstall tactful, or take the folder off PYTHONPATH"
-        yield Row("checkout", Verdict.BROKEN, f"a second copy of Tactful lies in {', '.join(copies)}", mend)
+        yield CheckRow("checkout", CheckResult.BROKEN, f"a second copy of Tactful lies in {', '.join(copies)}", mend)
     else:
-        yield Row("checkout", Verdict.OK, str(ROOT))
+        yield CheckRow("checkout", CheckResult.OK, str(ROOT))
 
 
-def _ros() -> Iterator[Row]:
+def _ros() -> Iterator[CheckRow]:
     source = "installed" if os.environ.get("ROS_DISTRO") else "wheels"
     probe = _run_python("import rclpy, rclpy.utilities as u; print(u.get_rmw_implementation_identifier())")
     if probe.returncode:
-        yield Row("ros", Verdict.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor")
+        yield CheckRow("ros", CheckResult.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor")
         return
     domain = os.environ.get("ROS_DOMAIN_ID", "0")
-    yield Row("ros", Verdict.OK, f"Jazzy from {source}, {probe.stdout.strip()}, domain {domain}")
+    yield CheckRow("ros", CheckResult.OK, f"Jazzy from {source}, {probe.stdout.strip()}, domain {domain}")
 
 
-def _interfaces() -> Iterator[Row]:
+def _interfaces() -> Iterator[CheckRow]:
     names = sorted(name.split("/")[-1] for name in RECORDS)
     code = (
         "import json, norm_interfaces.msg as m, norm_interfaces.srv, norm_interfaces.action\n"
@@ -118,18 +120,18 @@ def _interfaces() -> Iterator[Row]:
     probe = _run_python(code)
     mend = "run ./tactful doctor again; if that does not help, remove .tactful"
     if probe.returncode:
-        yield Row("interfaces", Verdict.BROKEN, _last_line(probe.stderr), mend)
+        yield CheckRow("interfaces", CheckResult.BROKEN, _last_line(probe.stderr), mend)
         return
     built = json.loads(probe.stdout)
     defined = {n: [f for f, _ in typestore().fielddefs[f"norm_interfaces/msg/{n}"][1]] for n in names}
     stale = [name for name in names if built[name] != defined[name]]
     if stale:
-        yield Row("interfaces", Verdict.BROKEN, f"built before {', '.join(stale)} changed", mend)
+        yield CheckRow("interfaces", CheckResult.BROKEN, f"built before {', '.join(stale)} changed", mend)
     else:
-        yield Row("interfaces", Verdict.OK, f"{len(names)} messages as in {_short(interfaces_folder())}")
+        yield CheckRow("interfaces", CheckResult.OK, f"{len(names)} messages as in {_short(interfaces_folder())}")
 
 
-def _dds_round_trip() -> Iterator[Row]:
+def _dds_round_trip() -> Iterator[CheckRow]:
     environment = {**os.environ, "ROS_DOMAIN_ID": ROUNDTRIP_DOMAIN}
     command = [sys.executable, "-m", "norm_nodes.roundtrip"]
     echo = subprocess.Popen([*command, "echo"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -142,17 +144,17 @@ def _dds_round_trip() -> Iterator[Row]:
         echo.communicate()
     mend = "allow loopback multicast and UDP ports from 7400 up; look at ROS_LOCALHOST_ONLY and RMW_IMPLEMENTATION"
     if not asked.stdout.strip():
-        yield Row("dds round trip", Verdict.BROKEN, _last_line(asked.stderr), mend)
+        yield CheckRow("dds round trip", CheckResult.BROKEN, _last_line(asked.stderr), mend)
         return
     result = json.loads(asked.stdout.splitlines()[-1])
     if "error" in result:
-        yield Row("dds round trip", Verdict.BROKEN, result["error"], mend)
+        yield CheckRow("dds round trip", CheckResult.BROKEN, result["error"], mend)
         return
     figures = f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} ms over {result['rounds']} messages"
-    yield Row("dds round trip", Verdict.OK, f"two processes, {figures}")
+    yield CheckRow("dds round trip", CheckResult.OK, f"two processes, {figures}")
 
 
-def _log_folder() -> Iterator[Row]:
+def _log_folder() -> Iterator[CheckRow]:
     ros_home = Path(os.environ.get("ROS_HOME", Path.home() / ".ros"))
     folder = Path(os.environ.get("ROS_LOG_DIR", ros_home / "log"))
     try:
@@ -161,56 +163,65 @@ def _log_folder() -> Iterator[Row]:
             pass
     except OSError as error:
         mend = "set ROS_LOG_DIR to a folder that can be written to"
-        yield Row("log folder", Verdict.BROKEN, f"{folder}: {error.strerror}", mend)
+        yield CheckRow("log folder", CheckResult.BROKEN, f"{folder}: {error.strerror}", mend)
         return
-    yield Row("log folder", Verdict.OK, str(folder))
+    yield CheckRow("log folder", CheckResult.OK, str(folder))
 
 
-def _disk() -> Iterator[Row]:
+def _disk() -> Iterator[CheckRow]:
     free_gb = shutil.disk_usage(os.environ.get("TACTFUL_STATE", ROOT)).free / 1e9
     low = free_gb < LOW_DISK_GB
     mend = "free some room: recording and studies write here" if low else ""
-    yield Row("disk", Verdict.BROKEN if low else Verdict.OK, f"{free_gb:.1f} GB free", mend)
+    yield CheckRow("disk", CheckResult.BROKEN if low else CheckResult.OK, f"{free_gb:.1f} GB free", mend)
 
 
-def _gpu() -> Iterator[Row]:
+def _gpu() -> Iterator[CheckRow]:
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        yield Row("gpu", Verdict.ABSENT, "no NVIDIA driver; cues and the encoder do not need one")
+        yield CheckRow("gpu", CheckResult.ABSENT, "no NVIDIA driver; cues and the encoder do not need one")
         return
     query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     asked = subprocess.run(query, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
     found = "; ".join(asked.stdout.split("\n")).strip("; ")
     if asked.returncode or not found:
-        yield Row("gpu", Verdict.ABSENT, _last_line(asked.stderr or asked.stdout), "reload or reinstall the driver")
+        yield CheckRow(
+            "gpu", CheckResult.ABSENT, _last_line(asked.stderr or asked.stdout), "reload or reinstall the driver"
+        )
     else:
-        yield Row("gpu", Verdict.OK, found)
+        yield CheckRow("gpu", CheckResult.OK, found)
 
 
-def _onnx_runtime() -> Iterator[Row]:
+def _onnx_runtime() -> Iterator[CheckRow]:
     probe = _run_python("import onnxruntime as o; print(o.__version__, *o.get_available_providers())")
     if probe.returncode:
-        yield Row("onnx runtime", Verdict.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor")
+        yield CheckRow(
+            "onnx runtime", CheckResult.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor"
+        )
         return
     version, *providers = probe.stdout.split()
-    yield Row(
-        "onnx runtime", Verdict.OK, f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}"
+    yield CheckRow(
+        "onnx runtime",
+        CheckResult.OK,
+        f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}",
     )
 
 
-def _models() -> Iterator[Row]:
+def _models() -> Iterator[CheckRow]:
     spec = importlib.util.find_spec("faster_whisper")
     assets = Path(spec.origin).parent / "assets" if spec and spec.origin else None
     weights = sorted(assets.glob("silero_vad*.onnx")) if assets else []
     if weights:
-        yield Row("voice activity model", Verdict.OK, weights[-1].name)
+        yield CheckRow("voice activity model", CheckResult.OK, weights[-1].name)
     else:
-        yield Row(
-            "voice activity model", Verdict.BROKEN, "not in the faster-whisper package", "remove .venv and set up again"
+        yield CheckRow(
+            "voice activity model",
+            CheckResult.BROKEN,
+            "not in the faster-whisper package",
+            "remove .venv and set up again",
         )
 
 
-def _topics() -> Iterator[Row]:
+def _topics() -> Iterator[CheckRow]:
     seen = subprocess.run(
         [sys.executable, "-m", "norm_nodes.graph_listing"],
         capture_output=True,
@@ -219,7 +230,7 @@ def _topics() -> Iterator[Row]:
         check=False,
     )
     if seen.returncode:
-        yield Row("topics", Verdict.BROKEN, _last_line(seen.stderr), "see the rows on ROS and the log folder")
+        yield CheckRow("topics", CheckResult.BROKEN, _last_line(seen.stderr), "see the rows on ROS and the log folder")
         return
     topics = json.loads(seen.stdout)["topics"]
     cameras = [name for name, types in topics.items() if set(types) & set(IMAGE_TYPES)]
@@ -227,12 +238,12 @@ def _topics() -> Iterator[Row]:
     mend = "start the robot's driver, and use its ROS_DOMAIN_ID"
     for what, names in (("camera topics", cameras), ("audio topics", audio)):
         if names:
-            yield Row(what, Verdict.OK, ", ".join(names))
+            yield CheckRow(what, CheckResult.OK, ", ".join(names))
         else:
-            yield Row(what, Verdict.ABSENT, "none on this domain", mend)
+            yield CheckRow(what, CheckResult.ABSENT, "none on this domain", mend)
 
 
-CHECKS: tuple[Callable[[], Iterator[Row]], ...] = (
+CHECKS: tuple[Callable[[], Iterator[CheckRow]], ...] = (
     _python, _checkout, _ros, _interfaces, _dds_round_trip, _log_folder, _disk, _gpu, _onnx_runtime, _models, _topics,
 )  # fmt: skip
 

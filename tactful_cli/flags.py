@@ -8,8 +8,8 @@ import typer
 from rich.markup import escape
 
 from norm_core.bags.reader import BagReader
-from norm_core.engines.engine_registry import card_of
-from norm_core.engines.reply import Card
+from norm_core.engines.engine_registry import model_info_of
+from norm_core.engines.reply import ModelInfo
 from norm_core.models.catalogue import Catalogue
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
@@ -25,7 +25,7 @@ from norm_monitor.monitor import Monitor
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.bag_driver import BagSenses, monitored, replay_monitor
+from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.hear import RobotTopics, audio_topics, only_audio_topic
 from tactful_cli.verb import single
@@ -57,11 +57,11 @@ def flags(  # noqa: PLR0917
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works, which bounds what --prompts may ask of pictures.")
     ] = DeploymentContext.UNSPECIFIED,
-    errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave competencies out.")] = False,
+    errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave competences out.")] = False,
     explained: Annotated[bool, typer.Option("--explain", help="Say how each was measured.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
-    """Flag social errors and competencies in a bag, by cues alone, as the monitor's node does."""
+    """Flag social errors and competences in a bag, by cues alone, as the monitor's node does."""
     with BagReader(bag) as reader:
         start_ns = (reader.bounds_ns or (0, 0))[0]
         senses = senses_of(reader, topic, language, robot_topic or ())
@@ -71,7 +71,7 @@ def flags(  # noqa: PLR0917
         written = _prompt_files(prompts, model, context) if prompts else None
         found: dict[str, SocialFlag] = {}
         with err.status("listening") as progress:
-            for now_ns, record in monitored(senses, monitor, clock):
+            for now_ns, record in feed_monitor(senses, monitor, clock):
                 if isinstance(record, SocialFlag):
                     found[record.event_id] = record
                 elif isinstance(record, Utterance) and record.final:
@@ -79,16 +79,16 @@ def flags(  # noqa: PLR0917
                 if written:
                     _write_prompts(written, monitor, prompts)
                 progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
-    for reason in senses.ledger.reasons:
+    for reason in senses.health_log.reasons:
         complain(reason)
-    if not monitor.robot_is_heard:
+    if not monitor.hears_robot:
         complain(
             f"{bag}: nothing is heard of the robot, so nothing it says is flagged, and it may have said what is "
             "flagged as unsaid; name its speech topic with --robot-topic"
         )
     if written:
         _write_prompts(written, monitor, prompts)
-        err.print(f"{written.written} prompts of the judge are in {prompts}", soft_wrap=True)
+        err.print(f"{written.count} prompts of the judge are in {prompts}", soft_wrap=True)
     listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
     shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
     if as_json:
@@ -97,19 +97,19 @@ def flags(  # noqa: PLR0917
     for flag in shown:
         _print(flag, start_ns, explained)
     errors = sum(flag.polarity is Polarity.ERROR for flag in listed)
-    out.print(f"{errors} social errors and {len(listed) - errors} competencies in {bag}", soft_wrap=True)
-    for counter in (*senses.ledger.counters, *monitor.counters):
+    out.print(f"{errors} social errors and {len(listed) - errors} competences in {bag}", soft_wrap=True)
+    for counter in (*senses.health_log.counters, *monitor.counters):
         err.print(f"{counter.name}: {counter.count}")
 
 
 def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> PromptFiles:
     """What writes the prompts of a judge that is not loaded: its limits are those that its manifest states."""
-    card = card_of(Catalogue().manifest(model)) if model else Card(model="", engine="")
+    model_info = model_info_of(Catalogue().manifest(model)) if model else ModelInfo(model="", engine="")
     config = JudgeConfig(deployment_context=context)
-    if not card.on_this_machine:
+    if not model_info.on_this_machine:
         err.print(f"{model} does not run on this machine, so its prompts hold no pictures", soft_wrap=True)
     try:
-        return PromptFiles(folder.expanduser(), config, card)
+        return PromptFiles(folder.expanduser(), config, model_info)
     except OSError as error:
         raise TactfulError(
             f"{folder}: prompts cannot be written there: {error.strerror}; name another folder"

@@ -11,7 +11,7 @@ from rich.table import Table
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.speech import RobotSpeech, Utterance
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
@@ -52,20 +52,20 @@ def hear(  # noqa: PLR0917
         segments=SegmentConfig(partial_every_s=0),
         whisper=WhisperConfig(model=model, language=language),
     )
-    ledger = Ledger()
+    health_log = HealthLog()
     if source.is_dir():
         with BagReader(source) as bag:
             topic = topic or only_audio_topic(bag, config.stated)
-            ears = Ears(config, ledger, Whisper(config.whisper), topic)
+            ears = Ears(config, health_log, Whisper(config.whisper), topic)
             start_ns = (bag.bounds_ns or (0, 0))[0]
-            _show(_from_bag(bag, topic, robot_topic or [], ears), ledger, start_ns, as_json)
+            _show(_from_bag(bag, topic, robot_topic or [], ears), health_log, start_ns, as_json)
     else:
         # A file begins at one second, as a stamp of zero would be one that was never set.
-        ears = Ears(config, ledger, Whisper(config.whisper), str(source))
-        _show(_from_file(source, ears, NS_PER_S), ledger, NS_PER_S, as_json)
+        ears = Ears(config, health_log, Whisper(config.whisper), str(source))
+        _show(_from_file(source, ears, NS_PER_S), health_log, NS_PER_S, as_json)
 
 
-def _show(heard: Iterator[Utterance | RobotSpeech], ledger: Ledger, start_ns: int, as_json: bool) -> None:
+def _show(heard: Iterator[Utterance | RobotSpeech], health_log: HealthLog, start_ns: int, as_json: bool) -> None:
     """Print what could be heard, and then what was wrong."""
     rows: list[dict[str, Any]] = []
     damage: BagError | None = None
@@ -79,7 +79,7 @@ def _show(heard: Iterator[Utterance | RobotSpeech], ledger: Ledger, start_ns: in
         print_json(rows)
     else:
         _print_table(rows)
-    for counter in ledger.counters:
+    for counter in health_log.counters:
         err.print(f"{counter.name}: {counter.count}")
     if damage:
         raise damage

@@ -12,7 +12,7 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import ns_to_s
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
@@ -42,10 +42,10 @@ def see(
     except FaceWeightsMissingError as error:
         complain(f"faces are not looked for: {error}")
         finder = None
-    ledger = Ledger(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
+    health_log = HealthLog(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
     with BagReader(bag) as reader:
         topic = topic or _first_camera(reader, bag)
-        eyes = Eyes(topic, ledger, FrameConfig(keep_hz=keep_hz), finder)
+        eyes = Eyes(topic, health_log, FrameConfig(keep_hz=keep_hz), finder)
         rows: list[tuple[Frame, Presence | None]] = []
         with err.status(f"{topic}: reading") as progress:
             for found in _seen(reader, topic, eyes):
@@ -56,7 +56,7 @@ def see(
                     rows[-1] = rows[-1][0], found
                 progress.update(f"{topic}: {len(rows)} frames kept of {eyes.keeper.seen or len(rows)} seen")
     if as_json:
-        counters = {counter.name: counter.count for counter in ledger.counters}
+        counters = {counter.name: counter.count for counter in health_log.counters}
         listed = [_plain(frame, presence) for frame, presence in rows]
         print_json(
             {
@@ -72,9 +72,9 @@ def see(
     for frame, presence in rows:
         table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
     print_table(table)
-    for counter in ledger.counters:
+    for counter in health_log.counters:
         err.print(f"{counter.name}: {counter.count}")
-    for reason in ledger.reasons:
+    for reason in health_log.reasons:
         err.print(reason)
 
 

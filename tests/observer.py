@@ -14,7 +14,7 @@ from norm_core.records.status import MonitorStatus, NodeState
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
-    from norm_nodes.quiescence import Settled
+    from norm_nodes.quiescence import DrainReport
 
 
 class Observer:
@@ -85,26 +85,26 @@ class Observer:
         self.until(lambda: any((s.node, s.state) == wanted for s in heard), f"an active {node}")
         self.node.destroy_subscription(newest)
 
-    def settled_of(self, node: str) -> "Callable[[], Settled]":
+    def settled_of(self, node: str) -> "Callable[[], DrainReport]":
         """Tells, when called, what the node has taken and given by then, and whether it is idle."""
-        from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, Settled
+        from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, DrainReport
         from std_msgs.msg import String
 
         told = self.collect(String, f"/tactful/{TOLD_TOPIC}", 10)
         ask = self.node.create_publisher(String, f"/tactful/{ASK_TOPIC}", 10)
         name = f"/tactful/{node}"
 
-        def settled() -> Settled:
+        def settled() -> DrainReport:
             told.clear()
             token = uuid.uuid4().hex
 
-            def answer() -> Settled | None:
+            def answer() -> DrainReport | None:
                 ask.publish(String(data=token))  # again and again: what was asked before the node was found is lost
-                replies = (from_json(Settled, message.data) for message in told)
+                replies = (from_json(DrainReport, message.data) for message in told)
                 return next((one for one in replies if (one.node, one.token) == (name, token)), None)
 
             found = self.until(answer, f"what {node} has taken")
-            assert isinstance(found, Settled)
+            assert isinstance(found, DrainReport)
             return found
 
         return settled

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from action_selector import prompts
-from action_selector.retrieve.likeness import Sentences, likeness
+from action_selector.retrieve.likeness import SentenceEncoding, similarity
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Card, Scores
-from norm_core.engines.request_context import Limit
+from norm_core.engines.reply import ModelInfo, Scores
+from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -21,17 +21,19 @@ from norm_core.records.record import record
 _SCALE = 0.1
 
 
-class Asks(Protocol):
+class ScoringModel(Protocol):
     """The part of an engine that scores options."""
 
     @property
-    def card(self) -> Card: ...
+    def model_info(self) -> ModelInfo: ...
 
-    def ask_many(self, prefix: Prompt, questions: Sequence[Question], limit: Limit | None = None) -> list[Scores]: ...
+    def ask_many(
+        self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None
+    ) -> list[Scores]: ...
 
 
 @record
-class Evidence:
+class ScoringEvidence:
     """What candidates are compared with by likeness alone; nothing here was fitted."""
 
     scene: str = ""
@@ -45,7 +47,7 @@ class Evidence:
 
 
 @record
-class Judged:
+class CandidateScores:
     """Probabilities in the order of the options; none unless answered."""
 
     probabilities: tuple[float, ...] = ()
@@ -54,12 +56,12 @@ class Judged:
     scores: Scores | None = None
 
 
-def by_likeness(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> tuple[float, ...]:
+def by_likeness(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence) -> tuple[float, ...]:
     """Near the scene and to what is advised, far from what others do; every term weighs the same."""
-    return shares(actions, sum(_terms(sentences, actions, evidence).values(), np.zeros(len(actions))))
+    return normalize_scores(actions, sum(_terms(sentences, actions, evidence).values(), np.zeros(len(actions))))
 
 
-def grounds(sentences: Sentences, actions: Sequence[str], evidence: Evidence, place: int) -> str:
+def grounds(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, place: int) -> str:
     """By what likeness preferred one of several actions: the term in which it is ahead of all, by the most."""
     ahead = {
         ground: worth[place] - max(np.delete(worth, place), default=worth[place])
@@ -69,7 +71,9 @@ def grounds(sentences: Sentences, actions: Sequence[str], evidence: Evidence, pl
     return ground if ground and ahead[ground] > 0 else ""
 
 
-def _terms(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> dict[str, NDArray[np.float64]]:
+def _terms(
+    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence
+) -> dict[str, NDArray[np.float64]]:
     """What each action is worth by each thing that is known, under the words that say so."""
     compared = {
         "it is nearest to what is said of the scene": (1, (evidence.scene,) if evidence.scene else ()),
@@ -78,13 +82,13 @@ def _terms(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> 
         "it is least like what is not to be done here": (-1, evidence.advised_against),
     }
     return {
-        ground: sign * likeness(sentences, actions, texts).max(axis=1)
+        ground: sign * similarity(sentences, actions, texts).max(axis=1)
         for ground, (sign, texts) in compared.items()
         if texts
     }
 
 
-def shares(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:
+def normalize_scores(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:
     """What each is worth as probabilities; none of the above gets all where it stands alone, and nothing beside others.
 
     It has no meaning that could be worth something.
@@ -96,7 +100,9 @@ def shares(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, .
     return tuple(float(power) for power in powers / powers.sum())
 
 
-def by_engine(engine: Asks, prefix: Prompt, question: Question, limit: Limit, orders: int) -> Judged:
+def by_engine(
+    engine: ScoringModel, prefix: Prompt, question: Question, deadline: Deadline, orders: int
+) -> CandidateScores:
     """A model's probabilities, with the options asked in several orders and averaged against its liking of places.
 
     The orders are rotations, evenly spaced: with as many of them as options, each stands once in every place.
@@ -106,26 +112,26 @@ def by_engine(engine: Asks, prefix: Prompt, question: Question, limit: Limit, or
     count = len(different)
     turns = [round(turn * count / min(orders, count)) for turn in range(min(orders, count))]
     asked = [Question(parts=question.parts, options=different[turn:] + different[:turn]) for turn in turns]
-    replies = engine.ask_many(prefix, asked, limit)
+    replies = engine.ask_many(prefix, asked, deadline)
     failed = next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
     answered = [(turn, reply) for turn, reply in zip(turns, replies, strict=True) if reply.probabilities]
     if failed and not (failed.outcome is Outcome.TIMED_OUT and answered):
-        return Judged(outcome=failed.outcome, reason=failed.reason, scores=failed)
+        return CandidateScores(outcome=failed.outcome, reason=failed.reason, scores=failed)
     # Out of time with some orders answered: their mean is what is known.
     mean = np.zeros(count)
     for turn, reply in answered:
         mean += np.roll(np.array(reply.probabilities), turn) / len(answered)
     share = {option: float(value) / options.count(option) for option, value in zip(different, mean, strict=True)}
-    return Judged(probabilities=tuple(share[option] for option in options), scores=replies[0])
+    return CandidateScores(probabilities=tuple(share[option] for option in options), scores=replies[0])
 
 
 def yes_by_engine(
-    engine: Asks, prefix: Prompt, actions: Mapping[int, str], ask: str, limit: Limit
+    engine: ScoringModel, prefix: Prompt, actions: Mapping[int, str], ask: str, deadline: Deadline
 ) -> tuple[dict[int, float], Scores | None]:
     """The probability of yes for each action, both orders averaged; those that got no answer are left out."""
     places = list(actions)
     questions = [question for place in places for question in prompts.yes_or_no(actions[place], ask)]
-    replies = engine.ask_many(prefix, questions, limit) if questions else []
+    replies = engine.ask_many(prefix, questions, deadline) if questions else []
     yes: dict[int, float] = {}
     for number, place in enumerate(places):
         first, second = replies[2 * number], replies[2 * number + 1]
@@ -135,7 +141,7 @@ def yes_by_engine(
 
 
 def norms_by_engine(
-    engine: Asks, prefix: Prompt, actions: Mapping[int, str], limit: Limit
+    engine: ScoringModel, prefix: Prompt, actions: Mapping[int, str], deadline: Deadline
 ) -> dict[int, tuple[Norm, ...]]:
     """The kinds of norms each action serves: the likeliest, and those at least half as likely, both orders averaged.
 
@@ -143,7 +149,7 @@ def norms_by_engine(
     """
     places = list(actions)
     questions = [question for place in places for question in prompts.norm_served(actions[place])]
-    replies = engine.ask_many(prefix, questions, limit) if questions else []
+    replies = engine.ask_many(prefix, questions, deadline) if questions else []
     found: dict[int, tuple[Norm, ...]] = {}
     for number, place in enumerate(places):
         first, second = replies[2 * number].probabilities, replies[2 * number + 1].probabilities

@@ -7,49 +7,53 @@ from action_selector import decision_texts, prompts
 from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
-from action_selector.choose.candidate_scoring import Evidence, Judged
-from action_selector.choose.decision_builder import Verdict
-from action_selector.choose.linear_scorer import Fitted
+from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvidence
+from action_selector.choose.decision_builder import DecisionBuilder
+from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
-from action_selector.model import Model
+from action_selector.model import SelectorModel
 from action_selector.observe.observation import Observation
 from action_selector.request import Request
-from action_selector.retrieve.likeness import Sentences
+from action_selector.retrieve.likeness import SentenceEncoding
 from action_selector.veto import vetoes
-from action_selector.veto.vetoes import Fallen
+from action_selector.veto.vetoes import Vetoed
 from norm_core.engines.prompt import Prompt
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 
 
 @record
-class Case:
+class ChoiceCase:
     """All that is known of one request when it comes to choosing; no prefix where no model is asked."""
 
     request: Request
     observation: Observation
     candidates: tuple[Candidate, ...]
-    evidence: Evidence
+    evidence: ScoringEvidence
     prefix: Prompt | None
-    limit: Limit
+    deadline: Deadline
 
 
 class Chooser:
     """Chooses by a model where there is one, and by likeness, or fitted weights, where there is none or it fails."""
 
     def __init__(
-        self, sentences: Sentences, config: SelectorConfig, engine: Model | None, fitted: Fitted | None = None
+        self,
+        sentences: SentenceEncoding,
+        config: SelectorConfig,
+        engine: SelectorModel | None,
+        fitted: LinearScorer | None = None,
     ) -> None:
         self._sentences, self._config, self._engine, self._fitted = sentences, config, engine, fitted
 
-    def chosen(self, case: Case, fallen: Mapping[int, Fallen]) -> Verdict:
+    def chosen(self, case: ChoiceCase, fallen: Mapping[int, Vetoed]) -> DecisionBuilder:
         """Which candidate of those that have not fallen, and which could be right besides."""
         fallen = {**fallen, **self._off_vantage(case, fallen)}
-        inferred = norms.inferred(self._sentences, [one.action for one in case.candidates])
+        inferred = norms.infer_norms(self._sentences, [one.action for one in case.candidates])
         served = {one.index: one.norms or guess for one, guess in zip(case.candidates, inferred, strict=True)}
-        verdict = Verdict(candidates=case.candidates, fallen=fallen, norms=served)
+        verdict = DecisionBuilder(candidates=case.candidates, vetoed=fallen, norms=served)
         standing = [one for one in case.candidates if one.index not in fallen]
         if not standing:
             return verdict
@@ -61,7 +65,7 @@ class Chooser:
         verdict = replace(verdict, probabilities=probabilities, sensible=self._sensible(case, standing, probabilities))
         return self._settled(verdict, {one.index: one.norms for one in standing})
 
-    def justified(self, case: Case, verdict: Verdict) -> Verdict:
+    def justified(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
         """With the best reason for what was chosen; none of the above goes with none of the above."""
         reasons = case.request.justifications
         if not reasons or verdict.chosen is None:
@@ -70,22 +74,24 @@ class Chooser:
         empty = next((place for place, reason in enumerate(reasons) if not reason.strip()), None)
         if not action.strip() and empty is not None:
             return replace(verdict, justification=empty)
-        evidence = Evidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
+        evidence = ScoringEvidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
         probabilities = candidate_scoring.by_likeness(self._sentences, reasons, evidence)
         if self._engine is not None and case.prefix is not None:
-            question = prompts.justification(action, reasons)
-            by_model = candidate_scoring.by_engine(self._engine, case.prefix, question, case.limit, self._config.orders)
+            question = prompts.justification_question(action, reasons)
+            by_model = candidate_scoring.by_engine(
+                self._engine, case.prefix, question, case.deadline, self._config.orders
+            )
             probabilities = by_model.probabilities or probabilities
         best = candidate_scoring.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(verdict, justification=best, reason=reasons[best])
 
-    def grounds(self, case: Case, verdict: Verdict) -> str:
+    def grounds(self, case: ChoiceCase, verdict: DecisionBuilder) -> str:
         """What the choice rests on, in words."""
-        standing = [one for one in case.candidates if one.index not in verdict.fallen and not one.is_none]
+        standing = [one for one in case.candidates if one.index not in verdict.vetoed and not one.is_none]
         if verdict.chosen is None or not verdict.texts[verdict.chosen].strip():
             return ""
         if len(standing) == 1:
-            return "nothing else stands" if verdict.fallen else ""
+            return "nothing else stands" if verdict.vetoed else ""
         if verdict.scores is not None and not verdict.note:
             return f"the model gives it {verdict.probabilities[verdict.chosen]:.0%}"
         if self._fitted is not None:
@@ -93,7 +99,7 @@ class Chooser:
         place = [one.index for one in standing].index(verdict.chosen)
         return candidate_scoring.grounds(self._sentences, [one.action for one in standing], case.evidence, place)
 
-    def labelled(self, case: Case, verdict: Verdict) -> Verdict:
+    def labelled(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
         """With the norms that a model says the standing candidates serve, where the catalogue states none.
 
         Asked last, as they are labels: time that runs out here costs no choice, and likeness has guessed already.
@@ -103,46 +109,46 @@ class Chooser:
         asked = {
             one.index: one.action
             for one in case.candidates
-            if not (one.is_none or one.norms or one.index in verdict.fallen)
+            if not (one.is_none or one.norms or one.index in verdict.vetoed)
         }
-        told = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.limit)
+        told = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
         return replace(verdict, norms={**verdict.norms, **told})
 
-    def _off_vantage(self, case: Case, fallen: Mapping[int, Fallen]) -> dict[int, Fallen]:
+    def _off_vantage(self, case: ChoiceCase, fallen: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
             return {}
         asked = {one.index: one.action for one in case.candidates if not one.is_none and one.index not in fallen}
-        possible, _ = candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.limit)
+        possible, _ = candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.deadline)
         return vetoes.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
 
-    def _judged(self, case: Case, standing: Sequence[Candidate]) -> Judged:
+    def _judged(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
         """By the model, else by likeness, whose reason then says why it was not the model."""
         actions = [one.action for one in standing]
-        by_likeness = Judged(probabilities=self._by_likeness(case, standing))
+        by_likeness = CandidateScores(probabilities=self._by_likeness(case, standing))
         if self._engine is None or case.prefix is None:
             return by_likeness
         by_model = candidate_scoring.by_engine(
-            self._engine, case.prefix, prompts.choice(actions), case.limit, self._config.orders
+            self._engine, case.prefix, prompts.choice_question(actions), case.deadline, self._config.orders
         )
         if by_model.outcome is Outcome.ANSWERED or case.evidence.is_empty or not self._config.fall_back:
             return by_model
         return replace(by_likeness, reason=f"By likeness alone, as the model was {by_model.outcome}. ")
 
-    def _by_likeness(self, case: Case, standing: Sequence[Candidate]) -> tuple[float, ...]:
+    def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
         """By the fitted weights where there are some, which see those that fell as well, as they were fitted so."""
         actions = [one.action for one in standing]
         if self._fitted is None:
             return candidate_scoring.by_likeness(self._sentences, actions, case.evidence)
         offered = [one.action for one in case.candidates]
-        worth = self._fitted.worth(self._sentences, offered, case.evidence, case.request.source)
+        worth = self._fitted.score(self._sentences, offered, case.evidence, case.request.source)
         places = {one.index: place for place, one in enumerate(case.candidates)}
-        return candidate_scoring.shares(actions, worth[[places[one.index] for one in standing]])
+        return candidate_scoring.normalize_scores(actions, worth[[places[one.index] for one in standing]])
 
-    def _settled(self, verdict: Verdict, stated: Mapping[int, tuple[Norm, ...]]) -> Verdict:
+    def _settled(self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]]) -> DecisionBuilder:
         """The likeliest, or the one that the order of norms prefers of those that could be right, or none."""
         could_be = calibrated_set(verdict.probabilities, self._config.coverage)
         sure = len(could_be) == 1
-        resolution = norms.resolve({index: stated[index] for index in could_be}, self._config.norm_order)
+        resolution = norms.resolve_norms({index: stated[index] for index in could_be}, self._config.norm_order)
         if not sure and resolution.preferred is not None:
             return replace(
                 verdict, outcome=Outcome.ANSWERED, chosen=resolution.preferred, trade_off=resolution.trade_off
@@ -151,16 +157,16 @@ class Chooser:
             best = candidate_scoring.likeliest(verdict.probabilities, verdict.texts)
             return replace(verdict, outcome=Outcome.ANSWERED, chosen=best)
         advice = "Ask a person" if self._config.when_unsure is WhenUnsure.ASK_HUMAN else "Do nothing for now"
-        told = decision_texts.unsure([verdict.texts[index] for index in could_be], advice)
+        told = decision_texts.explain_uncertainty([verdict.texts[index] for index in could_be], advice)
         return replace(verdict, outcome=Outcome.ABSTAINED, explanation=verdict.note + told)
 
     def _sensible(
-        self, case: Case, standing: Sequence[Candidate], probabilities: Mapping[int, float]
+        self, case: ChoiceCase, standing: Sequence[Candidate], probabilities: Mapping[int, float]
     ) -> tuple[int, ...]:
         """Those a model calls sensible; without one, those no less likely than by chance; else none of the above."""
         real = {one.index: one.action for one in standing if not one.is_none}
         found = [index for index in real if probabilities[index] >= 1 / len(real) - 1e-9]
         if self._engine is not None and case.prefix is not None and real:
-            yes, failed = candidate_scoring.yes_by_engine(self._engine, case.prefix, real, "sensible", case.limit)
+            yes, failed = candidate_scoring.yes_by_engine(self._engine, case.prefix, real, "sensible", case.deadline)
             found = found if failed else [index for index, probability in yes.items() if probability > 0.5]
         return tuple(sorted(found or (one.index for one in standing if one.is_none)))

@@ -8,22 +8,22 @@ from action_selector import decision_texts
 from action_selector.candidates import Candidate
 from action_selector.observe.observation import Observation
 from action_selector.request import Request
-from action_selector.veto.vetoes import Fallen
-from norm_core.engines.reply import Card, Scores
+from action_selector.veto.vetoes import Vetoed
+from norm_core.engines.reply import ModelInfo, Scores
 from norm_core.records.decision import CandidateJudgement, Decision, Norm, Veto
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.record import record
-from norm_core.records.window import digest
+from norm_core.records.window import window_digest
 
 
 @record
-class Verdict:
+class DecisionBuilder:
     """chosen is the index of a candidate; explanation is empty until it is known what to say."""
 
     outcome: Outcome = Outcome.ABSTAINED
     candidates: tuple[Candidate, ...] = ()
-    fallen: Mapping[int, Fallen] = field(default_factory=dict)
+    vetoed: Mapping[int, Vetoed] = field(default_factory=dict)
     norms: Mapping[int, tuple[Norm, ...]] = field(default_factory=dict)
     probabilities: Mapping[int, float] = field(default_factory=dict)
     sensible: tuple[int, ...] = ()
@@ -40,32 +40,32 @@ class Verdict:
         """Each candidate's words by its index."""
         return {candidate.index: candidate.action for candidate in self.candidates}
 
-    def without_choice(self) -> "Verdict":
+    def without_choice(self) -> "DecisionBuilder":
         """The same, where nothing may be recommended any more."""
         return replace(self, chosen=None, justification=None, reason="", trade_off="", sensible=())
 
-    def with_repeats(self, offered: tuple[Candidate, ...]) -> "Verdict":
+    def with_repeats(self, offered: tuple[Candidate, ...]) -> "DecisionBuilder":
         """With all that was offered: what repeats another shares its probability, and all else of it."""
         first = {one.index: one.same_as for one in offered}
         times = Counter(first.values())
         return replace(
             self,
             candidates=offered,
-            fallen={index: self.fallen[same] for index, same in first.items() if same in self.fallen},
+            vetoed={index: self.vetoed[same] for index, same in first.items() if same in self.vetoed},
             norms={index: self.norms.get(same, ()) for index, same in first.items()},
             probabilities={index: self.probabilities.get(same, 0.0) / times[same] for index, same in first.items()},
             sensible=tuple(index for index, same in first.items() if same in self.sensible),
         )
 
-    def explained(self, observation: Observation, why: str) -> "Verdict":
+    def with_explanation(self, observation: Observation, why: str) -> "DecisionBuilder":
         """With its one line; why is what speaks for what was chosen, where no reason was chosen with it."""
         if self.explanation:
             line = self.explanation
         elif self.chosen is None:
-            line = decision_texts.nothing_stands(self.fallen, self.texts)
+            line = decision_texts.explain_no_candidate(self.vetoed, self.texts)
         else:
             because = "; ".join(filter(None, (self.reason or why, self.trade_off)))
-            line = self.note + decision_texts.chosen(self.texts[self.chosen], because, self.fallen, self.texts)
+            line = self.note + decision_texts.explain_choice(self.texts[self.chosen], because, self.vetoed, self.texts)
         unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
         if observation.outcome is not Outcome.ANSWERED:
             reason = decision_texts.one_line(observation.reason, 80)
@@ -80,20 +80,20 @@ class Verdict:
         *,
         decided_ns: int,
         deadline_ns: int | None,
-        card: Card | None,
+        model_info: ModelInfo | None,
         latency: tuple[LatencySegment, ...],
         config_sha256: str,
         software_version: str,
     ) -> Decision:
         """The record that is published."""
-        scores = self.scores if card else None
+        scores = self.scores if model_info else None
         provenance = Provenance(
-            window_digest=digest(request.window) if request.window else "",
+            window_digest=window_digest(request.window) if request.window else "",
             prompt_digest=scores.prompt_digest if scores else "",
             prompt_version=scores.prompt_version if scores else "",
-            model=card.model if card else "",
-            weights_sha256=card.weights_sha256 if card else "",
-            quantization=card.quantization if card else "",
+            model=model_info.model if model_info else "",
+            weights_sha256=model_info.weights_sha256 if model_info else "",
+            quantization=model_info.quantization if model_info else "",
             config_sha256=config_sha256,
             software_version=software_version,
             window_late=request.window.late if request.window else False,
@@ -118,7 +118,7 @@ class Verdict:
         )
 
     def _judgement(self, candidate: Candidate) -> CandidateJudgement:
-        fallen = self.fallen.get(candidate.index)
+        fallen = self.vetoed.get(candidate.index)
         return CandidateJudgement(
             index=candidate.index,
             action=candidate.action,

@@ -7,31 +7,31 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
-from action_selector.choose.candidate_scoring import Evidence
-from action_selector.retrieve.likeness import Sentences, likeness
-from action_selector.text_safety.injection_filter import meaning
+from action_selector.choose.candidate_scoring import ScoringEvidence
+from action_selector.retrieve.likeness import SentenceEncoding, similarity
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
 
 Matrix = NDArray[np.float64]
 
 
-class FittedError(TactfulError):
+class LinearScorerError(TactfulError):
     """An artefact that cannot be used, and what to do about it."""
 
 
-class Weights(Config):
+class LinearWeights(Config):
     """One linear model: how much each feature counts, once its mean is taken off."""
 
     counts: tuple[float, ...]
     means: tuple[float, ...]
 
-    def worth(self, features: Matrix) -> NDArray[np.float64]:
+    def score(self, features: Matrix) -> NDArray[np.float64]:
         """Of each option, 1 for surely right and 0 for surely wrong."""
         return np.asarray((features - np.array(self.means)) @ np.array(self.counts), np.float64)
 
 
-class Fitted(Config):
+class LinearScorer(Config):
     """The artefact: a model for each fold, fitted on the others' images, and one on all for what is in none."""
 
     suite: str
@@ -41,12 +41,12 @@ class Fitted(Config):
     encoder_sha256: str
     items: int
     images: tuple[str, ...]
-    folds: tuple[Weights, ...]
-    whole: Weights
+    folds: tuple[LinearWeights, ...]
+    whole: LinearWeights
     fold_of: dict[str, int] = Field(description="by item the fold that it must be answered with")
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "Fitted":
+    def _fits_together(self) -> "LinearScorer":
         sizes = {len(part) for model in (*self.folds, self.whole) for part in (model.counts, model.means)}
         if len(sizes) != 1:
             raise ValueError("its models are of different sizes")
@@ -55,36 +55,36 @@ class Fitted(Config):
         return self
 
     @classmethod
-    def read(cls, path: Path, encoder_sha256: str) -> "Fitted":
+    def read(cls, path: Path, encoder_sha256: str) -> "LinearScorer":
         """The artefact that `tactful bench fit` wrote with this encoder."""
         try:
             found = cls.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise FittedError(f"{path}: is no artefact that `tactful bench fit` wrote: {said}") from error
+            raise LinearScorerError(f"{path}: is no artefact that `tactful bench fit` wrote: {said}") from error
         if encoder_sha256 not in {"", found.encoder_sha256}:
-            raise FittedError(f"{path}: was fitted with another encoder: fit it anew with `tactful bench fit`")
+            raise LinearScorerError(f"{path}: was fitted with another encoder: fit it anew with `tactful bench fit`")
         return found
 
-    def saw(self, item: str, image: str) -> bool:
+    def was_fitted_on(self, item: str, image: str) -> bool:
         """Whether what would answer this item was fitted on its image: then its answer is worth nothing."""
         return item not in self.fold_of and image in self.images
 
-    def worth(
-        self, sentences: Sentences, actions: Sequence[str], evidence: Evidence, source: str
+    def score(
+        self, sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, source: str
     ) -> NDArray[np.float64]:
         """Of each option; the question of an item that was fitted on is answered by the fold without its image."""
         fold = self.fold_of.get(source)
         model = self.whole if fold is None else self.folds[fold]
-        return model.worth(features(sentences, actions, evidence))
+        return model.score(features(sentences, actions, evidence))
 
 
-def features(sentences: Sentences, actions: Sequence[str], evidence: Evidence) -> Matrix:
+def features(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence) -> Matrix:
     """Each option's meaning beside that of the others, so that the odd one shows, and how near it is to the scene."""
-    vectors = sentences.encode([meaning(action) for action in actions]).astype(float)
+    vectors = sentences.encode([strip_instructions(action) for action in actions]).astype(float)
     rest = (vectors.sum(axis=0) - vectors) / max(1, len(vectors) - 1)
     columns = [vectors, vectors - rest, (vectors * rest).sum(axis=1, keepdims=True)]
     for texts in ((evidence.scene,) if evidence.scene else (), evidence.others_do):
-        alike = likeness(sentences, actions, texts)
+        alike = similarity(sentences, actions, texts)
         columns.append(alike.max(axis=1, keepdims=True) if texts else np.zeros((len(actions), 1)))
     return np.hstack(columns)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from action_selector.retrieve.likeness import Sentences, likeness
-from action_selector.text_safety.injection_filter import meaning
+from action_selector.retrieve.likeness import SentenceEncoding, similarity
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Norm
 from norm_core.records.record import record
 
@@ -68,7 +68,7 @@ EXAMPLES: dict[Norm, tuple[str, ...]] = {
 }
 
 
-def texts() -> list[str]:
+def norm_texts() -> list[str]:
     """The deeds that every action is held against."""
     return [text for examples in EXAMPLES.values() for text in examples]
 
@@ -81,22 +81,26 @@ class Resolution:
     trade_off: str = ""
 
 
-def inferred(sentences: Sentences, actions: Sequence[str], margin: float = 0.05) -> list[tuple[Norm, ...]]:
+def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: float = 0.05) -> list[tuple[Norm, ...]]:
     """The category whose examples each action is most like, and those within margin: a label, no ground to choose."""
     texts = [(norm, text) for norm, examples in EXAMPLES.items() for text in examples]
-    alike = likeness(sentences, actions, [text for _, text in texts])
+    alike = similarity(sentences, actions, [text for _, text in texts])
     found = []
     for action, row in zip(actions, alike, strict=True):
         nearest = {
-            norm: max(v for (of, _), v in zip(texts, row, strict=True) if of is norm) if meaning(action) else 0.0
+            norm: max(v for (of, _), v in zip(texts, row, strict=True) if of is norm)
+            if strip_instructions(action)
+            else 0.0
             for norm in EXAMPLES
         }
         most = max(nearest.values())
-        found.append(tuple(norm for norm, value in nearest.items() if meaning(action) and value >= most - margin))
+        found.append(
+            tuple(norm for norm, value in nearest.items() if strip_instructions(action) and value >= most - margin)
+        )
     return found
 
 
-def resolve(tied: Mapping[int, tuple[Norm, ...]], order: Sequence[Norm]) -> Resolution:
+def resolve_norms(tied: Mapping[int, tuple[Norm, ...]], order: Sequence[Norm]) -> Resolution:
     """Among candidates that the evidence does not tell apart, the one that serves the highest norm alone.
 
     tied holds what each is stated to serve. Equal ranks are compared category by category down the order.

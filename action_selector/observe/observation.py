@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Generation
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Gaze, Person
@@ -22,12 +22,17 @@ _WITH_THE_ROBOT = {
 _LOOKING = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking elsewhere"}
 
 
-class Writes(Protocol):
+class ObservingModel(Protocol):
     """The part of an engine that writes."""
 
     def generate(
-        self, prompt: Prompt, schema: type["Seen"] | None = None, *, max_tokens: int = 256, limit: Limit | None = None
-    ) -> Generation["Seen"]: ...
+        self,
+        prompt: Prompt,
+        schema: type["SceneObservation"] | None = None,
+        *,
+        max_tokens: int = 256,
+        deadline: Deadline | None = None,
+    ) -> Generation["SceneObservation"]: ...
 
 
 class SeenOther(BaseModel):
@@ -40,7 +45,7 @@ class SeenOther(BaseModel):
     duplicable: Duplicable = Duplicable.UNKNOWN
 
 
-class Seen(BaseModel):
+class SceneObservation(BaseModel):
     """What a model is asked to write of a scene."""
 
     model_config = ConfigDict(extra="ignore")
@@ -61,7 +66,7 @@ class Observation:
     reason: str = ""
 
 
-def given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
+def observation_given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
     """What the asker says; what they leave out is unknown, not absent."""
     told_by = "given" if others is not None else "nobody"
     return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), told_by=told_by)
@@ -94,9 +99,9 @@ def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
     )
 
 
-def from_engine(engine: Writes, prompt: Prompt, limit: Limit, max_tokens: int = 400) -> Observation:
+def from_engine(engine: ObservingModel, prompt: Prompt, deadline: Deadline, max_tokens: int = 400) -> Observation:
     """What a model writes of the pictures in prompt; where it cannot, nobody is believed to be there, and why."""
-    written = engine.generate(prompt, Seen, max_tokens=max_tokens, limit=limit)
+    written = engine.generate(prompt, SceneObservation, max_tokens=max_tokens, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:
         return Observation(told_by="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
     seen = written.value
@@ -110,7 +115,7 @@ def from_engine(engine: Writes, prompt: Prompt, limit: Limit, max_tokens: int = 
     )
 
 
-def said_of(other: OtherAgent) -> str:
+def describe_others(other: OtherAgent) -> str:
     """What an other does, as one phrase: the role, then the doing."""
     return ", ".join(filter(None, (other.role.strip(), other.doing.strip()))) if other.doing.strip() else ""
 

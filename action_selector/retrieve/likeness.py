@@ -6,34 +6,37 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from action_selector.text_safety.injection_filter import meaning
+from action_selector.text_safety.injection_filter import strip_instructions
 
 Matrix = NDArray[np.float64]
 
 
-class Sentences(Protocol):
+class SentenceEncoding(Protocol):
     """What gives unit vectors of sentences, as SentenceEncoder."""
 
     def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]: ...
 
 
-def likeness(sentences: Sentences, rows: Sequence[str], columns: Sequence[str]) -> Matrix:
+def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str]) -> Matrix:
     """The cosine of each row with each column; a text with no meaning left is like nothing."""
     if not rows or not columns:
         return np.zeros((len(rows), len(columns)))
-    row_texts, column_texts = [meaning(text) for text in rows], [meaning(text) for text in columns]
+    row_texts, column_texts = (
+        [strip_instructions(text) for text in rows],
+        [strip_instructions(text) for text in columns],
+    )
     alike = sentences.encode(row_texts).astype(float) @ sentences.encode(column_texts).astype(float).T
     alike[[not text for text in row_texts], :] = 0.0
     alike[:, [not text for text in column_texts]] = 0.0
     return np.asarray(np.clip(alike, -1.0, 1.0), np.float64)
 
 
-def learn(sentences: Sentences, texts: Iterable[str]) -> None:
+def learn(sentences: SentenceEncoding, texts: Iterable[str]) -> None:
     """Encodes at once what will be compared: together takes half as long as one after the other."""
-    sentences.encode(list(dict.fromkeys(map(meaning, texts))))
+    sentences.encode(list(dict.fromkeys(map(strip_instructions, texts))))
 
 
-def match(gains: Matrix, least: float) -> dict[int, int]:
+def match_pairs(gains: Matrix, least: float) -> dict[int, int]:
     """The pairs, row to column, that together gain most, one to one; none that gains less than least.
 
     Kuhn's method with potentials, as exhaustive trying would take hours at forty candidates.

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from action_selector.retrieve.likeness import Sentences
+from action_selector.retrieve.likeness import SentenceEncoding
 from action_selector.retrieve.nearest import nearest
-from action_selector.text_safety.injection_filter import meaning
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
@@ -62,13 +62,15 @@ class PrecedentIndex:
         self._sources = np.array([precedent.source for precedent in precedents])
 
     @classmethod
-    def of(cls, precedents: Iterable[Precedent], sentences: Sentences, weights_sha256: str = "") -> "PrecedentIndex":
+    def of(
+        cls, precedents: Iterable[Precedent], sentences: SentenceEncoding, weights_sha256: str = ""
+    ) -> "PrecedentIndex":
         """Encode each scene once."""
         kept = tuple(islice(precedents, MOST_ENTRIES + 1))
         if not kept:
             raise PrecedentError("there are no precedents to index")
         _check_count(len(kept))
-        scenes = [meaning(one.scene) for one in kept]
+        scenes = [strip_instructions(one.scene) for one in kept]
         parts = [sentences.encode(scenes[start : start + _AT_ONCE]) for start in range(0, len(scenes), _AT_ONCE)]
         return cls(kept, np.concatenate(parts), weights_sha256)
 
@@ -92,10 +94,10 @@ class PrecedentIndex:
         (folder / "index.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
     def query(
-        self, scene: str, sentences: Sentences, *, not_of: str = "", count: int = NEAREST
+        self, scene: str, sentences: SentenceEncoding, *, not_of: str = "", count: int = NEAREST
     ) -> list[tuple[Precedent, float]]:
         """The precedents most like the scene with their cosines, the most alike first; none of the source not_of."""
-        words = meaning(scene)
+        words = strip_instructions(scene)
         if not words:
             return []
         allowed = self._sources != not_of if not_of else None

@@ -7,7 +7,7 @@ stands in a text would pull its meaning about, so the order is left out of what 
 import re
 from functools import lru_cache
 
-from norm_core.engines.prompt import disarmed
+from norm_core.engines.prompt import neutralize_markup
 
 # Where one clause of a text ends: any script's full stop, a line, a semicolon, a bracket, or an em dash.
 _CLAUSE_END = re.compile(r"(?<=[.!?;:。！？；：…])\s*|[\n\r]+|\s+(?=[(\[{<‹])|(?<=[)\]}>›])\s+|\s+[—–]\s+|\s-{2,}\s")
@@ -197,16 +197,16 @@ _FEWEST_WORDS = 3
 
 
 @lru_cache(maxsize=8192)
-def meaning(text: str) -> str:
+def strip_instructions(text: str) -> str:
     """What of a text is compared: all but orders; where nothing is left, nothing is.
 
     An order is cut from where it begins to the end of its clause. What stands before stays, or an order put
     behind what another does would make them vanish.
     """
-    return " ".join(filter(None, map(_without_order, _clauses(_FORGED.sub("\n", disarmed(text))))))
+    return " ".join(filter(None, map(_without_order, _clauses(_FORGED.sub("\n", neutralize_markup(text))))))
 
 
-def is_order(clause: str) -> bool:
+def is_instruction(clause: str) -> bool:
     """True where a clause tells the chooser how to choose."""
     return _begin(clause.strip()) is not None
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from action_selector.retrieve.likeness import Sentences, likeness
-from norm_core.runtime.config import Config, load
+from action_selector.retrieve.likeness import SentenceEncoding, similarity
+from norm_core.runtime.config import Config, load_config
 
 
 class HouseRule(Config):
@@ -39,12 +39,14 @@ class HouseRules(Config):
 
     @classmethod
     def read(cls, path: Path) -> "HouseRules":
-        return load(cls, path)
+        return load_config(cls, path)
 
 
-def forbidden(actions: Sequence[str], hard: Sequence[HardRule], sentences: Sentences, least: float) -> dict[int, str]:
+def forbidding_rule(
+    actions: Sequence[str], hard: Sequence[HardRule], sentences: SentenceEncoding, least: float
+) -> dict[int, str]:
     """Why an action must not be done, by its place; words are enough, else it must be like the rule by least."""
-    alike = likeness(sentences, actions, [rule.never for rule in hard])
+    alike = similarity(sentences, actions, [rule.never for rule in hard])
     reasons: dict[int, str] = {}
     for place, action in enumerate(actions):
         for number, rule in enumerate(hard):
@@ -55,32 +57,34 @@ def forbidden(actions: Sequence[str], hard: Sequence[HardRule], sentences: Sente
 
 
 def advised_against(
-    actions: Sequence[str], rules: Sequence[HouseRule], sentences: Sentences, least: float
+    actions: Sequence[str], rules: Sequence[HouseRule], sentences: SentenceEncoding, least: float
 ) -> dict[int, str]:
     """Why an action is not to be done here, by its place: it is like what an applying rule says not to do."""
     reasons: dict[int, str] = {}
     for rule in rules:
-        alike = likeness(sentences, actions, [rule.dont, rule.do])
+        alike = similarity(sentences, actions, [rule.dont, rule.do])
         for place in range(len(actions)):
             if alike[place, 0] >= least and alike[place, 0] > alike[place, 1]:
                 reasons.setdefault(place, f"a rule of this house says not to here: {rule.why}")
     return reasons
 
 
-def in_favour(action: str, rules: Sequence[HouseRule], sentences: Sentences, least: float) -> str:
+def in_favour(action: str, rules: Sequence[HouseRule], sentences: SentenceEncoding, least: float) -> str:
     """Why an applying rule says to do this, or nothing where none does."""
     for rule in rules:
-        alike = likeness(sentences, [action], [rule.do, rule.dont])[0]
+        alike = similarity(sentences, [action], [rule.do, rule.dont])[0]
         if alike[0] >= least and alike[0] > alike[1]:
             return rule.why
     return ""
 
 
-def applying(rules: Sequence[HouseRule], situation: str, sentences: Sentences, least: float) -> tuple[HouseRule, ...]:
+def applicable_rules(
+    rules: Sequence[HouseRule], situation: str, sentences: SentenceEncoding, least: float
+) -> tuple[HouseRule, ...]:
     """The rules whose situation is like this one by least, the most alike first."""
     if not situation.strip() or not rules:
         return ()
-    alike = likeness(sentences, [rule.situation for rule in rules], [situation])[:, 0]
+    alike = similarity(sentences, [rule.situation for rule in rules], [situation])[:, 0]
     order = sorted(range(len(rules)), key=lambda place: (-alike[place], place))
     return tuple(rules[place] for place in order if alike[place] >= least)
 

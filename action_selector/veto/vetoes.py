@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from action_selector.candidates import Candidate
-from action_selector.observe.observation import Observation, said_of
-from action_selector.retrieve.likeness import Sentences, likeness, match
-from action_selector.text_safety.injection_filter import meaning
+from action_selector.observe.observation import Observation, describe_others
+from action_selector.retrieve.likeness import SentenceEncoding, match_pairs, similarity
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto
 from norm_core.records.record import record
 
@@ -20,7 +20,7 @@ _SURE = 0.6
 
 
 @record
-class Fallen:
+class Vetoed:
     """Why a candidate does not stand; matched is the place of the other whose action it is."""
 
     veto: Veto
@@ -28,59 +28,59 @@ class Fallen:
     matched: int | None = None
 
 
-def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Fallen]:
+def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
     """Those whose skill cannot be done now."""
     return {
-        candidate.index: Fallen(veto=Veto.PRECONDITION, reason=candidate.unmet)
+        candidate.index: Vetoed(veto=Veto.PRECONDITION, reason=candidate.unmet)
         for candidate in candidates
         if candidate.unmet
     }
 
 
-def of_orders(candidates: Sequence[Candidate]) -> dict[int, Fallen]:
+def of_orders(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
     """Those that only tell how to choose: nothing that could be done is left of them."""
     return {
-        candidate.index: Fallen(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
+        candidate.index: Vetoed(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
         for candidate in candidates
-        if not candidate.is_none and not meaning(candidate.action)
+        if not candidate.is_none and not strip_instructions(candidate.action)
     }
 
 
-def of_house_rules(reasons: Mapping[int, str]) -> dict[int, Fallen]:
+def of_house_rules(reasons: Mapping[int, str]) -> dict[int, Vetoed]:
     """Those that a rule of the house forbids, always or in this situation."""
-    return {index: Fallen(veto=Veto.HARD_RULE, reason=reason) for index, reason in reasons.items()}
+    return {index: Vetoed(veto=Veto.HARD_RULE, reason=reason) for index, reason in reasons.items()}
 
 
 def of_others(
-    candidates: Sequence[Candidate], observation: Observation, sentences: Sentences, least: float
-) -> dict[int, Fallen]:
+    candidates: Sequence[Candidate], observation: Observation, sentences: SentenceEncoding, least: float
+) -> dict[int, Vetoed]:
     """Those that another is doing already. Each other takes at most one, so that two others never take three.
 
     An action known to be open to several at once, as applauding, takes none. One of which that is not known
     counts as taken, as doing what another does is the error that models make. An action that answers the other's, or
     that is stated to serve safety, is nobody else's.
     """
-    doers = [other for other in observation.others if said_of(other) and other.duplicable is not Duplicable.YES]
-    alike = likeness(sentences, [one.action for one in candidates], [said_of(other) for other in doers])
+    doers = [other for other in observation.others if describe_others(other) and other.duplicable is not Duplicable.YES]
+    alike = similarity(sentences, [one.action for one in candidates], [describe_others(other) for other in doers])
     for place, candidate in enumerate(candidates):
         for number, other in enumerate(doers):
             if Norm.SAFETY in candidate.norms or _answers(candidate.action, other.doing):
                 alike[place, number] = -1.0
     return {
-        candidates[place].index: Fallen(
+        candidates[place].index: Vetoed(
             veto=Veto.SINGLETON,
             reason=f"{_named(doers[doer])} {'is' if alike[place, doer] >= _SURE else 'seems to be'} doing that already",
             matched=observation.others.index(doers[doer]),
         )
-        for place, doer in match(alike, max(least, -0.99)).items()
+        for place, doer in match_pairs(alike, max(least, -0.99)).items()
     }
 
 
-def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> dict[int, Fallen]:
+def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> dict[int, Vetoed]:
     """Those that a model holds possible from here with less probability than most."""
     place = f" as {where}" if where else ""
     return {
-        index: Fallen(veto=Veto.OFF_VANTAGE, reason=f"it cannot be done from here{place}, now")
+        index: Vetoed(veto=Veto.OFF_VANTAGE, reason=f"it cannot be done from here{place}, now")
         for index, possible in impossible.items()
         if possible < most
     }

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from rosbags.rosbag2 import StoragePlugin, Writer
 
-from norm_core.bags.bag_cut import cut
+from norm_core.bags.bag_cut import cut_bag
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.bag_recovery import recover
+from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.types import make, typestore
 
 PICTURE_BYTES, SOUND_BYTES = 200_000, 3_200
@@ -61,9 +61,9 @@ def step(name: str, bag: Path, scratch: Path) -> Iterator[int]:
         with BagReader(bag) as reader:
             yield sum(reader.decode(message) is not None for message in reader.messages())
     elif name == "recover":
-        yield recover(bag, scratch / "recovered").messages
+        yield recover_bag(bag, scratch / "recovered").messages
     else:
-        yield cut(bag, scratch / "cut", "10").messages
+        yield cut_bag(bag, scratch / "cut", "10").messages
 
 
 def _peak_mb() -> float:

@@ -9,8 +9,8 @@ from typing import Any
 from benchmarks.engines.scene import QUESTIONS, window
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question
-from norm_core.engines.reply import Card
-from norm_core.engines.request_context import Call
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.request_context import RequestContext
 from norm_core.engines.shared_engine import SharedEngine
 from norm_core.runtime.time import WallClock
 
@@ -21,16 +21,18 @@ PICTURE_BYTES = 20_000
 class Idle:
     """Answers at once."""
 
-    card = Card(model="idle", engine="none")
+    model_info = ModelInfo(model="idle", engine="none")
 
     @contextmanager
-    def encoded(self, prefix: Prompt, call: Call) -> Iterator[Prompt]:
+    def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[Prompt]:
         yield prefix
 
-    def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
+    def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Sequence[float]:
         return [0.0] * len(question.options)
 
-    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
         return ""
 
     def close(self) -> None: ...

@@ -14,7 +14,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=9)
     runs = parser.parse_args().runs
     sessions = [records_of(bag.name) for bag in shipped() if bag.name in BAGS]
-    meaning, table = Meanings.shipped(), Table.shipped()
+    meaning, table = Meanings.shipped(), ThresholdTable.shipped()
     for with_frames in (True, False):  # so that neither pays for what the other finds in memory
         once(sessions, meaning, table, with_frames=with_frames)
     pairs = [
@@ -57,7 +57,7 @@ def records_of(name: str) -> list[tuple[int, Record]]:
 
 
 def once(
-    sessions: Sequence[Sequence[tuple[int, Record]]], meaning: Meanings, table: Table, *, with_frames: bool
+    sessions: Sequence[Sequence[tuple[int, Record]]], meaning: Meanings, table: ThresholdTable, *, with_frames: bool
 ) -> float:
     """Processor seconds a window, the meanings of texts forgotten before each session."""
     spent_s, windows = 0.0, 0

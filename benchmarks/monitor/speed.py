@@ -19,11 +19,11 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Concepts, Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.window_config import WindowConfig
-from sim_replays.drivers.script_driver import given_by_script
+from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.library import encounters
 
 WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
@@ -45,7 +45,7 @@ class Measured:
     def follow(self, given: list[tuple[int, Entry]], meaning: Meanings) -> None:
         """One encounter, through the monitor."""
         clock = ReplayClock()
-        monitor = Monitor(MonitorConfig(windows=WINDOWS), Table.shipped(), meaning, clock)
+        monitor = Monitor(MonitorConfig(windows=WINDOWS), ThresholdTable.shipped(), meaning, clock)
         arrived: dict[str, int] = {}
         windows = 0
         for now_ns, entry in given:
@@ -91,7 +91,7 @@ def main() -> None:
     encoder = SentenceEncoder()
     measured, meaning = Measured(), Meanings(encoder, Concepts.shipped())
     for encounter in encounters("development")[: options.encounters]:
-        given, _ = given_by_script(encounter, marks_every_ns=MARKS_EVERY_NS)
+        given, _ = records_of_script(encounter, marks_every_ns=MARKS_EVERY_NS)
         measured.follow(given, meaning)
         measured.follow_plainly(given)
     print(f"{len(measured.flag_ms)} flags ({measured.for_silence} of them end with a silence that their cue measures)")

@@ -29,9 +29,9 @@ sys.path.insert(0, str(ROOT))
 from norm_core.bags.reader import BagReader  # noqa: E402
 from norm_core.bags.writer import BagWriter  # noqa: E402
 from norm_core.records.speech import RobotSpeech  # noqa: E402
-from sim_replays.drivers.node_driver import Said  # noqa: E402
+from sim_replays.drivers.node_driver import NodeOutput  # noqa: E402
 from sim_replays.drivers.session_replay import first_difference, in_process, items, over_dds  # noqa: E402
-from sim_replays.examples.demo_session import moved, write_demo_session  # noqa: E402
+from sim_replays.examples.demo_session import shift_record, write_demo_session  # noqa: E402
 from sim_replays.scenarios.library import find, read  # noqa: E402
 from sim_replays.scenarios.records import AUDIO  # noqa: E402
 from sim_replays.scenarios.sensed import write_sensed  # noqa: E402
@@ -60,18 +60,18 @@ def audible(shipped: Path, target: Path) -> Path:
             write_sensed(target, read(find(shipped.name)), SENSED_S)
             return target
     with BagWriter(target) as writer:
-        for stamp_ns, topic, content in moved(shipped, 0):
+        for stamp_ns, topic, content in shift_record(shipped, 0):
             write = writer.write if isinstance(content, RobotSpeech) else writer.write_message
             write(topic, content, stamp_ns)
     return target
 
 
-def kinds(said: list[Said]) -> dict[str, int]:
+def kinds(said: list[NodeOutput]) -> dict[str, int]:
     """How many items of each kind are compared."""
     return dict(Counter(name.split()[1] for name in items(said)))
 
 
-def replayed(bag: Path, rate: float, first: list[Said]) -> dict[str, Any]:
+def replayed(bag: Path, rate: float, first: list[NodeOutput]) -> dict[str, Any]:
     """One replay over DDS held against the one in process."""
     began_s = time.perf_counter()
     said = list(over_dds(bag, rate))

@@ -32,7 +32,7 @@ class NoWords:
 
     def __init__(self, *_: Any) -> None: ...
 
-    def recognise(self, segment: Any) -> Any:
+    def recognize(self, segment: Any) -> Any:
         raise AssertionError(f"asked about {np.shape(segment.samples)} samples of silence")
 
 

@@ -35,9 +35,9 @@ from sim_replays.drivers.node_driver import lines_of, play_command  # noqa: E402
 from sim_replays.drivers.node_process import NodeProcess  # noqa: E402
 from sim_replays.drivers.ros_domain import claimed_domain  # noqa: E402
 from sim_replays.drivers.session_replay import hosts_for, in_process, topics_of  # noqa: E402
-from sim_replays.examples.demo_session import picture, sound  # noqa: E402
+from sim_replays.examples.demo_session import picture_message, sound_message  # noqa: E402
 from sim_replays.runs.execute import run, selector_files  # noqa: E402
-from sim_replays.runs.items.suite_items import Asking  # noqa: E402
+from sim_replays.runs.items.suite_items import RunConfig  # noqa: E402
 from sim_replays.runs.shards import Shards  # noqa: E402
 from sim_replays.runs.transport import Direct, Transport  # noqa: E402
 from sim_replays.scenarios.generate import START_NS  # noqa: E402
@@ -56,11 +56,11 @@ def build(path: Path) -> None:
     entries: list[tuple[int, str, Any]] = []
     for index in range(LENGTH_S * FRAMES_HZ):
         stamp_ns = START_NS + index * NS_PER_S // FRAMES_HZ
-        entries.append((stamp_ns, CAMERA, picture(jpegs[index % len(jpegs)], stamp_ns)))
+        entries.append((stamp_ns, CAMERA, picture_message(jpegs[index % len(jpegs)], stamp_ns)))
     for index in range(LENGTH_S * SOUNDS_HZ):
         stamp_ns = START_NS + index * NS_PER_S // SOUNDS_HZ
         samples = chance.integers(-50, 50, 16_000 // SOUNDS_HZ).astype("<i2").tobytes()
-        entries.append((stamp_ns + NS_PER_S // SOUNDS_HZ, AUDIO, sound(samples, stamp_ns)))
+        entries.append((stamp_ns + NS_PER_S // SOUNDS_HZ, AUDIO, sound_message(samples, stamp_ns)))
     with BagWriter(path) as bag:
         for stamp_ns, topic, message in sorted(entries, key=lambda entry: entry[:2]):
             bag.write_message(topic, message, stamp_ns)
@@ -101,7 +101,7 @@ def episodes(data: Path, folder: Path, transport: Transport) -> tuple[int, float
     """A thousand episodes of text built, run with the encoder and scored."""
     began_s, asked = time.perf_counter(), 0
     for setting, limit in (("others-given", 590), ("captions", 410)):
-        asking = Asking(suite="egogapbench", data=str(data), setting=setting, limit=limit)
+        asking = RunConfig(suite="egogapbench", data=str(data), setting=setting, limit=limit)
         out = folder / setting
         found, _ = run(out, asking, selector_files("encoder"), transport, how="direct", progress=lambda *_: None)
         asked += len(found.told)

@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.choose.linear_scorer import Fitted
+from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.prompts import STYLES
 from action_selector.queries import answer_of, request_of
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
-from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.engines.sentences.encoder_engine import EncoderBackend
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.evaluation.figures import resampled
+from norm_core.evaluation.figures import bootstrap
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.decision import OtherAgent
 from norm_core.runtime.time import ReplayClock, WallClock
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites import fitting
-from sim_replays.suites.egogapbench import Item, Label, Scorecard, Setting
+from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapScorecard, EgoGapSetting
 
 ROOT = Path(__file__).resolve().parents[2]
 SWAPS = 5
@@ -53,16 +53,16 @@ def main() -> int:
     encoder = SentenceEncoder(remembered=100_000)
     began_s = time.perf_counter()
     bench = Bench(items, labels, encoder)
-    rows = {"blind": bench.run(Setting.BLIND), "captions": bench.run(Setting.CAPTIONS)}
-    rows["others given"] = bench.run(Setting.OTHERS)
-    swaps = [bench.run(Setting.SWAPPED, others=suite.swapped(items, seed)) for seed in range(SWAPS)]
+    rows = {"blind": bench.run(EgoGapSetting.BLIND), "captions": bench.run(EgoGapSetting.CAPTIONS)}
+    rows["others given"] = bench.run(EgoGapSetting.OTHERS)
+    swaps = [bench.run(EgoGapSetting.SWAPPED, others=suite.swapped(items, seed)) for seed in range(SWAPS)]
     rows |= {f"swapped, seed {seed}": card for seed, card in enumerate(swaps)}
-    rows["others and captions given"] = bench.run(Setting.OTHERS_CAPTIONS)
+    rows["others and captions given"] = bench.run(EgoGapSetting.OTHERS_CAPTIONS)
     if options.fitted:
-        rows["FITTED on wording alone"] = bench.fitted(Setting.BLIND)
-        rows["FITTED with others given"] = bench.fitted(Setting.OTHERS)
+        rows["FITTED on wording alone"] = bench.fitted(EgoGapSetting.BLIND)
+        rows["FITTED with others given"] = bench.fitted(EgoGapSetting.OTHERS)
         rows["FITTED with others given, asked with another image's"] = bench.fitted(
-            Setting.OTHERS, Setting.SWAPPED, others=suite.swapped(items, 0)
+            EgoGapSetting.OTHERS, EgoGapSetting.SWAPPED, others=suite.swapped(items, 0)
         )
     if options.ablations:
         rows |= bench.ablations() | bench.asked_as_a_model()
@@ -87,7 +87,7 @@ def main() -> int:
 class Partial(EncoderBackend):
     """The encoder, less sharp than a model may be, with a liking for whatever stands first."""
 
-    def score(self, prefix: str, question: Question, call: Call) -> list[float]:
+    def score(self, prefix: str, question: Question, call: RequestContext) -> list[float]:
         weights = list(super().score(prefix, question, call))
         return [weights[0] + LIKING, *weights[1:]]
 
@@ -95,92 +95,96 @@ class Partial(EncoderBackend):
 class Bench:
     """Runs the items through one selector, each alone."""
 
-    def __init__(self, items: Sequence[Item], labels: Sequence[Label], encoder: SentenceEncoder) -> None:
+    def __init__(self, items: Sequence[EgoGapItem], labels: Sequence[EgoGapLabel], encoder: SentenceEncoder) -> None:
         self.items, self.labels, self.encoder = items, labels, encoder
         self.asked = 0
 
     def run(
         self,
-        setting: Setting,
+        setting: EgoGapSetting,
         config: SelectorConfig = BEST_EFFORT,
         *,
         others: dict[str, tuple[OtherAgent, ...]] | None = None,
         as_seen: Seen = lambda other: other,
-        fitted: Fitted | None = None,
+        fitted: LinearScorer | None = None,
         engine: Engine | None = None,
         style: str = "",
-    ) -> Scorecard:
+    ) -> EgoGapScorecard:
         decider = Decider(self.encoder, config, fitted=fitted, engine=engine)
         answers = {}
         for item in self.items:
             query = suite.query(item, setting, (others or {}).get(item.image, ()), style=style)
             query = replace(query, others=tuple(map(as_seen, query.others)))
             answers[item.uid] = answer_of(
-                decider.decide(request_of(query, source=item.uid), Limit(ReplayClock())), query
+                decider.decide(request_of(query, source=item.uid), Deadline(ReplayClock())), query
             )
             self.asked += 1
         return suite.score(self.labels, answers)
 
-    def fitted(self, setting: Setting, given: Setting | None = None, **how: Any) -> Scorecard:
+    def fitted(self, setting: EgoGapSetting, given: EgoGapSetting | None = None, **how: Any) -> EgoGapScorecard:
         """Weights fitted on a setting by folds of images, asked in it or in another."""
         made = fitting.fit(
             self.items, self.labels, self.encoder, setting, style="default", data_sha256="", encoder_sha256=""
         )
         return self.run(given or setting, fitted=made, **how)
 
-    def ablations(self) -> dict[str, Scorecard]:
+    def ablations(self) -> dict[str, EgoGapScorecard]:
         """What each step adds, and what other ways to say what others do would have given."""
         no_veto = BEST_EFFORT.model_copy(update={"veto_others": False})
         no_avoidance = BEST_EFFORT.model_copy(update={"avoid_others": False})
         everyone = BEST_EFFORT.model_copy(update={"match_least": -1.0})
         return {
-            "no veto: least like the others": self.run(Setting.OTHERS, no_veto),
-            "veto alone, the others not avoided": self.run(Setting.OTHERS, no_avoidance),
-            "neither vetoed nor avoided": self.run(Setting.OTHERS, no_veto.model_copy(update={"avoid_others": False})),
-            "veto without a least cosine": self.run(Setting.OTHERS, everyone),
-            "captions and others, no veto": self.run(Setting.OTHERS_CAPTIONS, no_veto),
-            "captions and others, veto alone": self.run(Setting.OTHERS_CAPTIONS, no_avoidance),
-            "asking a person where unsure (unanswered is wrong)": self.run(Setting.OTHERS, SelectorConfig()),
-            "said as doing alone": self.run(Setting.OTHERS, as_seen=lambda other: replace(other, role="")),
+            "no veto: least like the others": self.run(EgoGapSetting.OTHERS, no_veto),
+            "veto alone, the others not avoided": self.run(EgoGapSetting.OTHERS, no_avoidance),
+            "neither vetoed nor avoided": self.run(
+                EgoGapSetting.OTHERS, no_veto.model_copy(update={"avoid_others": False})
+            ),
+            "veto without a least cosine": self.run(EgoGapSetting.OTHERS, everyone),
+            "captions and others, no veto": self.run(EgoGapSetting.OTHERS_CAPTIONS, no_veto),
+            "captions and others, veto alone": self.run(EgoGapSetting.OTHERS_CAPTIONS, no_avoidance),
+            "asking a person where unsure (unanswered is wrong)": self.run(EgoGapSetting.OTHERS, SelectorConfig()),
+            "said as doing alone": self.run(EgoGapSetting.OTHERS, as_seen=lambda other: replace(other, role="")),
             "said as role, appearance, doing": self.run(
-                Setting.OTHERS, as_seen=lambda other: replace(other, doing=f"{other.appearance}, {other.doing}")
+                EgoGapSetting.OTHERS, as_seen=lambda other: replace(other, doing=f"{other.appearance}, {other.doing}")
             ),
             "said as a sentence": self.run(
-                Setting.OTHERS,
+                EgoGapSetting.OTHERS,
                 as_seen=lambda other: replace(other, role="", doing=f"The {other.role} is {other.doing}."),
             ),
         }
 
-    def asked_as_a_model(self) -> dict[str, Scorecard]:
+    def asked_as_a_model(self) -> dict[str, EgoGapScorecard]:
         """What prompts and orders do, with stand-ins for a model: what one that reasons would gain is not told."""
         config = BEST_EFFORT.model_copy(update={"fall_back": False, "ask_viewpoint": False, "ask_norms": False})
         encoder = Engine(EncoderBackend(self.encoder), WallClock())
         partial = Engine(Partial(self.encoder), WallClock())
         rows = {
-            f"the encoder as an engine, style {style}": self.run(Setting.OTHERS, config, engine=encoder, style=style)
+            f"the encoder as an engine, style {style}": self.run(
+                EgoGapSetting.OTHERS, config, engine=encoder, style=style
+            )
             for style in STYLES
         }
         for orders in (1, 2, 4):
             fewer = config.model_copy(update={"orders": orders})
             name = f"with a liking of {LIKING:g} nat for the first place, {orders} orders"
-            rows[name] = self.run(Setting.OTHERS, fewer, engine=partial)
+            rows[name] = self.run(EgoGapSetting.OTHERS, fewer, engine=partial)
             no_veto = fewer.model_copy(update={"veto_others": False})
-            rows[f"{name}, no veto"] = self.run(Setting.OTHERS, no_veto, engine=partial)
+            rows[f"{name}, no veto"] = self.run(EgoGapSetting.OTHERS, no_veto, engine=partial)
         no_veto = config.model_copy(update={"veto_others": False})
-        rows["the encoder as an engine, no veto"] = self.run(Setting.OTHERS, no_veto, engine=encoder)
+        rows["the encoder as an engine, no veto"] = self.run(EgoGapSetting.OTHERS, no_veto, engine=encoder)
         return rows
 
-    def difference(self, given: Scorecard, swaps: Sequence[Scorecard]) -> tuple[float, float, float]:
+    def difference(self, given: EgoGapScorecard, swaps: Sequence[EgoGapScorecard]) -> tuple[float, float, float]:
         """Others given minus the mean of the swaps, item by item, with its 95 % interval over images."""
         gains = [
             float(given.right[label.uid]) - sum(card.right[label.uid] for card in swaps) / len(swaps)
             for label in self.labels
         ]
-        low, high = percentile_interval(resampled(gains, [label.image for label in self.labels]))
+        low, high = percentile_interval(bootstrap(gains, [label.image for label in self.labels]))
         return 100 * sum(gains) / len(gains), 100 * low, 100 * high
 
 
-def vars_of(card: Scorecard, column: str) -> dict[str, float]:
+def vars_of(card: EgoGapScorecard, column: str) -> dict[str, float]:
     found = getattr(card, column)
     return {"percent": found.value, "low": found.low, "high": found.high, "count": found.count}
 

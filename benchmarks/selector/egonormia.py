@@ -10,24 +10,24 @@ from pathlib import Path
 from statistics import mean
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.choose.norms import inferred
+from action_selector.choose.norms import infer_norms
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from action_selector.retrieve.precedents import PrecedentIndex
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Norm, OtherAgent
 from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egonormia as suite
-from sim_replays.suites.egonormia import Fifth, Item, Label, Scorecard, Setting
+from sim_replays.suites.egonormia import EgoNormiaItem, EgoNormiaLabel, EgoNormiaScorecard, EgoNormiaSetting, Fifth
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 TASKS = ("action", "justification", "sensible")
 COLUMNS = ("both", "action", "justification", "sensible", "picked_fifth")
 
-Others = Callable[[Item], Sequence[OtherAgent]]
+Others = Callable[[EgoNormiaItem], Sequence[OtherAgent]]
 
 
 def main() -> int:
@@ -38,10 +38,12 @@ def main() -> int:
     encoder = SentenceEncoder(remembered=20_000)
     read = [suite.read(options.data, seed) for seed in range(options.seeds)]
     rows = {
-        setting.value: [run(encoder, *one, setting) for one in read] for setting in (Setting.BLIND, Setting.PIPELINE)
+        setting.value: [run(encoder, *one, setting) for one in read]
+        for setting in (EgoNormiaSetting.BLIND, EgoNormiaSetting.PIPELINE)
     }
     rows["pipeline, precedents of other videos"] = [
-        run(encoder, *one, Setting.PIPELINE, PrecedentIndex.of(suite.precedents(*one), encoder)) for one in read
+        run(encoder, *one, EgoNormiaSetting.PIPELINE, PrecedentIndex.of(suite.precedents(*one), encoder))
+        for one in read
     ]
     for fifth in Fifth:
         for veto in (True, False):
@@ -61,43 +63,45 @@ def main() -> int:
 
 def run(
     encoder: SentenceEncoder,
-    items: Sequence[Item],
-    labels: Sequence[Label],
-    setting: Setting,
+    items: Sequence[EgoNormiaItem],
+    labels: Sequence[EgoNormiaLabel],
+    setting: EgoNormiaSetting,
     precedents: PrecedentIndex | None = None,
     *,
     config: SelectorConfig = CONFIG,
     others: Others = lambda item: (),
     fifth_is_none: bool = True,
-) -> Scorecard:
+) -> EgoNormiaScorecard:
     decider = Decider(encoder, config, precedents=precedents)
     answers = {}
     for item in items:
         for task in TASKS:
             query = suite.query(item, setting, task, others(item))
-            decision = decider.decide(request_of(query, source=item.source), Limit(ReplayClock()))
+            decision = decider.decide(request_of(query, source=item.source), Deadline(ReplayClock()))
             answers[query.query_id] = answer_of(decision, query)
     return suite.score(items, labels, answers, fifth_is_none=fifth_is_none)
 
 
 def transform(
-    encoder: SentenceEncoder, items: Sequence[Item], labels: Sequence[Label], fifth: Fifth, veto: bool
-) -> Scorecard:
+    encoder: SentenceEncoder, items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel], fifth: Fifth, veto: bool
+) -> EgoNormiaScorecard:
     """What is seen in each frame stands for what others do, as EgoNormia's descriptions name no agents apart."""
     config = CONFIG.model_copy(update={"veto_others": veto})
 
-    def seen(item: Item) -> list[OtherAgent]:
+    def seen(item: EgoNormiaItem) -> list[OtherAgent]:
         return [] if not veto else [OtherAgent(agent_id=f"frame-{n}", doing=line) for n, line in enumerate(item.seen)]
 
-    made = suite.transformed(items, fifth)
-    return run(encoder, made, labels, Setting.PIPELINE, config=config, others=seen, fifth_is_none=fifth is Fifth.NONE)
+    made = suite.to_egogap_items(items, fifth)
+    return run(
+        encoder, made, labels, EgoNormiaSetting.PIPELINE, config=config, others=seen, fifth_is_none=fifth is Fifth.NONE
+    )
 
 
-def norm_hits(encoder: SentenceEncoder, items: Sequence[Item], labels: Sequence[Label]) -> list[bool]:
+def norm_hits(encoder: SentenceEncoder, items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[bool]:
     """Whether each action's likeliest category is one of the dataset's."""
     hits = []
     for item, label in zip(items, labels, strict=True):
-        guesses = inferred(encoder, item.actions, margin=0.0)
+        guesses = infer_norms(encoder, item.actions, margin=0.0)
         for place, guess in enumerate(guesses):
             wanted = label.norms.get(item.action_order[place], ())
             if item.actions[place] and wanted:

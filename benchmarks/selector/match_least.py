@@ -10,8 +10,8 @@ import numpy as np
 
 from action_selector.candidates import of_request
 from action_selector.config import SelectorConfig
-from action_selector.observe.observation import given
-from action_selector.retrieve.likeness import likeness
+from action_selector.observe.observation import observation_given
+from action_selector.retrieve.likeness import similarity
 from action_selector.veto.vetoes import of_others
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import OtherAgent, Viewpoint
@@ -21,9 +21,9 @@ from norm_core.runtime.config import load_yaml
 def main() -> int:
     pairs = load_yaml(Path(__file__).with_name("match_pairs.yaml"))
     encoder = SentenceEncoder()
-    same = np.array([likeness(encoder, [pair["same"]], [pair["other"]])[0, 0] for pair in pairs])
-    answers = np.array([likeness(encoder, [pair["answers_it"]], [pair["other"]])[0, 0] for pair in pairs])
-    not_same = np.array([likeness(encoder, [pair["other_deed"]], [pair["other"]])[0, 0] for pair in pairs])
+    same = np.array([similarity(encoder, [pair["same"]], [pair["other"]])[0, 0] for pair in pairs])
+    answers = np.array([similarity(encoder, [pair["answers_it"]], [pair["other"]])[0, 0] for pair in pairs])
+    not_same = np.array([similarity(encoder, [pair["other_deed"]], [pair["other"]])[0, 0] for pair in pairs])
     for name, values in (
         ("the same deed", same),
         ("another deed of the scene", not_same),
@@ -47,7 +47,7 @@ def as_shipped(pairs: list[dict[str, str]], encoder: SentenceEncoder) -> list[li
         fell.append([])
         for pair in pairs:
             role, doing = pair["other"].split(", ", 1)
-            seen = given((OtherAgent(agent_id="other", role=role, doing=doing),), None)
+            seen = observation_given((OtherAgent(agent_id="other", role=role, doing=doing),), None)
             fell[-1].append(bool(of_others(of_request((pair[kind],), None, Viewpoint(), ()), seen, encoder, least)))
     return fell
 

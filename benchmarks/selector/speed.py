@@ -23,7 +23,7 @@ from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
 from sim_replays.suites import egogapbench as suite
@@ -71,19 +71,19 @@ def main() -> int:
     return 0
 
 
-def thousand(items: list[suite.Item]) -> None:
-    queries = [suite.query(item, suite.Setting.OTHERS) for item in islice(cycle(items), 1000)]
+def thousand(items: list[suite.EgoGapItem]) -> None:
+    queries = [suite.query(item, suite.EgoGapSetting.OTHERS) for item in islice(cycle(items), 1000)]
     encoder, clock = Counted(), WallClock()
     decider = Decider(encoder, CONFIG)
     began_s, used_s = time.perf_counter(), time.process_time()
     for query in queries:
-        answer_of(decider.decide(request_of(query), Limit(clock)), query)
+        answer_of(decider.decide(request_of(query), Deadline(clock)), query)
     wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - used_s
     print(f"1,000 items: {wall_s:.1f} s, {cpu_s:.1f} s of one core; {encoder.spent_s / wall_s:.0%} in the encoder")
     print(f"for {encoder.new} sentences not met before, {1000 * encoder.spent_s / encoder.new:.2f} ms each")
 
 
-def live(items: list[suite.Item], skilled: bool) -> None:
+def live(items: list[suite.EgoGapItem], skilled: bool) -> None:
     """Five candidates, two others, a situation and two reasons, no sentence of which was met before.
 
     skilled: the candidates are the robot's catalogue, which was encoded as the selector was opened.
@@ -107,7 +107,7 @@ def live(items: list[suite.Item], skilled: bool) -> None:
         )
         encoder.begin()
         began_ns, used_ns = time.perf_counter_ns(), time.process_time_ns()
-        decider.decide(request, Limit(clock))
+        decider.decide(request, Deadline(clock))
         took_ms.append((time.perf_counter_ns() - began_ns) / 1e6)
         used_ms.append((time.process_time_ns() - used_ns) / 1e6)
         encoding_ms.append(1000 * encoder.spent_s)

@@ -28,7 +28,7 @@ from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import CompressedImage, Image
 
 from norm_core.records.status import MonitorStatus
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
@@ -182,7 +182,7 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
 def steps(rounds: int = 100) -> dict[str, float]:
     """Median milliseconds of one thread's CPU time for each kept frame."""
     cv2.setNumThreads(1)
-    camera, finder, data = FrameKeeper("/c", Ledger()), FaceFinder(), jpeg()
+    camera, finder, data = FrameKeeper("/c", HealthLog()), FaceFinder(), jpeg()
     keep_ms, find_ms = [], []
     for index in range(rounds):
         image = Picture(stamp_ns=index * NS_PER_S, frame_id="c", encoding="jpeg", compressed=True, data=data)

@@ -20,7 +20,7 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.transcriber import Transcriber
 from norm_monitor.senses.speech.whisper import Whisper, packaged_model
 
@@ -39,7 +39,7 @@ class Run:
         self._front_end, self._transcriber = AudioFrontEnd(config), Transcriber(config, whisper, "mic")
         self._segments: Queue[SpeechSegment | None] = Queue()
         self.utterances: list[Utterance] = []
-        self.segments: list[Segment] = []
+        self.segments: list[AudioSegment] = []
         self.latencies_s: list[float] = []
         self._begun_s = 0.0
 
@@ -89,19 +89,19 @@ def edges_of(turns: list[dict[str, Any]]) -> list[RobotSpeech]:
     return sorted(edges, key=lambda edge: edge.stamp_ns)
 
 
-def side_by_side(whisper: Whisper, segments: list[Segment]) -> dict[str, list[float]]:
+def side_by_side(whisper: Whisper, segments: list[AudioSegment]) -> dict[str, list[float]]:
     """Wall and processor seconds for the same sound, ours and faster-whisper's asked plainly for words, in turns."""
     from faster_whisper import WhisperModel
 
     model = WhisperModel(str(packaged_model()), device="cpu", compute_type="float32", cpu_threads=2)
 
-    def alone(segment: Segment) -> None:
+    def alone(segment: AudioSegment) -> None:
         list(model.transcribe(segment.samples, language="en", beam_size=1, temperature=0.0, word_timestamps=True)[0])
 
     alone(segments[0])
     taken: dict[str, list[float]] = {"ours": [], "ours_cpu": [], "alone": [], "alone_cpu": []}
     for segment in segments:
-        for name, recognise in (("ours", whisper.recognise), ("alone", alone)):
+        for name, recognise in (("ours", whisper.recognize), ("alone", alone)):
             begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
             recognise(segment)
             taken[name].append(time.perf_counter() - begun_s)

@@ -10,12 +10,12 @@ from norm_core.bags.writer import BagWriteError, BagWriter
 
 
 @contextmanager
-def whole_bag(path: Path) -> Iterator[BagWriter]:
+def atomic_bag(path: Path) -> Iterator[BagWriter]:
     """A writer whose bag appears at path when the block ends well; after an error or ctrl-C nothing is left.
 
     Until then it lies in a folder of path's name and `.part`, which may also hold what the block needs meanwhile.
     """
-    part = part_of(path)
+    part = partial_folder(path)
     if path.exists():
         raise BagWriteError(f"{path}: exists already, and is not overwritten: name another folder, or remove it")
     try:
@@ -41,7 +41,7 @@ def whole_bag(path: Path) -> Iterator[BagWriter]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def part_of(path: Path) -> Path:
+def partial_folder(path: Path) -> Path:
     """Where the bag lies while it is incomplete."""
     return path.with_name(f"{path.name}.part")
 

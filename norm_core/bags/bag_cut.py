@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from norm_core.bags.atomic_bag import whole_bag
+from norm_core.bags.atomic_bag import atomic_bag
 from norm_core.bags.errors import BagError
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.bags.topic import BagTopic
@@ -20,7 +20,7 @@ _LONGEST_BAG_S, _LATEST_S, _LATEST_NS = 10**8, 10**12, 2**63
 
 
 @record
-class Cut:
+class BagCut:
     """What a cut kept. latched counts messages from before it, which stand at its beginning."""
 
     made: str
@@ -51,7 +51,7 @@ def parse_time_ns(text: str, start_ns: int) -> int:
     return int(value * NS_PER_S) if value < _LATEST_S else int(value)
 
 
-def cut(
+def cut_bag(
     bag: Path,
     made: Path,
     from_text: str = "0",
@@ -60,7 +60,7 @@ def cut(
     topics: Collection[str] | None = None,
     latched: Collection[str] = (),
     progress: Callable[[int], None] = lambda messages: None,
-) -> Cut:
+) -> BagCut:
     """Writes the messages from a time up to, not including, another; without one, to the bag's end.
 
     A latched topic's last messages before the cut are kept with the cut's first stamp: whoever joins there got them.
@@ -80,17 +80,17 @@ def cut(
         reader.require({*(topics or ()), *latched})
         by_topic: dict[str, int] = {}
         before: dict[str, int] = {}
-        with whole_bag(made) as writer:
+        with atomic_bag(made) as writer:
             for message in _latched_before(reader, [*chosen.values()], latched, from_ns):
-                writer.write_copied(reader.described(message), message.data, from_ns)
+                writer.write_copied(reader.with_definitions(message), message.data, from_ns)
                 before[message.topic] = before.get(message.topic, 0) + 1
             names = {topic.topic for topic in chosen.values()}
             for message in reader.messages(names, from_ns, to_ns) if names else ():
-                writer.write_copied(reader.described(message), message.data, message.stamp_ns)
+                writer.write_copied(reader.with_definitions(message), message.data, message.stamp_ns)
                 by_topic[message.topic] = by_topic.get(message.topic, 0) + 1
                 progress(1)
         dropped = sorted({t.topic for t in reader.topics} - by_topic.keys() - before.keys())
-    return Cut(
+    return BagCut(
         made=str(made),
         from_ns=from_ns,
         to_ns=to_ns,

@@ -113,7 +113,7 @@ class BagReader:
         """The bytes of a changed message of the bag library, that decode gave for message."""
         return self._definitions.encode(message.type_name, decoded)
 
-    def described(self, message: BagMessage) -> BagTopic:
+    def with_definitions(self, message: BagMessage) -> BagTopic:
         """The message's topic, with the definition that fits it, as a copy is to declare it."""
         return self._definitions.completed(self._topics[message.topic, message.type_name], message.data)
 

@@ -64,7 +64,7 @@ class StorageFile:
                 break
             except Exception as error:  # the bag library raises what its parsers do
                 raise BagError(self._why(error)) from error
-            yield connection, stamp_ns, unpacked(bytes(data))
+            yield connection, stamp_ns, unpack_file(bytes(data))
         if self._has_changed():
             raise BagError(self._why(None))
 
@@ -97,7 +97,7 @@ class StorageFile:
         return f"{str(error).rstrip('.') or type(error).__name__}; if it was cut short or damaged, {RECOVER}"
 
 
-def unpacked(data: bytes) -> bytes:
+def unpack_file(data: bytes) -> bytes:
     """A message's bytes, decompressed where they were compressed one by one: no message in CDR form begins so."""
     if not data.startswith(_ZSTD):
         return data

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 from norm_core.engines.backend import Backend
 from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, UnparsedError
 from norm_core.engines.prompt import Image, Prompt, Question
-from norm_core.engines.reply import Card, Generation, Scores
-from norm_core.engines.request_context import ENCODE, PARSE, Call, Limit
+from norm_core.engines.reply import Generation, ModelInfo, Scores
+from norm_core.engines.request_context import ENCODE, PARSE, Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock
 
@@ -29,32 +29,32 @@ class Engine:
         self._backend, self.clock, self._temperature = backend, clock, temperature
 
     @property
-    def card(self) -> Card:
-        return self._backend.card
+    def model_info(self) -> ModelInfo:
+        return self._backend.model_info
 
-    def score(self, prompt: Prompt, options: Sequence[str], limit: Limit | None = None) -> Scores:
+    def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:
         """A probability for each option, from one pass over the prompt."""
-        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], limit)[0]
+        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], deadline)[0]
 
-    def ask_many(self, prefix: Prompt, questions: Sequence[Question], limit: Limit | None = None) -> list[Scores]:
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """One answer a question, in order; the prefix is encoded once, and the first answer bears its cost."""
-        limit = limit or Limit(self.clock)
-        call = Call(limit)
+        deadline = deadline or Deadline(self.clock)
+        call = RequestContext(deadline)
         answers: list[Scores] = []
 
-        def ask_each(call: Call) -> None:
+        def ask_each(call: RequestContext) -> None:
             call.check()
             self._take_images((), prefix, call)
-            call.enter(ENCODE)
+            call.enter_segment(ENCODE)
             with self._backend.encoded(prefix, call) as encoded:
                 for question in questions:
                     answers.append(self._ask(encoded, prefix, question, call))
-                    call = Call(limit.renewed())
+                    call = RequestContext(deadline.renewed())
 
-        fault = _attempt(lambda: ask_each(call))
+        fault = _run_attempt(lambda: ask_each(call))
         if fault and len(answers) < len(questions):
-            answers.append(_scored(prefix, questions[len(answers)], call, fault))
-            answers += self.decline(prefix, questions[len(answers) :], fault, limit.renewed())
+            answers.append(_score_once(prefix, questions[len(answers)], call, fault))
+            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.renewed())
         return answers
 
     def generate(
@@ -64,10 +64,10 @@ class Engine:
         *,
         max_tokens: int = 256,
         seed: int = 0,
-        limit: Limit | None = None,
+        deadline: Deadline | None = None,
     ) -> Generation[S]:
         """What the model writes; with a schema, UNPARSED unless the text is JSON of it."""
-        call = Call(limit or Limit(self.clock))
+        call = RequestContext(deadline or Deadline(self.clock))
         text, value = "", None
 
         def write() -> None:
@@ -76,31 +76,33 @@ class Engine:
             self._take_images((), prompt, call)
             if max_tokens < 1:
                 raise InvalidRequestError(f"max_tokens is {max_tokens}: ask for at least one token")
-            if not self.card.generates:
-                raise InvalidRequestError(f"{self.card.model} scores options and cannot write")
-            call.enter(ENCODE)
+            if not self.model_info.generates:
+                raise InvalidRequestError(f"{self.model_info.model} scores options and cannot write")
+            call.enter_segment(ENCODE)
             plain = schema.model_json_schema() if schema else None
             text = self._backend.generate(prompt, call, schema=plain, max_tokens=max_tokens, seed=seed)
-            call.enter(PARSE)
-            value = _parsed(text, schema) if schema else None
+            call.enter_segment(PARSE)
+            value = _parse_reply(text, schema) if schema else None
             call.check()
 
-        fault = _attempt(write)
-        return _written(prompt, call, fault, text, value)
+        fault = _run_attempt(write)
+        return _generate_once(prompt, call, fault, text, value)
 
-    def decline(self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, limit: Limit) -> list[Scores]:
+    def decline(
+        self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
+    ) -> list[Scores]:
         """What ask_many answers where the model is not asked at all."""
-        return [_scored(prefix, question, Call(limit), fault) for question in questions]
+        return [_score_once(prefix, question, RequestContext(deadline), fault) for question in questions]
 
-    def decline_to_write(self, prompt: Prompt, fault: EngineError, limit: Limit) -> Generation[Any]:
+    def decline_to_write(self, prompt: Prompt, fault: EngineError, deadline: Deadline) -> Generation[Any]:
         """What generate answers where the model is not asked at all."""
-        return _written(prompt, Call(limit), fault, "", None)
+        return _generate_once(prompt, RequestContext(deadline), fault, "", None)
 
     def close(self) -> None:
         """Gives the model's memory back."""
         self._backend.close()
 
-    def _ask(self, encoded: Any, prefix: Prompt, question: Question, call: Call) -> Scores:
+    def _ask(self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext) -> Scores:
         probabilities: tuple[float, ...] = ()
 
         def ask() -> None:
@@ -108,21 +110,21 @@ class Engine:
             call.check()
             self._check_options(question.options)
             self._take_images(prefix.images, Prompt(version="", parts=question.parts), call)
-            call.enter(ENCODE)
+            call.enter_segment(ENCODE)
             weights = self._backend.score(encoded, question, call) if len(question.options) > 1 else [0.0]
-            call.enter(PARSE)
+            call.enter_segment(PARSE)
             probabilities = _softmax(weights, len(question.options), self._temperature)
             call.check()
 
-        fault = _attempt(ask)
-        return _scored(prefix, question, call, fault, probabilities)
+        fault = _run_attempt(ask)
+        return _score_once(prefix, question, call, fault, probabilities)
 
-    def _take_images(self, before: tuple[Image, ...], prompt: Prompt, call: Call) -> None:
+    def _take_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
         """Counts the prompt's pictures; together with those before they must not be too many."""
-        count, most = len(before) + len(prompt.images), self.card.max_images
+        count, most = len(before) + len(prompt.images), self.model_info.max_images
         if most is not None and count > most:
-            raise InvalidRequestError(f"{count} pictures were given, and {self.card.model} takes at most {most}")
-        call.used(images=len(prompt.images))
+            raise InvalidRequestError(f"{count} pictures were given, and {self.model_info.model} takes at most {most}")
+        call.add_usage(images=len(prompt.images))
 
     def _check_options(self, options: tuple[str, ...]) -> None:
         if not options:
@@ -130,12 +132,14 @@ class Engine:
         if len(set(options)) < len(options):
             twice = next(option for option in options if options.count(option) > 1)
             raise InvalidRequestError(f"the option {twice!r:.80} stands {options.count(twice)} times")
-        most = self.card.max_options
+        most = self.model_info.max_options
         if most is not None and len(options) > most:
-            raise InvalidRequestError(f"{len(options)} options were given, and {self.card.model} tells {most} apart")
+            raise InvalidRequestError(
+                f"{len(options)} options were given, and {self.model_info.model} tells {most} apart"
+            )
 
 
-def _attempt(step: Callable[[], None]) -> EngineError | None:
+def _run_attempt(step: Callable[[], None]) -> EngineError | None:
     """Why step failed, or None. Nothing that a backend raises ends the process, or is held on to."""
     try:
         step()
@@ -149,8 +153,12 @@ def _attempt(step: Callable[[], None]) -> EngineError | None:
     return None
 
 
-def _scored(
-    prefix: Prompt, question: Question, call: Call, fault: EngineError | None, probabilities: tuple[float, ...] = ()
+def _score_once(
+    prefix: Prompt,
+    question: Question,
+    call: RequestContext,
+    fault: EngineError | None,
+    probabilities: tuple[float, ...] = (),
 ) -> Scores:
     return Scores(
         outcome=fault.outcome if fault else Outcome.ANSWERED,
@@ -163,7 +171,9 @@ def _scored(
     )
 
 
-def _written(prompt: Prompt, call: Call, fault: EngineError | None, text: str, value: S | None) -> Generation[S]:
+def _generate_once(
+    prompt: Prompt, call: RequestContext, fault: EngineError | None, text: str, value: S | None
+) -> Generation[S]:
     return Generation(
         outcome=fault.outcome if fault else Outcome.ANSWERED,
         text=text,
@@ -176,7 +186,7 @@ def _written(prompt: Prompt, call: Call, fault: EngineError | None, text: str, v
     )
 
 
-def _parsed(text: str, schema: type[S]) -> S:
+def _parse_reply(text: str, schema: type[S]) -> S:
     try:
         return schema.model_validate_json(text)
     except ValidationError as error:

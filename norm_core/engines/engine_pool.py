@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Card, Generation, Scores
-from norm_core.engines.request_context import Limit
+from norm_core.engines.reply import Generation, ModelInfo, Scores
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.shared_engine import SharedEngine, Urgency
 from norm_core.records.status import QueueStatus
 from norm_core.runtime.time import Clock
@@ -28,16 +28,16 @@ class EngineLease:
         self._engine, self._urgency, self._give_back = engine, urgency, give_back
 
     @property
-    def card(self) -> Card:
-        return self._engine.card
+    def model_info(self) -> ModelInfo:
+        return self._engine.model_info
 
-    def ask_many(self, prefix: Prompt, questions: Sequence[Question], limit: Limit | None = None) -> list[Scores]:
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Ask by SharedEngine.ask_many with this urgency."""
-        return self._engine.ask_many(prefix, questions, limit, self._urgency)
+        return self._engine.ask_many(prefix, questions, deadline, self._urgency)
 
-    def score(self, prompt: Prompt, options: Sequence[str], limit: Limit | None = None) -> Scores:
+    def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:
         """Ask by SharedEngine.score with this urgency."""
-        return self._engine.score(prompt, options, limit, self._urgency)
+        return self._engine.score(prompt, options, deadline, self._urgency)
 
     def generate(
         self,
@@ -46,11 +46,11 @@ class EngineLease:
         *,
         max_tokens: int = 256,
         seed: int = 0,
-        limit: Limit | None = None,
+        deadline: Deadline | None = None,
     ) -> Generation[S]:
         """Ask by SharedEngine.generate with this urgency."""
         return self._engine.generate(
-            prompt, schema, max_tokens=max_tokens, seed=seed, limit=limit, urgency=self._urgency
+            prompt, schema, max_tokens=max_tokens, seed=seed, deadline=deadline, urgency=self._urgency
         )
 
     def hold(self) -> AbstractContextManager[None]:

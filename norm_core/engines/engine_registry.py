@@ -10,24 +10,24 @@ from pydantic import Field
 from norm_core.engines.backend import Backend
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.openai.address import is_on_this_machine
-from norm_core.engines.reply import Card
+from norm_core.engines.reply import ModelInfo
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.store import Weights
-from norm_core.runtime.config import C, Config, check
+from norm_core.models.store import ModelFiles
+from norm_core.runtime.config import C, Config, check_config
 
 # What transformers loads as it is; everything else is a quantization.
 _DTYPES = {"bf16": "bf16", "f16": "float16", "f32": "float32"}
 _CONTEXT_TOKENS = 4096
 
 
-class Opener(Protocol):
+class BackendFactory(Protocol):
     """Loads the model of a manifest; may raise anything, and then must hold no memory.
 
     weights.folder is where the manifest's files lie, already verified, and weights.sha256 goes into the card; for a
     server the folder is None and the address is manifest.source.url. What it reads of manifest.settings it checks.
     """
 
-    def __call__(self, manifest: Manifest, weights: Weights) -> Backend[Any]: ...
+    def __call__(self, manifest: Manifest, weights: ModelFiles) -> Backend[Any]: ...
 
 
 class TransformersSettings(Config):
@@ -58,7 +58,7 @@ class OpenAISettings(Config):
     extra: dict[str, Any] = Field(default_factory=dict)
 
 
-def card_of(manifest: Manifest) -> Card:
+def model_info_of(manifest: Manifest) -> ModelInfo:
     """The card of a model that is not opened; what only its files tell (weights, fewer tokens) is left out."""
     check_answers(manifest)
     model, context_tokens, max_images = manifest.name, manifest.context_tokens, manifest.max_images
@@ -77,7 +77,7 @@ def card_of(manifest: Manifest) -> Card:
             is_here = is_on_this_machine(manifest.source.url or "")
         case EngineKind.ENCODER:
             context_tokens, max_images, generates = None, 0, False
-    return Card(
+    return ModelInfo(
         model=model,
         engine=str(manifest.engine),
         quantization=quantization,
@@ -95,7 +95,7 @@ def check_answers(manifest: Manifest) -> None:
         raise InvalidRequestError(f"{manifest.name} runs on {manifest.engine} and answers no questions; {kinds} do")
 
 
-def open_transformers(manifest: Manifest, weights: Weights) -> Backend[Any]:
+def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """A checkpoint; bf16, f16 and f32 are number formats, other quantizations are handed on by their names."""
     given = _settings(TransformersSettings, manifest)
     # On a CPU 16 bits are slow and differ: auto leaves that to the engine.
@@ -112,7 +112,7 @@ def open_transformers(manifest: Manifest, weights: Weights) -> Backend[Any]:
     return opened
 
 
-def open_llama_cpp(manifest: Manifest, weights: Weights) -> Backend[Any]:
+def open_llama_cpp(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """The GGUF file of the manifest, and its projector, whose name holds mmproj."""
     given = _settings(LlamaCppSettings, manifest)
     folder = _folder(manifest, weights)
@@ -136,7 +136,7 @@ def open_llama_cpp(manifest: Manifest, weights: Weights) -> Backend[Any]:
     return _named(opened, manifest)
 
 
-def open_genai(manifest: Manifest, weights: Weights) -> Backend[Any]:
+def open_genai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """A folder that onnxruntime-genai's builder wrote."""
     given = _settings(GenaiSettings, manifest)
     opened = import_module("norm_core.engines.onnx.genai_backend").GenaiBackend(
@@ -149,7 +149,7 @@ def open_genai(manifest: Manifest, weights: Weights) -> Backend[Any]:
     return _named(opened, manifest)
 
 
-def open_openai(manifest: Manifest, weights: Weights) -> Backend[Any]:
+def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """A server; which weights it holds is its own affair, so the card names none."""
     given = _settings(OpenAISettings, manifest)
     server_module = import_module("norm_core.engines.openai.client")
@@ -172,12 +172,12 @@ def open_openai(manifest: Manifest, weights: Weights) -> Backend[Any]:
     return opened
 
 
-def open_encoder(manifest: Manifest, weights: Weights) -> Backend[Any]:
+def open_encoder(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     opened: Backend[Any] = import_module("norm_core.engines.sentences.encoder_engine").opened(manifest, weights)
     return opened
 
 
-OPENERS: dict[EngineKind, Opener] = {
+OPENERS: dict[EngineKind, BackendFactory] = {
     EngineKind.TRANSFORMERS: open_transformers,
     EngineKind.LLAMA_CPP: open_llama_cpp,
     EngineKind.GENAI: open_genai,
@@ -187,14 +187,14 @@ OPENERS: dict[EngineKind, Opener] = {
 
 
 def _settings(kind: type[C], manifest: Manifest) -> C:
-    return check(kind, manifest.settings, f"{manifest.name}: settings")
+    return check_config(kind, manifest.settings, f"{manifest.name}: settings")
 
 
 def _quantization(manifest: Manifest) -> str:
     return "" if manifest.quantization in _DTYPES else manifest.quantization
 
 
-def _folder(manifest: Manifest, weights: Weights) -> Path:
+def _folder(manifest: Manifest, weights: ModelFiles) -> Path:
     if weights.folder is None:
         raise EngineFailedError(f"{manifest.name}: a url is for the openai engine, not for {manifest.engine}")
     return weights.folder
@@ -202,6 +202,6 @@ def _folder(manifest: Manifest, weights: Weights) -> Path:
 
 def _named(backend: Any, manifest: Manifest) -> Backend[Any]:
     """The backend under the manifest's name, which calibrations and reports go by."""
-    backend.card = replace(backend.card, model=manifest.name)
+    backend.model_info = replace(backend.model_info, model=manifest.name)
     named: Backend[Any] = backend
     return named

@@ -11,7 +11,7 @@ from norm_core.runtime.config import Config, ConfigError
 DEFAULT_ROBOT = "any"
 
 
-class Calibration(Config):
+class FittedTemperature(Config):
     """The temperature that makes a model's probabilities hold, and what it was fitted on; weights_sha256 names which
     weights it is for, as another model's temperature would only seem to calibrate."""
 
@@ -22,7 +22,7 @@ class Calibration(Config):
     fitted_on: str = Field(min_length=1)
 
 
-def read_calibration(folders: Iterable[Path], model: str, robot: str, weights_sha256: str) -> Calibration | None:
+def read_calibration(folders: Iterable[Path], model: str, robot: str, weights_sha256: str) -> FittedTemperature | None:
     """Return the robot's own calibration of the model, else that for any robot; earlier folders count first."""
     for name, folder in product(dict.fromkeys((robot, DEFAULT_ROBOT)), folders):
         path = folder / f"{name}.{model}.json"
@@ -31,9 +31,9 @@ def read_calibration(folders: Iterable[Path], model: str, robot: str, weights_sh
     return None
 
 
-def _fitting(path: Path, model: str, robot: str, weights_sha256: str) -> Calibration:
+def _fitting(path: Path, model: str, robot: str, weights_sha256: str) -> FittedTemperature:
     try:
-        calibration = Calibration.model_validate_json(path.read_bytes())
+        calibration = FittedTemperature.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         fault = error.errors()[0] if isinstance(error, ValidationError) else None
         reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" if fault else str(error)

@@ -2,17 +2,17 @@
 
 from string import ascii_lowercase, ascii_uppercase
 
-from norm_core.engines.prompt import disarmed
+from norm_core.engines.prompt import neutralize_markup
 
-LETTERS = ascii_uppercase + ascii_lowercase
+OPTION_LETTERS = ascii_uppercase + ascii_lowercase
 
 
-def lettered(options: tuple[str, ...]) -> str:
+def letter_options(options: tuple[str, ...]) -> str:
     """The options as lines, and the request to answer by a letter alone; for at most len(LETTERS) options."""
-    lines = [f"{letter}. {_one_line(option)}" for letter, option in zip(LETTERS, options, strict=False)]
+    lines = [f"{letter}. {_one_line(option)}" for letter, option in zip(OPTION_LETTERS, options, strict=False)]
     return "\n".join([*lines, "Answer with the letter of one option and nothing else."])
 
 
 def _one_line(option: str) -> str:
     """An option cannot pretend to be two."""
-    return " ".join(disarmed(option).split())
+    return " ".join(neutralize_markup(option).split())

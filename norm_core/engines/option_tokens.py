@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from norm_core.engines.errors import EngineFailedError, UnparsedError
-from norm_core.engines.option_letters import LETTERS
+from norm_core.engines.option_letters import OPTION_LETTERS
 
 # What stands for a leading space where a server gives a token's raw form.
 _SPACES = " \t\n▁Ġ"
@@ -16,7 +16,7 @@ class LetterTokens:
     """A tokenizer's tokens for each of LETTERS alone, with a space before it or without."""
 
     def __init__(self, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> None:
-        self._tokens = [self._alone(letter, tokens, text) for letter in LETTERS]
+        self._tokens = [self._alone(letter, tokens, text) for letter in OPTION_LETTERS]
 
     @staticmethod
     def _alone(letter: str, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> list[int]:

@@ -12,7 +12,7 @@ S = TypeVar("S", bound=BaseModel)
 
 
 @record
-class Card:
+class ModelInfo:
     """Which model answers and what it can take; None where there is no bound."""
 
     model: str
@@ -75,15 +75,17 @@ class Generation(Generic[S]):
     prompt_digest: str = ""
 
 
-def provenance(card: Card, reply: Scores | Generation[S], *, window_digest: str = "", seed: int = 0) -> Provenance:
+def provenance(
+    model_info: ModelInfo, reply: Scores | Generation[S], *, window_digest: str = "", seed: int = 0
+) -> Provenance:
     """What a flag or decision says of the reply it rests on."""
     return Provenance(
         window_digest=window_digest,
         prompt_digest=reply.prompt_digest,
         prompt_version=reply.prompt_version,
-        model=card.model,
-        weights_sha256=card.weights_sha256,
-        quantization=card.quantization,
+        model=model_info.model,
+        weights_sha256=model_info.weights_sha256,
+        quantization=model_info.quantization,
         seed=seed,
         latency=reply.latency,
     )

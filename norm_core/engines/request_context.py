@@ -11,7 +11,7 @@ from norm_core.runtime.time import NS_PER_MS, Clock, ns_to_s
 QUEUE, ENCODE, PREFILL, DECODE, PARSE = SEGMENTS = ("queue", "encode", "prefill", "decode", "parse")
 
 
-class Limit:
+class Deadline:
     """From when and until when a request may take, in its clock's time; any thread may cancel it."""
 
     def __init__(self, clock: Clock, deadline_ns: int | None = None, cancelled: Event | None = None) -> None:
@@ -20,9 +20,9 @@ class Limit:
         self.deadline_ns = deadline_ns
         self._cancelled = cancelled or Event()
 
-    def renewed(self) -> "Limit":
+    def renewed(self) -> "Deadline":
         """The same end for a further question, which is asked now."""
-        return Limit(self.clock, self.deadline_ns, self._cancelled)
+        return Deadline(self.clock, self.deadline_ns, self._cancelled)
 
     def cancel(self) -> None:
         """Lets the request end, at its next check, as if its deadline had passed."""
@@ -42,12 +42,12 @@ class Limit:
             raise PastDeadlineError(f"the deadline passed {late_ns / NS_PER_MS:.0f} ms ago")
 
 
-class Call:
+class RequestContext:
     """What a backend is handed with each request: it checks the limit, and says what it does and uses."""
 
-    def __init__(self, limit: Limit) -> None:
-        self._limit = limit
-        self._segment, self._since_ns = QUEUE, limit.asked_ns
+    def __init__(self, deadline: Deadline) -> None:
+        self._limit = deadline
+        self._segment, self._since_ns = QUEUE, deadline.asked_ns
         self._spent_ns = dict.fromkeys(SEGMENTS, 0)
         self._used = dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "images", "retries"), 0)
 
@@ -59,13 +59,13 @@ class Call:
         """The time left, never negative; None without a deadline."""
         return self._limit.remaining_s()
 
-    def enter(self, segment: str) -> None:
+    def enter_segment(self, segment: str) -> None:
         """From now on time counts for segment, one of SEGMENTS."""
         now_ns = self._limit.clock.now_ns()
         self._spent_ns[self._segment] += now_ns - self._since_ns
         self._segment, self._since_ns = segment, now_ns
 
-    def used(self, **counts: int) -> None:
+    def add_usage(self, **counts: int) -> None:
         """Adds to what was used; the names are those of Usage."""
         for name, count in counts.items():
             self._used[name] += count
@@ -76,5 +76,5 @@ class Call:
 
     def latency(self) -> tuple[LatencySegment, ...]:
         """Where the time went until now; the segments sum to the whole."""
-        self.enter(self._segment)
+        self.enter_segment(self._segment)
         return tuple(LatencySegment(name=name, duration_ns=spent) for name, spent in self._spent_ns.items())

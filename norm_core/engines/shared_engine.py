@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Card, Generation, Scores
-from norm_core.engines.request_context import Limit
+from norm_core.engines.reply import Generation, ModelInfo, Scores
+from norm_core.engines.request_context import Deadline
 from norm_core.records.status import QueueStatus
 
 R = TypeVar("R")
@@ -36,14 +36,14 @@ class Urgency(IntEnum):
 
 class _Job(Generic[R]):
     def __init__(
-        self, urgency: Urgency, limit: Limit, answer: Callable[[], R], decline: Callable[[EngineError], R]
+        self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
     ) -> None:
-        self.urgency, self.limit, self._answer, self._decline = urgency, limit, answer, decline
+        self.urgency, self.deadline, self._answer, self._decline = urgency, deadline, answer, decline
         self.reply: Future[R] = Future()
 
     def run(self) -> None:
         try:
-            self.limit.check()
+            self.deadline.check()
         except PastDeadlineError as fault:
             self.give_up(fault)
         else:
@@ -55,12 +55,12 @@ class _Job(Generic[R]):
     def waited_for(self, engine_lives: Callable[[], bool]) -> R:
         """The reply, or in its stead the fault of an engine that does not come back in time."""
         while True:
-            remaining_s = self.limit.remaining_s()
+            remaining_s = self.deadline.remaining_s()
             try:
                 return self.reply.result(_LOOK_S if remaining_s is None else remaining_s + _GRACE_S)
             except NotDone:
                 if remaining_s is not None:
-                    self.limit.cancel()
+                    self.deadline.cancel()
                     return self._decline(PastDeadlineError("the engine did not come back before the deadline"))
                 if not engine_lives():
                     return self._decline(EngineFailedError("the engine was closed"))
@@ -82,34 +82,34 @@ class SharedEngine:
         self._worker.start()
 
     @property
-    def card(self) -> Card:
-        return self._engine.card
+    def model_info(self) -> ModelInfo:
+        return self._engine.model_info
 
     def ask_many(
         self,
         prefix: Prompt,
         questions: Sequence[Question],
-        limit: Limit | None = None,
+        deadline: Deadline | None = None,
         urgency: Urgency = Urgency.WINDOW,
     ) -> list[Scores]:
         """Engine.ask_many, in its turn."""
-        limit = limit or Limit(self._engine.clock)
+        deadline = deadline or Deadline(self._engine.clock)
         return self._asked(
             urgency,
-            limit,
-            lambda: self._engine.ask_many(prefix, questions, limit),
-            lambda fault: self._engine.decline(prefix, questions, fault, limit),
+            deadline,
+            lambda: self._engine.ask_many(prefix, questions, deadline),
+            lambda fault: self._engine.decline(prefix, questions, fault, deadline),
         )
 
     def score(
         self,
         prompt: Prompt,
         options: Sequence[str],
-        limit: Limit | None = None,
+        deadline: Deadline | None = None,
         urgency: Urgency = Urgency.WINDOW,
     ) -> Scores:
         """Engine.score, in its turn."""
-        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], limit, urgency)[0]
+        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], deadline, urgency)[0]
 
     def generate(
         self,
@@ -118,16 +118,16 @@ class SharedEngine:
         *,
         max_tokens: int = 256,
         seed: int = 0,
-        limit: Limit | None = None,
+        deadline: Deadline | None = None,
         urgency: Urgency = Urgency.WINDOW,
     ) -> Generation[S]:
         """Engine.generate, in its turn."""
-        limit = limit or Limit(self._engine.clock)
+        deadline = deadline or Deadline(self._engine.clock)
         return self._asked(
             urgency,
-            limit,
-            lambda: self._engine.generate(prompt, schema, max_tokens=max_tokens, seed=seed, limit=limit),
-            lambda fault: self._engine.decline_to_write(prompt, fault, limit),
+            deadline,
+            lambda: self._engine.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=deadline),
+            lambda fault: self._engine.decline_to_write(prompt, fault, deadline),
         )
 
     @contextmanager
@@ -163,8 +163,10 @@ class SharedEngine:
         self._engine.close()
         return True
 
-    def _asked(self, urgency: Urgency, limit: Limit, answer: Callable[[], R], decline: Callable[[EngineError], R]) -> R:
-        job = _Job(urgency, limit, answer, decline)
+    def _asked(
+        self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
+    ) -> R:
+        job = _Job(urgency, deadline, answer, decline)
         self._admit(job)
         return job.waited_for(self._worker.is_alive)
 

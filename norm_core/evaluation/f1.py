@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.evaluation.figures import NOTHING, Figure
+from norm_core.evaluation.figures import NO_FIGURE, Figure
 
 _Z = 1.959963984540054
 
@@ -44,7 +44,7 @@ def macro_f1(counts: Matrix) -> Figure:
 def _figure(counts: Matrix, classes: Sequence[int]) -> Figure:
     total = counts.sum()
     if not total:
-        return NOTHING
+        return NO_FIGURE
     cells = counts / total
     value, slope = 0.0, np.zeros_like(cells)
     for at in classes:

@@ -29,12 +29,12 @@ class Figure:
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
-NOTHING = Figure(value=float("nan"), low=float("nan"), high=float("nan"), count=0)
+NO_FIGURE = Figure(value=float("nan"), low=float("nan"), high=float("nan"), count=0)
 
 Figures = Mapping[str, Figure]
 
 
-def averaged(cards: Sequence[Figures]) -> Figures:
+def average(cards: Sequence[Figures]) -> Figures:
     """The mean of several draws' figures and between what 95 % of them lie; of one its own."""
     if len(cards) == 1:
         return cards[0]
@@ -50,21 +50,21 @@ def averaged(cards: Sequence[Figures]) -> Figures:
 def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figure:
     """The mean of values from 0 to 1 by bootstrap over groups; groups names the picture or video of each."""
     if not values:
-        return NOTHING
-    low, high = percentile_interval(resampled(values, groups, seed))
+        return NO_FIGURE
+    low, high = percentile_interval(bootstrap(values, groups, seed))
     return Figure(value=100 * float(np.mean(values)), low=100 * low, high=100 * high, count=len(values))
 
 
-def graded(values: Sequence[float]) -> Figure:
+def average_grade(values: Sequence[float]) -> Figure:
     """The mean of grades from 1 to 5, give or take 1.96 standard errors."""
     if not values:
-        return NOTHING
+        return NO_FIGURE
     mean = float(np.mean(values))
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return Figure(value=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, count=len(values), unit="of 5")
 
 
-def resampled(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
+def bootstrap(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
     """Means of values over groups drawn again with replacement; the same seed draws the same groups."""
     names = sorted(set(groups))
     place = {name: number for number, name in enumerate(names)}

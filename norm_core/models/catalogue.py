@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from norm_core.models.manifest import Manifest
-from norm_core.runtime.cache_dir import kept_folder
-from norm_core.runtime.config import ConfigError, load
+from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.config import ConfigError, load_config
 from norm_core.runtime.data_files import shipped_file
 
 _SHIPPED = shipped_file("norm_core.models", "shipped")
@@ -37,7 +37,7 @@ class Catalogue:
 
     def manifest(self, name: str) -> Manifest:
         path = self.path(name)
-        manifest = load(Manifest, path)
+        manifest = load_config(Manifest, path)
         if manifest.name != path.stem:
             raise ConfigError(f"{path}: name: is {manifest.name!r}, and the file's name says {path.stem!r}")
         return manifest
@@ -46,4 +46,4 @@ class Catalogue:
 def _own_folders() -> tuple[Path, ...]:
     """What recipes made here, then the folders in TACTFUL_MODELS, which are separated as those of PATH are."""
     given = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
-    return (kept_folder("manifests"), *(Path(folder) for folder in given if folder))
+    return (make_cache_folder("manifests"), *(Path(folder) for folder in given if folder))

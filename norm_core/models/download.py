@@ -27,7 +27,7 @@ class PullError(TactfulError):
 
 
 @record
-class Wanted:
+class FileRequest:
     """A file to fetch: what is known of it before it is here. version tells parts of other versions apart."""
 
     path: str
@@ -39,7 +39,7 @@ class Wanted:
 
 
 @record
-class Line:
+class ProgressLine:
     """How the network is used: the token goes to the named host alone, never on to where it redirects."""
 
     token: str = ""
@@ -48,7 +48,7 @@ class Line:
     pause_s: float = 1.0
 
 
-def fetch(wanted: Wanted, folder: Path, line: Line, progress: Progress | None = None) -> str:
+def fetch(wanted: FileRequest, folder: Path, line: ProgressLine, progress: Progress | None = None) -> str:
     """Puts the file into folder and gives its SHA-256; what came before an end or a fault is kept for the next call."""
     target = folder / wanted.path
     part = target.with_name(f"{target.name}.{wanted.version[:12] or 'any'}.part")
@@ -63,7 +63,7 @@ def fetch(wanted: Wanted, folder: Path, line: Line, progress: Progress | None = 
     return actual
 
 
-def get(url: str, line: Line, start: int = 0) -> http.client.HTTPResponse:
+def get(url: str, line: ProgressLine, start: int = 0) -> http.client.HTTPResponse:
     """The response to a GET, from the byte at start where the server can."""
     request = urllib.request.Request(url, headers={"User-Agent": "tactful", "Accept-Encoding": "identity"})
     if line.token:
@@ -74,7 +74,7 @@ def get(url: str, line: Line, start: int = 0) -> http.client.HTTPResponse:
     return response
 
 
-def refused(url: str, error: urllib.error.HTTPError) -> PullError:
+def describe_refusal(url: str, error: urllib.error.HTTPError) -> PullError:
     """What a server's no means for a person."""
     advice = {
         401: "it wants a token: accept the model's terms on the hub and set HF_TOKEN",
@@ -84,7 +84,7 @@ def refused(url: str, error: urllib.error.HTTPError) -> PullError:
     return PullError(f"{url}: HTTP {error.code} {error.reason}; {advice}")
 
 
-def _complete(wanted: Wanted, part: Path, line: Line, progress: Progress | None) -> None:
+def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Progress | None) -> None:
     """Fills part to its end. A fault of the line is tried again from where it came, as long as bytes still come."""
     left = line.tries
     while True:
@@ -95,7 +95,7 @@ def _complete(wanted: Wanted, part: Path, line: Line, progress: Progress | None)
             if error.code == 416 and before:  # nothing is left to send, or the part is longer than the file
                 part.unlink()
             elif error.code < 500 and error.code != 429:
-                raise refused(wanted.url, error) from error
+                raise describe_refusal(wanted.url, error) from error
             reason = f"HTTP {error.code} {error.reason}"
         except (http.client.HTTPException, urllib.error.URLError, ConnectionError, TimeoutError) as error:
             reason = str(getattr(error, "reason", "") or error) or type(error).__name__
@@ -114,7 +114,7 @@ def _complete(wanted: Wanted, part: Path, line: Line, progress: Progress | None)
         time.sleep(line.pause_s)
 
 
-def _append(wanted: Wanted, part: Path, line: Line, progress: Progress | None) -> None:
+def _append(wanted: FileRequest, part: Path, line: ProgressLine, progress: Progress | None) -> None:
     with get(wanted.url, line, _size(part)) as response:
         # A server that ignores Range sends all of it with 200: then what is here is written over.
         resumed = response.status == 206
@@ -127,7 +127,7 @@ def _append(wanted: Wanted, part: Path, line: Line, progress: Progress | None) -
                 raise http.client.IncompleteRead(b"", response.length)
 
 
-def _checked(wanted: Wanted, part: Path) -> str:
+def _checked(wanted: FileRequest, part: Path) -> str:
     actual = sha256_of_file(part)
     right = actual == wanted.sha256 if wanted.sha256 else not wanted.git_sha1 or _git_sha1(part) == wanted.git_sha1
     if not right:

@@ -1,12 +1,12 @@
 """What memory a model will take, before anybody has measured it."""
 
-from norm_core.models.manifest import Manifest, Memory
+from norm_core.models.manifest import Manifest, MemoryNeed
 
 # Bits a weight with the scales that go with it: nf4 keeps a 32-bit scale for each 64 weights.
 BITS = {"bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5}
 
 
-def estimated(manifest: Manifest, quantization: str) -> Memory | None:
+def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
     """Weights, and at the peak the keys and values of a full context; None where the manifest says too little."""
     parameters, kv, context = manifest.parameters_million, manifest.kv_bytes_per_token, manifest.context_tokens
     bits = BITS.get(quantization)
@@ -19,4 +19,4 @@ def estimated(manifest: Manifest, quantization: str) -> Memory | None:
     if whole:
         how += f", {whole:g} million of them at 16"
     how += f"; at the peak {kv} bytes of keys and values for each of {context} tokens; activations are not counted"
-    return Memory(load_mb=load_mb, peak_mb=peak_mb, estimated=True, how=how)
+    return MemoryNeed(load_mb=load_mb, peak_mb=peak_mb, estimated=True, how=how)

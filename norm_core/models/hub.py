@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, ValidationError
 
-from norm_core.models.download import Line, PullError, Wanted, get, refused
+from norm_core.models.download import FileRequest, ProgressLine, PullError, describe_refusal, get
 from norm_core.models.manifest import FilePath
 
 HUB = "https://huggingface.co"
@@ -36,8 +36,8 @@ class _Listing(BaseModel):
 
 
 def wanted_files(
-    repository: str, revision: str, include: tuple[str, ...], server: str, line: Line
-) -> tuple[str, list[Wanted]]:
+    repository: str, revision: str, include: tuple[str, ...], server: str, line: ProgressLine
+) -> tuple[str, list[FileRequest]]:
     """The commit that revision names now, and its files that match a pattern of include."""
     url = f"{server.rstrip('/')}/api/models/{repository}/revision/{quote(revision, safe='')}?blobs=true"
     try:
@@ -45,7 +45,7 @@ def wanted_files(
     except ValidationError as error:
         raise PullError(f"{url}: is no listing of a repository: {error.errors()[0]['msg']}") from error
     chosen = [
-        Wanted(
+        FileRequest(
             path=file.path,
             url=file_url(server, repository, listing.commit, file.path),
             version=listing.commit,
@@ -65,12 +65,12 @@ def file_url(server: str, repository: str, commit: str, path: str) -> str:
     return f"{server.rstrip('/')}/{repository}/resolve/{commit}/{quote(path)}"
 
 
-def _json(url: str, line: Line) -> Any:
+def _json(url: str, line: ProgressLine) -> Any:
     try:
         with get(url, line) as response:
             return json.loads(response.read(_MOST_LISTING_BYTES))
     except urllib.error.HTTPError as error:
-        raise refused(url, error) from error
+        raise describe_refusal(url, error) from error
     except (OSError, http.client.HTTPException) as error:
         raise PullError(f"{url}: cannot be reached: {getattr(error, 'reason', None) or error}") from error
     except ValueError as error:

@@ -26,15 +26,15 @@ class Lock(Config):
         return sha256_of(sorted([file.path, file.sha256] for file in self.files))
 
 
-def described(manifest: Manifest) -> str:
+def locked_files(manifest: Manifest) -> str:
     """Where a manifest's weights come from, in one line."""
     source = manifest.source
     return source.hub or source.url or source.path or " ".join(source.packages)
 
 
-def listed(manifest: Manifest) -> Lock:
+def list_files(manifest: Manifest) -> Lock:
     """The lock that a manifest with files amounts to."""
-    return Lock(source=described(manifest), files=tuple(map(_locked, manifest.files)))
+    return Lock(source=locked_files(manifest), files=tuple(map(_locked, manifest.files)))
 
 
 def read_lock(folder: Path) -> Lock | None:

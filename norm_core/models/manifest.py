@@ -63,7 +63,7 @@ class ModelFile(HashedFile):
     )
 
 
-class Source(Config):
+class ModelSource(Config):
     """Where the weights come from: exactly one of packages, hub, path and url."""
 
     packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9._!+-]+$")], ...] = ()
@@ -85,7 +85,7 @@ class Source(Config):
         return self
 
 
-class Memory(Config):
+class MemoryNeed(Config):
     """What a process that holds the model needs, in MB of 10^6 bytes; how says how it was measured or estimated."""
 
     load_mb: float = Field(gt=0)
@@ -106,7 +106,7 @@ class Manifest(Config):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     task: Task
     engine: EngineKind
-    source: Source
+    source: ModelSource
     files: tuple[ModelFile, ...] = ()
     quantization: str = Field(min_length=1)
     prompt_family: str = ""
@@ -118,7 +118,7 @@ class Manifest(Config):
     context_tokens: int | None = Field(None, gt=0)
     max_images: int | None = Field(None, ge=0)
     image_tokens: int | None = Field(None, gt=0, description="Tokens that one picture takes at the tile size used.")
-    memory: Memory | None = None
+    memory: MemoryNeed | None = None
     licence: str = Field(min_length=1)
     notes: str = ""
     made_from: str = Field("", description="The model that a recipe made this one from.")
@@ -144,6 +144,6 @@ class Manifest(Config):
         return tuple(re.split("==", package)[0] for package in self.source.packages)
 
 
-def fitting_gpus_gb(memory: Memory | None, sizes_gb: tuple[int, ...] = (4, 8, 16)) -> tuple[int, ...]:
+def fitting_gpus_gb(memory: MemoryNeed | None, sizes_gb: tuple[int, ...] = (4, 8, 16)) -> tuple[int, ...]:
     """Which GPUs hold the model at its peak, with a tenth left for the driver and the display."""
     return tuple(size for size in sizes_gb if memory and memory.peak_mb <= size * 1e3 * 0.9)

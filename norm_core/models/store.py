@@ -7,14 +7,14 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.models.lock import Lock, listed, read_lock
+from norm_core.models.lock import Lock, list_files, read_lock
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.record import record
-from norm_core.runtime.cache_dir import kept_folder
+from norm_core.runtime.cache_dir import make_cache_folder
 
 
 @record
-class Weights:
+class ModelFiles:
     """A model's files as they were found; folder is None where a server holds them."""
 
     folder: Path | None
@@ -34,7 +34,7 @@ class Store:
 
     def __init__(self, root: Path | None = None) -> None:
         given = os.environ.get("TACTFUL_WEIGHTS")
-        self.root = root or (Path(given) if given else kept_folder("models"))
+        self.root = root or (Path(given) if given else make_cache_folder("models"))
 
     def folder(self, manifest: Manifest) -> Path:
         """Where a pull puts the files. Models of one repository share it, as nf4 and bf16 do."""
@@ -45,18 +45,18 @@ class Store:
         """The folder that holds the model and what must lie there; beside is the manifest's own folder."""
         if manifest.source.path is not None:
             folder = (beside or Path()) / manifest.source.path
-            lock = listed(manifest) if manifest.files else read_lock(folder)
+            lock = list_files(manifest) if manifest.files else read_lock(folder)
             return (folder, lock) if folder.is_dir() and lock else None
         if lock := read_lock(self.folder(manifest)):
             return self.folder(manifest), _held_to(lock, manifest)
         if manifest.source.packages and (packaged := _packaged(manifest)):
-            return packaged, listed(manifest)
+            return packaged, list_files(manifest)
         return None
 
-    def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> Weights:
+    def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> ModelFiles:
         """The weights to load; EngineFailedError where they are missing or not the same."""
         if manifest.source.url:
-            return Weights(folder=None)
+            return ModelFiles(folder=None)
         found = self.found(manifest, beside)
         if found is None and manifest.source.path is not None:
             folder = (beside or Path()) / manifest.source.path
@@ -69,14 +69,14 @@ class Store:
                 f"the weights of {manifest.name} are not here: run `tactful models pull {manifest.name}`"
             )
         folder, lock = found
-        damaged = damages(folder, lock) if verify else []
+        damaged = find_damages(folder, lock) if verify else []
         if damaged:
             named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
             raise EngineFailedError(f"the weights of {manifest.name} in {folder} are not the ones locked: {named}")
-        return Weights(folder=folder, sha256=lock.weights_sha256)
+        return ModelFiles(folder=folder, sha256=lock.weights_sha256)
 
 
-def damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:
+def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:
     """The files that are missing or changed, in the lock's order; hashed is called after each one."""
     found = []
     for file in lock.files:
@@ -109,7 +109,7 @@ def _held_to(lock: Lock, manifest: Manifest) -> Lock:
     """The lock, with what the manifest itself says of a file in its stead."""
     if not manifest.files:
         return lock
-    stated = {file.path: file for file in listed(manifest).files}
+    stated = {file.path: file for file in list_files(manifest).files}
     return lock.model_copy(update={"files": tuple(stated.pop(f.path, f) for f in lock.files) + tuple(stated.values())})
 
 

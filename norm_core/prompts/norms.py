@@ -47,7 +47,7 @@ _KEPT = {
 }
 
 
-class Kept(StrEnum):
+class NormAdherence(StrEnum):
     """In the order of the second question's options; the last of them is none of these."""
 
     ADHERENCE = "adherence"

@@ -5,7 +5,7 @@ from functools import cache
 
 from pydantic import Field
 
-from norm_core.runtime.config import Config, load
+from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.data_files import shipped_file
 
 
@@ -19,4 +19,4 @@ class PromptFile(Config):
 @cache
 def prompt_file(task: str) -> PromptFile:
     """The words of a task, as select_action."""
-    return load(PromptFile, shipped_file("norm_core.prompts", f"{task}.yaml"))
+    return load_config(PromptFile, shipped_file("norm_core.prompts", f"{task}.yaml"))

@@ -1,4 +1,4 @@
-"""Social errors and competencies, in the terms of the HSRI (SHREC) taxonomy."""
+"""Social errors and competences, in the terms of the HSRI (SHREC) taxonomy."""
 
 from enum import StrEnum
 

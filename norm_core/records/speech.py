@@ -53,7 +53,7 @@ class Utterance:
     source_topic: str = ""
 
 
-def silence(until_ns: int, source_topic: str) -> Utterance:
+def silence_mark(until_ns: int, source_topic: str) -> Utterance:
     """Says that no utterance still to come began before until_ns: what a source's watermark is made of."""
     return Utterance(
         stamp_ns=until_ns,

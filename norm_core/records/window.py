@@ -52,13 +52,13 @@ class ClosedWindow:
     missing: tuple[str, ...] = ()
 
 
-def closed(window: Window, sha256: str = "") -> ClosedWindow:
+def closed_window(window: Window, sha256: str = "") -> ClosedWindow:
     """What is told of a window to those who do not hold its contents; sha256 is its digest where it is known."""
     return ClosedWindow(
         stamp_ns=window.end_ns,
         start_ns=window.start_ns,
         end_ns=window.end_ns,
-        sha256=sha256 or digest(window),
+        sha256=sha256 or window_digest(window),
         frame_count=len(window.frames),
         utterance_count=len(window.utterances),
         robot_speech_count=len(window.robot_speech),
@@ -68,7 +68,7 @@ def closed(window: Window, sha256: str = "") -> ClosedWindow:
     )
 
 
-def gather(
+def gather_window(
     start_ns: int,
     end_ns: int,
     frames: Iterable[Frame] = (),
@@ -93,7 +93,7 @@ def gather(
     )
 
 
-def digest(window: Window) -> str:
+def window_digest(window: Window) -> str:
     """SHA-256 of what the window holds by source: bounds, frame stamps and payloads, speech.
 
     What is derived from frames, as presence, is left out. It neither depends on the order

@@ -10,7 +10,7 @@ from norm_core.records.status import QueueStatus
 T = TypeVar("T")
 
 
-class Policy(StrEnum):
+class OverflowPolicy(StrEnum):
     LATEST_WINS = "latest_wins"  # live: the oldest gives way to the newest
     REFUSE = "refuse"  # lossless: what does not fit is refused, and its sender must wait
 
@@ -18,7 +18,7 @@ class Policy(StrEnum):
 class BoundedQueue(Generic[T]):
     """First in, first out, between threads; every entry lost to lack of room is counted."""
 
-    def __init__(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> None:
+    def __init__(self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS) -> None:
         if capacity < 1:
             raise ValueError(f"queue {name} needs room for at least one entry, not {capacity}")
         self._name, self._capacity, self._policy = name, capacity, policy
@@ -33,7 +33,7 @@ class BoundedQueue(Generic[T]):
         with self._changed:
             self._received += 1
             full = len(self._entries) >= self._capacity
-            if self._closed or (full and self._policy is Policy.REFUSE):
+            if self._closed or (full and self._policy is OverflowPolicy.REFUSE):
                 self._dropped += 1
                 return False
             if full:

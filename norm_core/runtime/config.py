@@ -53,9 +53,9 @@ def _mapping(loader: _UniqueKeyLoader, node: yaml.MappingNode) -> dict[Any, Any]
 _UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-def load(model: type[C], path: Path) -> C:
+def load_config(model: type[C], path: Path) -> C:
     """The configuration in the file at path."""
-    return check(model, load_yaml(path), str(path))
+    return check_config(model, load_yaml(path), str(path))
 
 
 def load_yaml(path: Path) -> Any:
@@ -74,7 +74,7 @@ def load_yaml(path: Path) -> Any:
         raise ConfigError(f"{path}: is not YAML: {error}") from error
 
 
-def check(model: type[C], plain: Any, source: str) -> C:
+def check_config(model: type[C], plain: Any, source: str) -> C:
     """The configuration in plain values that came from source."""
     try:
         return model.model_validate({} if plain is None else plain)

@@ -10,18 +10,18 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.records.status import Counter, Health, QueueStatus
-from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 
 
 @record
-class _Trouble:
+class _Issue:
     health: Health
     reason: str
     latest: str
     until_s: float
 
 
-class Ledger:
+class HealthLog:
     """Counters, queues and troubles since the node was configured; its size does not grow with time."""
 
     def __init__(
@@ -34,13 +34,13 @@ class Ledger:
         self._lock = Lock()
         self._tally: Tally[str] = Tally()
         self._queues: list[BoundedQueue[Any]] = []
-        self._troubles: dict[str, _Trouble] = {}
+        self._troubles: dict[str, _Issue] = {}
 
     def count(self, name: str, by: int = 1) -> None:
         with self._lock:
             self._tally[name] += by
 
-    def trouble(
+    def raise_issue(
         self, about: str, health: Health, reason: str, *, latest: str = "", lasting_s: float = math.inf
     ) -> bool:
         """Notes that something is not well, until mended or lasting_s has passed; True where that is news.
@@ -49,25 +49,25 @@ class Ledger:
         """
         with self._lock:
             before = self._known().get(about)
-            trouble = _Trouble(health=health, reason=reason, latest=latest, until_s=self._now_s() + lasting_s)
+            trouble = _Issue(health=health, reason=reason, latest=latest, until_s=self._now_s() + lasting_s)
             is_news = before is None or replace(trouble, latest=before.latest, until_s=before.until_s) != before
             self._troubles[about] = trouble
         if is_news:
             self._on_news(health, _stated(trouble))
         return is_news
 
-    def mended(self, about: str) -> None:
+    def clear_issue(self, about: str) -> None:
         with self._lock:
             self._troubles.pop(about, None)
 
-    def queue(self, name: str, capacity: int, policy: Policy) -> BoundedQueue[Any]:
+    def queue(self, name: str, capacity: int, policy: OverflowPolicy) -> BoundedQueue[Any]:
         """A new queue whose depth and drops are read out with the rest."""
         queue: BoundedQueue[Any] = BoundedQueue(name, capacity, policy)
         with self._lock:
             self._queues.append(queue)
         return queue
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forgets everything, as a node does when it is configured."""
         with self._lock:
             self._tally.clear()
@@ -102,12 +102,12 @@ class Ledger:
         with self._lock:
             return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
-    def _known(self) -> dict[str, _Trouble]:
+    def _known(self) -> dict[str, _Issue]:
         """The troubles that still last; to be called with the lock held."""
         now_s = self._now_s()
         self._troubles = {about: trouble for about, trouble in self._troubles.items() if trouble.until_s > now_s}
         return self._troubles
 
 
-def _stated(trouble: _Trouble) -> str:
+def _stated(trouble: _Issue) -> str:
     return f"{trouble.reason} ({trouble.latest})" if trouble.latest else trouble.reason

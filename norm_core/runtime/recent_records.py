@@ -6,13 +6,13 @@ from norm_core.records.episode import Episode, EpisodeEdge
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
-from norm_core.records.window import Window, gather
+from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import s_to_ns
 
 KEPT = 256  # of each kind
 
 
-class Recent:
+class RecentRecords:
     """What was seen and heard in the last seconds; an episode begins with nothing, so that none knows of another."""
 
     def __init__(self, window_s: float) -> None:
@@ -46,9 +46,9 @@ class Recent:
         # The newest frame is kept however old, so that the answer can say how old.
         seen_ns = [frame.stamp_ns for frame in self._frames if frame.stamp_ns <= end_ns]
         start_ns = min([start_ns, *seen_ns[-1:]])
-        return gather(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)
+        return gather_window(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)
 
     def within_episode(self, end_ns: int) -> Window:
         """What was seen and heard until end_ns, of this episode alone; it may be empty."""
         start_ns = max(end_ns - self._window_ns, min(self._begin_ns, end_ns))
-        return gather(start_ns, end_ns + 1, self._frames, self._utterances)
+        return gather_window(start_ns, end_ns + 1, self._frames, self._utterances)

@@ -9,14 +9,14 @@ import numpy as np
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder, Vectors
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.atomic_file import atomic_file
-from norm_core.runtime.cache_dir import kept_folder
+from norm_core.runtime.cache_dir import make_cache_folder
 
 _log = logging.getLogger(__name__)
 
 
-def kept_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
+def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
     """One row a text, as the encoder gives it; where nothing can be kept, it is encoded anew each time."""
-    file = kept_folder("sentences") / f"{sha256_of([encoder.weights_sha256, *texts])[:16]}.npy"
+    file = make_cache_folder("sentences") / f"{sha256_of([encoder.weights_sha256, *texts])[:16]}.npy"
     kept = _read(file, (len(texts), encoder.dimensions))
     if kept is not None:
         return kept

@@ -9,7 +9,7 @@ from norm_monitor.exchange.exchange_record import Exchange
 
 
 @record
-class Surroundings:
+class ExchangeContext:
     """A turn of the robot's between the robot's turns beside it; then is None while the robot still says it."""
 
     before: tuple[Turn, ...]  # what people said since the robot's turn before
@@ -19,14 +19,14 @@ class Surroundings:
     exchange: Exchange
 
 
-def surroundings(scene: Scene, robot: Turn) -> Surroundings:
+def exchange_context(scene: Scene, robot: Turn) -> ExchangeContext:
     """The turn with all that people said between it and the robot's turns beside it, as far as is known."""
     earlier, later = scene.robot_turn_before(robot), scene.next_robot_turn(robot)
     until_ns = later.start_ns if later else scene.window.end_ns
     before = tuple(u for u in scene.user_turns if (earlier.start_ns if earlier else 0) <= u.start_ns < robot.start_ns)
     after = tuple(u for u in scene.user_turns if robot.start_ns <= u.start_ns < until_ns)
     then = None if later is None or later.ongoing or not later.text.strip() else later
-    return Surroundings(
+    return ExchangeContext(
         before=before,
         robot=robot,
         after=after,

@@ -9,12 +9,12 @@ from pydantic import Field, model_validator
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.config import Config, load
+from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.data_files import shipped_file
-from norm_monitor.context.embedding_cache import kept_vectors
+from norm_monitor.context.embedding_cache import cached_vectors
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
-from norm_monitor.exchange.classifier import ExchangeReader
-from norm_monitor.exchange.exchange_record import Exchange, Reading
+from norm_monitor.exchange.classifier import ExchangeClassifier
+from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction
 
 SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
 
@@ -53,7 +53,7 @@ class Concepts(Config):
 
     @classmethod
     def shipped(cls) -> "Concepts":
-        return load(cls, SHIPPED)
+        return load_config(cls, SHIPPED)
 
 
 @record
@@ -79,7 +79,7 @@ class Meaning(Protocol):
         """The cosine of two texts, -1 to 1."""
         ...
 
-    def read(self, exchange: Exchange) -> Reading:
+    def read(self, exchange: Exchange) -> ExchangePrediction:
         """How a turn of the robot's reads amid what was said around it."""
         ...
 
@@ -103,14 +103,14 @@ class Meanings:
             for liked, examples in ((True, concept.like), (False, concept.unlike))
             for example in examples
         ]
-        self._vectors = kept_vectors(encoder, [_plain(example) for example, _, _ in rows])
+        self._vectors = cached_vectors(encoder, [_plain(example) for example, _, _ in rows])
         of, liked = np.array([name for _, name, _ in rows]), np.array([liked for _, _, liked in rows])
         self._kinds = np.stack([_kinds_for(name, concept, of, liked) for name, concept in self._concepts.items()])
         based = np.append(self._vectors, np.ones((len(rows), 1)), axis=1).astype(np.float32)
         products = based.T @ based
         self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
-        self._reader = ExchangeReader(encoder)
+        self._reader = ExchangeClassifier(encoder)
         self._sha256 = sha256_of([encoder.weights_sha256, concepts.sha256(), self._reader.weights_sha256])
 
     @classmethod
@@ -131,7 +131,7 @@ class Meanings:
         vectors = self._encoder.encode([_plain(one), _plain(other)])
         return float(vectors[0] @ vectors[1])
 
-    def read(self, exchange: Exchange) -> Reading:
+    def read(self, exchange: Exchange) -> ExchangePrediction:
         return self._reader.read(exchange)
 
     def sha256(self) -> str:

@@ -11,7 +11,7 @@ from norm_core.records.status import Counter
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import asked, asks, tokens
+from norm_monitor.context.wording import is_question, question_in, tokens
 
 # Whoever is before the robot, where nobody tells people apart.
 USER = "user"
@@ -48,7 +48,7 @@ class Fact:
     question: str = ""
 
 
-class Memory:
+class PersonMemory:
     """Takes turns and presences as they become known, again and again; forgets by stamps alone."""
 
     def __init__(self, config: MemoryConfig) -> None:
@@ -56,9 +56,9 @@ class Memory:
         self._after_leaving_ns = s_to_ns(config.remember_after_leaving_s)
         self._most_facts = config.most_facts
         self._tally: Tally[str] = Tally()
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forgets everything, as where stamps begin anew; the counts go on."""
         self._facts: dict[str, dict[str, Fact]] = {}  # by person and turn, who told something last at the end
         self._missed_ns: dict[str, int] = {}  # since when a person is no longer seen
@@ -87,7 +87,7 @@ class Memory:
                 robot = turn
                 continue
             if turn.end_ns >= since_ns:
-                steps.append((turn.end_ns, 1, turn, asked(robot.text) if robot else ""))
+                steps.append((turn.end_ns, 1, turn, question_in(robot.text) if robot else ""))
             robot = None  # whoever speaks next answers nothing that the robot asked
         steps += [(seen.stamp_ns, 0, seen, "") for seen in presences if seen.stamp_ns > self._seen_ns]
         for at_ns, _, step, question in sorted(steps, key=lambda one: one[:2]):
@@ -110,7 +110,7 @@ class Memory:
         self.heard_last = person_id
         if turn.end_ns > self._missed_ns.get(person_id, turn.end_ns):
             del self._missed_ns[person_id]  # who speaks is there
-        if not (question or tells_of_self(turn.text)) or asks(turn.text):
+        if not (question or is_self_disclosure(turn.text)) or is_question(turn.text):
             return
         until_ns = max(self._all_forgotten_ns, self._forgotten_ns.get(person_id, self._all_forgotten_ns))
         if turn.start_ns <= until_ns:
@@ -179,7 +179,7 @@ def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
     return engaged[0] if len(engaged) == 1 else USER
 
 
-def tells_of_self(text: str) -> bool:
+def is_self_disclosure(text: str) -> bool:
     """Whether a turn may say something of who speaks, by the first person or a name."""
     words = tokens(text)
     return not _OF_SELF.isdisjoint(words) or words[:2] == ["this", "is"]

@@ -7,7 +7,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.context.memory import USER, Fact, Memory, MemoryConfig, person_of
+from norm_monitor.context.memory import USER, Fact, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn, turns_of
 
 K = TypeVar("K")
@@ -26,7 +26,7 @@ class Scene:
         until_ns: int,
         turns: tuple[Turn, ...],
         presences: tuple[Presence, ...],
-        memory: Memory,
+        memory: PersonMemory,
         input_ended: bool = False,
     ) -> None:
         """What lies after until_ns is not known, so that nothing may be said to be missing there.
@@ -55,7 +55,7 @@ class Scene:
         """The turns that reach into the window."""
         return tuple(turn for turn in self.turns if turn.end_ns >= self.start_ns)
 
-    def told_to(self, robot: Turn) -> tuple[Fact, ...]:
+    def turns_addressed_to(self, robot: Turn) -> tuple[Fact, ...]:
         """What is remembered that the person to whom the robot speaks had said of themselves before."""
         user = self.user_turn_before(robot)
         person_id = person_of(user or robot, self.presences)
@@ -86,7 +86,7 @@ class History:
     """What the windows of the last minutes held, once each, bounded in time and number."""
 
     def __init__(self, memory: MemoryConfig | None = None) -> None:
-        self.memory = Memory(memory or MemoryConfig())
+        self.memory = PersonMemory(memory or MemoryConfig())
         self.forgotten_ns = -(2**63)
         self._utterances: dict[str, Utterance] = {}
         self._robot_speech: dict[tuple[str, str], RobotSpeech] = {}
@@ -112,9 +112,9 @@ class History:
         self.memory.take(turns, presences, window.start_ns, window.end_ns)
         return Scene(window, until_ns, turns, tuple(presences), self.memory, input_ended)
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forgets everything, as where stamps begin anew."""
-        self.memory.begin_anew()
+        self.memory.reset()
         self.forgotten_ns = -(2**63)
         self._utterances.clear()
         self._robot_speech.clear()

@@ -6,7 +6,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.wording import word_count
-from norm_monitor.senses.speech.words import likeness, normalised
+from norm_monitor.senses.speech.words import likeness, normalize
 
 # A recogniser splits one sentence at every pause of half a second.
 GAP_NS = 1 * NS_PER_S
@@ -50,13 +50,13 @@ class Turn:
 
 def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], until_ns: int) -> tuple[Turn, ...]:
     """All turns in the order of their onset; the robot's own account of its speech goes before what was heard."""
-    told = _told(robot_speech, until_ns)
-    heard = [_heard(utterance) for utterance in utterances]
+    told = _turns_of_robot_speech(robot_speech, until_ns)
+    heard = [_turns_of_utterances(utterance) for utterance in utterances]
     kept = [turn for turn in heard if not (turn.is_robot and _is_told(turn, told))]
-    return _joined(sorted([*told, *kept], key=lambda turn: (turn.start_ns, turn.turn_id)))
+    return _join_turns(sorted([*told, *kept], key=lambda turn: (turn.start_ns, turn.turn_id)))
 
 
-def _heard(utterance: Utterance) -> Turn:
+def _turns_of_utterances(utterance: Utterance) -> Turn:
     return Turn(
         speaker=utterance.speaker,
         speaker_id=utterance.speaker_id,
@@ -70,22 +70,22 @@ def _heard(utterance: Utterance) -> Turn:
     )
 
 
-def _told(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
+def _turns_of_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
     started: dict[str, RobotSpeech] = {}
     told: list[Turn] = []
     for edge in sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.STOP)):
         if edge.state is SpeechEdge.START:
             started[edge.speech_id] = edge
         elif begun := started.pop(edge.speech_id, None):
-            told.append(_spoken(begun, edge.stamp_ns, begun.text or edge.text))
+            told.append(_spoken_spans(begun, edge.stamp_ns, begun.text or edge.text))
     for begun in started.values():
         limit_ns = begun.stamp_ns + LONGEST_SPEECH_NS
         ongoing = until_ns <= limit_ns
-        told.append(_spoken(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
+        told.append(_spoken_spans(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
     return told
 
 
-def _spoken(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
+def _spoken_spans(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
     end_ns = max(end_ns, begun.stamp_ns)
     return Turn(
         speaker=Speaker.ROBOT,
@@ -108,7 +108,7 @@ def _is_told(turn: Turn, told: Sequence[Turn]) -> bool:
     if 2 * heard_ns > turn.end_ns - turn.start_ns:
         return True
     near = [t.text for t in told if turn.start_ns - t.end_ns < GAP_NS and t.start_ns - turn.end_ns < GAP_NS]
-    alike = likeness(normalised(turn.text), normalised(" ".join(near)))
+    alike = likeness(normalize(turn.text), normalize(" ".join(near)))
     return sum(alike) > _TOLD_SHARE * len(alike)
 
 
@@ -117,7 +117,7 @@ def _voice_end_ns(told: Turn) -> int:
     return told.start_ns + LONGEST_SPEECH_NS if told.ongoing else told.end_ns
 
 
-def _joined(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+def _join_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     joined: list[Turn] = []
     for turn in turns:
         before = joined[-1] if joined else None

@@ -101,12 +101,12 @@ def is_filler(text: str) -> bool:
     )
 
 
-def asks(text: str) -> bool:
+def is_question(text: str) -> bool:
     """True where the text has the form of a question, whatever its punctuation."""
     return any(_asks(sentence) for sentence in sentences(text))
 
 
-def asked(text: str) -> str:
+def question_in(text: str) -> str:
     """The last question in the text, or an empty string."""
     return next((sentence for sentence in reversed(sentences(text)) if _asks(sentence)), "")
 

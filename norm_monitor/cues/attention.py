@@ -8,8 +8,8 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 # The time after someone turned away in which asking them is a reaction to it.
 _REACTION_NS = 8 * NS_PER_S
@@ -19,7 +19,7 @@ _PARTING = ("farewell", "be_right_back", "thanks")
 _BELIEVED_NS = 2 * NS_PER_S
 
 
-def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person looks away for long while the robot talks on."""
     cue = table.cues["ignores_looking_away"]
     least_ns, on_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
@@ -38,7 +38,7 @@ def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
         if meaning.match(robot.text, "check_in"):
             continue
         away_s = ns_to_s(until_ns - since_ns)
-        yield table.found(
+        yield table.finding(
             "ignores_looking_away",
             anchor=str(since_ns),
             onset_ns=max(since_ns, robot.start_ns),
@@ -46,13 +46,13 @@ def looking_away(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
             severity=cue.severity_of("away_s", away_s),
             evidence=[
                 _seen(last, "looking away for", since_ns, away_s, cue.value("away_s")),
-                quoted(robot, "robot talks on, words", robot.word_count),
+                evidence_of(robot, "robot talks on, words", robot.word_count),
             ],
-            rationale=f"The person looked away for {away_s:.0f} s while the robot went on with {said(robot)}.",
+            rationale=f"The person looked away for {away_s:.0f} s while the robot went on with {quote(robot)}.",
         )
 
 
-def leaving(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person leaves in the middle of it all and the robot talks on, or it begins to talk once nobody is there."""
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
@@ -72,36 +72,36 @@ def leaving(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         parted = any(_means(meaning, turn, _PARTING) for turn in lately)
         if parted and robot.start_ns <= gone_ns:
             continue
-        yield table.found(
+        yield table.finding(
             "ignores_leaving",
             anchor=str(gone_ns),
             onset_ns=max(gone_ns, robot.start_ns),
             offset_ns=max(gone_ns, robot.end_ns),
             evidence=[
                 _seen(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), cue.value("lost_s")),
-                quoted(robot, "robot talks on, words", robot.word_count),
+                evidence_of(robot, "robot talks on, words", robot.word_count),
             ],
-            rationale=f"The person had left, and the robot said to nobody {said(robot)}."
+            rationale=f"The person had left, and the robot said to nobody {quote(robot)}."
             if robot.start_ns > gone_ns
-            else f"The person left without a farewell, and the robot went on with {said(robot)}.",
+            else f"The person left without a farewell, and the robot went on with {quote(robot)}.",
         )
 
 
-def checks_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot asks whether a person is still with it, or wants to go on."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         if match := meaning.match(robot.text, "check_in"):
             turned = _turned_before(scene, robot)
-            yield table.found(
+            yield table.finding(
                 "checks_in",
                 anchor=robot.turn_id,
                 onset_ns=robot.start_ns,
                 offset_ns=robot.end_ns,
                 probability=0.8 if turned else None,
-                evidence=[quoted(robot, "nearness to checking in", match.nearness, match.threshold)],
-                rationale=f"The robot checked whether the person was with it: {said(robot)}"
+                evidence=[evidence_of(robot, "nearness to checking in", match.nearness, match.threshold)],
+                rationale=f"The robot checked whether the person was with it: {quote(robot)}"
                 + (", just after they had turned away." if turned else "."),
             )
 

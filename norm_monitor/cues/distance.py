@@ -7,13 +7,13 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 # Words this long before or after excuse the nearness.
 _ABOUT_NS = 10 * NS_PER_S
 
 
-def nearness(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot stays within someone's intimate distance, with nothing to hand over or be touched for."""
     cue = table.cues["too_near"]
     nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))
@@ -23,7 +23,7 @@ def nearness(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
         about = [t for t in scene.turns if first_ns - _ABOUT_NS <= t.start_ns <= last_ns + _ABOUT_NS]
         if any(meaning.match(turn.text, "handing_over") for turn in about):
             continue
-        yield table.found(
+        yield table.finding(
             "too_near",
             anchor=f"{person_id}@{first_ns}",
             onset_ns=first_ns,

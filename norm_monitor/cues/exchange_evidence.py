@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.context.exchange_context import Surroundings, surroundings
+from norm_monitor.context.exchange_context import ExchangeContext, exchange_context
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import sentences
-from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.threshold_table import Table
-from norm_monitor.exchange.exchange_record import Stage
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.exchange.exchange_record import ExchangeStage
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
@@ -48,7 +48,7 @@ WELL = {
 MOST_NAMED = 2
 
 
-def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def exchange(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Each turn is read when somebody answered it or nobody did for a while, and when the robot went on from there.
 
     Where the input ends before that, it is read with what is there.
@@ -56,7 +56,7 @@ def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
     for robot, then in zip(scene.robot_turns, (*scene.robot_turns[1:], None), strict=False):
         if max(robot.end_ns, then.end_ns if then else 0) < scene.start_ns or robot.ongoing or not robot.text.strip():
             continue
-        around = surroundings(scene, robot)
+        around = exchange_context(scene, robot)
         due_ns = _over_ns(table, around)
         if scene.input_ended or scene.end_ns > due_ns:
             yield from _read(table, meaning, around)
@@ -64,15 +64,15 @@ def exchange(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
             yield LookAgain(at_ns=due_ns + 1)
 
 
-def _over_ns(table: Table, around: Surroundings) -> int:
+def _over_ns(table: ThresholdTable, around: ExchangeContext) -> int:
     """From when on what was said last is not carried on: a recogniser, or a voice, may give it in pieces."""
-    if around.exchange.stage is Stage.SAID:
+    if around.exchange.stage is ExchangeStage.SAID:
         return around.robot.end_ns + s_to_ns(table.cues[CUES[Polarity.ERROR]].value("quiet_s"))
     last = (around.then,) if around.then else (around.robot, *around.after)
     return max(turn.end_ns for turn in last) + GAP_NS
 
 
-def _read(table: Table, meaning: Meaning, around: Surroundings) -> Iterator[Findings]:
+def _read(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> Iterator[Findings]:
     reading = meaning.read(around.exchange)
     stage = around.exchange.stage.name.lower()
     least = {polarity: table.cues[cue_id].value(stage) for polarity, cue_id in CUES.items()}
@@ -84,20 +84,20 @@ def _read(table: Table, meaning: Meaning, around: Surroundings) -> Iterator[Find
     attributes, robot = reading.attributes[polarity], around.robot
     amiss = polarity is Polarity.ERROR
     what = f"probability that it reads {'amiss' if amiss else 'well'}"
-    yield table.found(
+    yield table.finding(
         CUES[polarity],
         anchor=robot.turn_id,
         onset_ns=robot.start_ns,
         offset_ns=robot.end_ns,
-        evidence=[quoted(robot, what, reading.probability[polarity], least[polarity]), *_words_around(around)],
+        evidence=[evidence_of(robot, what, reading.probability[polarity], least[polarity]), *_words_around(around)],
         rationale=_note(around, AMISS if amiss else WELL, attributes),
-        probability=reading.sureness[polarity],
+        probability=reading.precision_at_score[polarity],
         correction=INSTEAD[attributes[0]] if amiss else "",
         attributes=attributes,
     )
 
 
-def _only_opens(meaning: Meaning, around: Surroundings) -> bool:
+def _only_opens(meaning: Meaning, around: ExchangeContext) -> bool:
     """Whether it but greets or offers help, and was told no more than a greeting, in which nothing could be missed."""
 
     def does(text: str, *concepts: str) -> bool:
@@ -107,18 +107,18 @@ def _only_opens(meaning: Meaning, around: Surroundings) -> bool:
     return words.opening and does(words.before, "greeting") and does(words.said, "greeting", "welcome", "offering")
 
 
-def _note(around: Surroundings, does: Mapping[Attribute, str], attributes: tuple[Attribute, ...]) -> str:
+def _note(around: ExchangeContext, does: Mapping[Attribute, str], attributes: tuple[Attribute, ...]) -> str:
     """What was read, and how, as a coder would note it."""
     if around.before:
-        spoke = f"To {said(around.before[-1])} the robot said"
+        spoke = f"To {quote(around.before[-1])} the robot said"
     else:
         spoke = "The robot began with" if around.exchange.opening else "Going on, the robot said"
     how = " and ".join(does[about] for about in attributes[:MOST_NAMED])
-    answer = f"; the person then said {said(around.after[0])}" if around.after else ""
-    return f"{spoke} {said(around.robot)}, which {how}{answer}."
+    answer = f"; the person then said {quote(around.after[0])}" if around.after else ""
+    return f"{spoke} {quote(around.robot)}, which {how}{answer}."
 
 
-def _words_around(around: Surroundings) -> Iterator[Evidence]:
+def _words_around(around: ExchangeContext) -> Iterator[Evidence]:
     parts: tuple[tuple[str, tuple[Turn, ...]], ...] = (
         ("words before it", around.before),
         ("words after it", around.after),
@@ -126,4 +126,4 @@ def _words_around(around: Surroundings) -> Iterator[Evidence]:
     )
     for measure, turns in parts:
         for turn in turns[-1:]:
-            yield quoted(turn, measure, turn.word_count)
+            yield evidence_of(turn, measure, turn.word_count)

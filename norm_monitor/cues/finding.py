@@ -44,7 +44,7 @@ class LookAgain:
 Findings = Finding | LookAgain
 
 
-def quoted(turn: Turn, measure: str, value: float, threshold: float | None = None, unit: str = "") -> Evidence:
+def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None = None, unit: str = "") -> Evidence:
     """A measured fact about a turn, with its words."""
     return Evidence(
         measure=measure,
@@ -59,7 +59,7 @@ def quoted(turn: Turn, measure: str, value: float, threshold: float | None = Non
     )
 
 
-def said(turn: Turn, most_words: int = 12) -> str:
+def quote(turn: Turn, most_words: int = 12) -> str:
     """A turn's words for a coder's note, shortened."""
     words = turn.text.split()
     return f"“{' '.join(words[:most_words])}{' …' if len(words) > most_words else ''}”"

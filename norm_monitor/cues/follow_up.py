@@ -6,36 +6,36 @@ from norm_core.records.flag import Evidence
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import asked, asks
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.context.wording import is_question, question_in
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 
-def interest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     cue = table.cues["asks_on"]
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         evidence: Evidence | None = None
         if match := meaning.match(robot.text, "asking_on"):
-            evidence = quoted(robot, "nearness to asking on", match.nearness, match.threshold)
+            evidence = evidence_of(robot, "nearness to asking on", match.nearness, match.threshold)
         elif told := _told_before(scene, robot):
             similarity = meaning.similarity(told.text, robot.text)
             if similarity >= cue.value("similarity"):
-                evidence = quoted(told, "similarity of the question to it", similarity, cue.value("similarity"))
+                evidence = evidence_of(told, "similarity of the question to it", similarity, cue.value("similarity"))
         if evidence:
-            yield table.found(
+            yield table.finding(
                 "asks_on",
                 anchor=robot.turn_id,
                 onset_ns=robot.start_ns,
                 offset_ns=robot.end_ns,
                 evidence=[evidence],
-                rationale=f"The robot took an interest and asked on: {said(robot)}.",
+                rationale=f"The robot took an interest and asked on: {quote(robot)}.",
             )
 
 
 def _told_before(scene: Scene, robot: Turn) -> Turn | None:
     """What a person told just before the robot asked something: told, not asked."""
     before = next((turn for turn in reversed(scene.turns) if turn.start_ns < robot.start_ns), None)
-    is_told = before is not None and not before.is_robot and not asks(before.text)
-    return before if is_told and asked(robot.text) else None
+    is_told = before is not None and not before.is_robot and not is_question(before.text)
+    return before if is_told and question_in(robot.text) else None

@@ -8,24 +8,24 @@ from norm_core.runtime.data_files import shipped_file
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import asked, asks, sentences, tokens
-from norm_monitor.cues.finding import Findings, quoted, said
+from norm_monitor.context.wording import is_question, question_in, sentences, tokens
+from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.naming import names_told
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 # Words too common to be a fact about anybody.
 _COMMON = frozenset(shipped_file("norm_monitor.cues", "common_words.txt").read_text(encoding="utf-8").split())
 
 
-def asking_again(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def asking_again(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot asks what a person has already answered."""
     least = table.cues["asks_again"].value("similarity")
     for robot in scene.recent:
-        question = asked(robot.text) if robot.is_robot else ""
+        question = question_in(robot.text) if robot.is_robot else ""
         if not question or meaning.match(question, "check_in") or meaning.match(question, "clarification"):
             continue
         wants_name = bool(meaning.match(question, "name_question"))
-        known = scene.told_to(robot)
+        known = scene.turns_addressed_to(robot)
         for fact in known:
             if not fact.question:
                 continue
@@ -40,7 +40,7 @@ def asking_again(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
                 yield _asked_again(table, robot, told[-1], 1.0, least)
 
 
-def facts(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot comes back to something particular that a person had said some turns before."""
     least = int(table.cues["recalls_fact"].value("turns"))
     for robot in scene.recent:
@@ -50,36 +50,36 @@ def facts(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         later = {word for u in earlier[-(least - 1) :] for word in _particular(u.text)} if least > 1 else set()
         own = {word for r in scene.robot_turns if r.start_ns < robot.start_ns for word in _particular(r.text)}
         lately = {u.turn_id for u in earlier[-(least - 1) :]} if least > 1 else set()
-        for user in (fact.turn for fact in scene.told_to(robot) if fact.turn.turn_id not in lately):
+        for user in (fact.turn for fact in scene.turns_addressed_to(robot) if fact.turn.turn_id not in lately):
             shared = (_of_themselves(user.text) & _particular(robot.text)) - later - own
             if shared:
                 told = meaning.match(robot.text, "remembering")
-                yield table.found(
+                yield table.finding(
                     "recalls_fact",
                     anchor=robot.turn_id,
                     onset_ns=robot.start_ns,
                     offset_ns=robot.end_ns,
                     probability=0.7 if told else None,
                     evidence=[
-                        quoted(user, "the fact told, words", user.word_count),
-                        quoted(robot, "words of it taken up", len(shared), 1),
+                        evidence_of(user, "the fact told, words", user.word_count),
+                        evidence_of(robot, "words of it taken up", len(shared), 1),
                     ],
-                    rationale=f"The person had said {said(user)}, and the robot came back to it: {said(robot)}.",
+                    rationale=f"The person had said {quote(user)}, and the robot came back to it: {quote(robot)}.",
                 )
                 break
 
 
-def _asked_again(table: Table, robot: Turn, answer: Turn, similarity: float, least: float) -> Findings:
-    return table.found(
+def _asked_again(table: ThresholdTable, robot: Turn, answer: Turn, similarity: float, least: float) -> Findings:
+    return table.finding(
         "asks_again",
         anchor=robot.turn_id,
         onset_ns=robot.start_ns,
         offset_ns=None if robot.ongoing else robot.end_ns,
         evidence=[
-            quoted(robot, "similarity of the questions", similarity, least),
-            quoted(answer, "words of the answer", answer.word_count),
+            evidence_of(robot, "similarity of the questions", similarity, least),
+            evidence_of(answer, "words of the answer", answer.word_count),
         ],
-        rationale=f"The robot asked {said(robot)}, which the person had answered: {said(answer)}.",
+        rationale=f"The robot asked {quote(robot)}, which the person had answered: {quote(answer)}.",
     )
 
 
@@ -87,7 +87,7 @@ def _asked_again(table: Table, robot: Turn, answer: Turn, similarity: float, lea
 def _of_themselves(text: str) -> frozenset[str]:
     """What is particular in the sentences that a person says of themselves."""
     own = {"my", "i", "i'm", "i've", "we", "our"}
-    parts = [part for part in sentences(text) if own & set(tokens(part)) and not asks(part)]
+    parts = [part for part in sentences(text) if own & set(tokens(part)) and not is_question(part)]
     return frozenset().union(*(_particular(part) for part in parts))
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 _SAID = {
     "rude": ("rude", "The robot said {words}, which slights the person."),
@@ -19,17 +19,17 @@ _SAID = {
 }
 
 
-def manners(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         for concept, (cue_id, note) in _SAID.items():
             if match := meaning.match(robot.text, concept):
-                yield table.found(
+                yield table.finding(
                     cue_id,
                     anchor=robot.turn_id,
                     onset_ns=robot.start_ns,
                     offset_ns=robot.end_ns,
-                    evidence=[quoted(robot, f"nearness to {concept}", match.nearness, match.threshold)],
-                    rationale=note.format(words=said(robot)),
+                    evidence=[evidence_of(robot, f"nearness to {concept}", match.nearness, match.threshold)],
+                    rationale=note.format(words=quote(robot)),
                 )

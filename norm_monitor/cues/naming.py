@@ -6,8 +6,8 @@ from difflib import SequenceMatcher
 
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 LIKE_SPELT = 0.7
 _NAME = r"([A-Z][\w'’-]+)"
@@ -31,40 +31,40 @@ _NO_NAMES = {
 }  # fmt: skip
 
 
-def names(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot calls a person by the name they gave, or by another; or asks for it again."""
     for robot in scene.recent:
         if not robot.is_robot or not (called := _called(robot.text)):
             continue
-        given = {name for fact in scene.told_to(robot) for name in names_told(fact.turn.text)}
+        given = {name for fact in scene.turns_addressed_to(robot) for name in names_told(fact.turn.text)}
         known = {name for fact in scene.told_by_anyone(robot) for name in names_told(fact.turn.text)}
         if not given and not any(_same(called, name) for name in known):
             answer = scene.next_user_turn(robot)
             if answer is None or not meaning.match(answer.text, "misunderstood"):
-                yield table.found(
+                yield table.finding(
                     "calls_by_name",
                     anchor=robot.turn_id,
                     onset_ns=robot.start_ns,
                     offset_ns=None if robot.ongoing else robot.end_ns,
-                    evidence=[quoted(robot, "names used", 1, 1)],
-                    rationale=f"The robot called the person by name, {called}: {said(robot)}.",
+                    evidence=[evidence_of(robot, "names used", 1, 1)],
+                    rationale=f"The robot called the person by name, {called}: {quote(robot)}.",
                 )
         elif any(_same(called, name) for name in known):
-            yield table.found(
+            yield table.finding(
                 "recalls_name",
                 anchor=robot.turn_id,
                 onset_ns=robot.start_ns,
                 offset_ns=None if robot.ongoing else robot.end_ns,
-                evidence=[quoted(robot, "names given and used", 1, 1)],
-                rationale=f"The robot used the name the person had given, {called}: {said(robot)}.",
+                evidence=[evidence_of(robot, "names given and used", 1, 1)],
+                rationale=f"The robot used the name the person had given, {called}: {quote(robot)}.",
             )
         else:
-            yield table.found(
+            yield table.finding(
                 "wrong_name",
                 anchor=robot.turn_id,
                 onset_ns=robot.start_ns,
                 offset_ns=None if robot.ongoing else robot.end_ns,
-                evidence=[quoted(robot, "names used that were given", 0, 1)],
+                evidence=[evidence_of(robot, "names used that were given", 0, 1)],
                 rationale=f"The person is {' or '.join(sorted(given))}, and the robot called them {called}.",
             )
 

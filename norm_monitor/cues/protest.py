@@ -7,9 +7,9 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import asks
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.context.wording import is_question
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 # Kinds of what goes wrong; each is a concept, and the cue that it speaks for.
 PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
@@ -19,7 +19,7 @@ _ONE_GO_NS = 2 * NS_PER_S
 _HARDLY_LESS = 0.1
 
 
-def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person objects to what the robot just did; surer once the robot makes amends."""
     for user in scene.recent:
         done = _done_before(scene, user) if not user.is_robot else None
@@ -35,31 +35,31 @@ def protest(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         reply = scene.next_robot_turn(user)
         amended = reply is not None and not reply.ongoing and bool(_amends(scene, meaning, reply))
         # To decline what the robot asked is an answer.
-        plain = match.nearness >= cue.value("certain") and not asks(done.text)
-        yield table.found(
+        plain = match.nearness >= cue.value("certain") and not is_question(done.text)
+        yield table.finding(
             cue_id,
             attributes=_attributes(table, kinds),
             anchor=user.turn_id,
             onset_ns=done.start_ns,
             offset_ns=user.end_ns,
             probability=cue.probability if amended or plain else 0.45,
-            evidence=[quoted(user, "nearness to a protest", match.nearness, match.threshold)],
-            rationale=f"After {said(done)} the person objected: {said(user)}.",
+            evidence=[evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
+            rationale=f"After {quote(done)} the person objected: {quote(user)}.",
         )
 
 
-def amends(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot makes amends, which is well done, and tells that what it did before was not."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing or not (match := _amends(scene, meaning, robot)):
             continue
-        yield table.found(
+        yield table.finding(
             "owns_up",
             anchor=robot.turn_id,
             onset_ns=robot.start_ns,
             offset_ns=robot.end_ns,
-            evidence=[quoted(robot, "nearness to making amends", match.nearness, match.threshold)],
-            rationale=f"The robot owned up to what went wrong: {said(robot)}.",
+            evidence=[evidence_of(robot, "nearness to making amends", match.nearness, match.threshold)],
+            rationale=f"The robot owned up to what went wrong: {quote(robot)}.",
         )
         user = scene.user_turn_before(robot)
         done = _done_before(scene, user) if user else None
@@ -71,17 +71,17 @@ def amends(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
             continue
         if not named and meaning.match(done.text, "greeting"):
             continue  # what it is sorry for, it did not do
-        yield table.found(
+        yield table.finding(
             cue_id,
             attributes=_attributes(table, kinds) if named else (),
             anchor=f"{robot.turn_id} about {done.turn_id}",
             onset_ns=done.start_ns,
             offset_ns=robot.start_ns,
             evidence=[
-                quoted(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
-                quoted(robot, "nearness to making amends", match.nearness, match.threshold),
+                evidence_of(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
+                evidence_of(robot, "nearness to making amends", match.nearness, match.threshold),
             ],
-            rationale=f"The robot itself took back what it did with {said(done)}: {said(robot)}.",
+            rationale=f"The robot itself took back what it did with {quote(done)}: {quote(robot)}.",
         )
 
 
@@ -101,7 +101,7 @@ def _kinds(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, ..
     return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _HARDLY_LESS)
 
 
-def _attributes(table: Table, kinds: tuple[str, ...]) -> tuple[Attribute, ...]:
+def _attributes(table: ThresholdTable, kinds: tuple[str, ...]) -> tuple[Attribute, ...]:
     return tuple(dict.fromkeys(attribute for kind in kinds for attribute in table.cues[kind].attributes))
 
 

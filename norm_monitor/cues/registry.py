@@ -8,8 +8,8 @@ from norm_monitor.cues.attention import checks_in, leaving, looking_away
 from norm_monitor.cues.distance import nearness
 from norm_monitor.cues.exchange_evidence import exchange
 from norm_monitor.cues.finding import Findings
-from norm_monitor.cues.follow_up import interest
-from norm_monitor.cues.forgotten_facts import asking_again, facts
+from norm_monitor.cues.follow_up import follow_up
+from norm_monitor.cues.forgotten_facts import asking_again, forgotten_facts
 from norm_monitor.cues.manners import manners
 from norm_monitor.cues.naming import names
 from norm_monitor.cues.protest import amends, protest
@@ -17,23 +17,23 @@ from norm_monitor.cues.repair import user_repair
 from norm_monitor.cues.repetition import monologue, robot_repeats, user_repeats
 from norm_monitor.cues.requests import answering, stopping, waiting
 from norm_monitor.cues.ritual import complaint, greeting, parting, thanks
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.cues.timing import answer_in_time
 from norm_monitor.cues.tone import tone
 from norm_monitor.cues.turn_taking import barge_in, robot_cuts_in, waits_for_end
 
-LookFor = Callable[[Scene, Table, Meaning], Iterator[Findings]]
+LookFor = Callable[[Scene, ThresholdTable, Meaning], Iterator[Findings]]
 
 FAMILIES: tuple[LookFor, ...] = (
     answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, protest, amends, robot_repeats, user_repeats,
     monologue,
-    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, interest, tone, stopping,
-    waiting, answering,
-    names, asking_again, facts, exchange,
+    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, follow_up, tone,
+    stopping, waiting, answering,
+    names, asking_again, forgotten_facts, exchange,
 )  # fmt: skip
 
 
-def look(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def find_cues(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Everything that any cue finds in the scene."""
     for family in FAMILIES:
         yield from family(scene, table, meaning)

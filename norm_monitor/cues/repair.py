@@ -6,11 +6,11 @@ from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 
-def user_repair(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person did not get what the robot said."""
     for turn in scene.recent:
         robot = scene.robot_turn_before(turn)
@@ -21,29 +21,29 @@ def user_repair(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findin
         if gap_s > cue.value("within_s") and turn.timed:
             continue
         if turn.word_count <= cue.value("words") and (match := meaning.match(turn.text, "repair_request")):
-            yield table.found(
+            yield table.finding(
                 "user_repair",
                 anchor=turn.turn_id,
                 onset_ns=robot.start_ns,
                 offset_ns=turn.end_ns,
-                evidence=[quoted(turn, "nearness to a request to repeat", match.nearness, match.threshold)],
-                rationale=f"The person did not get {said(robot)} and asked {said(turn)}.",
+                evidence=[evidence_of(turn, "nearness to a request to repeat", match.nearness, match.threshold)],
+                rationale=f"The person did not get {quote(robot)} and asked {quote(turn)}.",
             )
             yield from _repaired(scene, table, meaning, robot, turn)
 
 
-def _repaired(scene: Scene, table: Table, meaning: Meaning, robot: Turn, asked: Turn) -> Iterator[Findings]:
+def _repaired(scene: Scene, table: ThresholdTable, meaning: Meaning, robot: Turn, asked: Turn) -> Iterator[Findings]:
     reply = scene.next_robot_turn(asked)
     following = scene.next_user_turn(asked)
     if reply is None or reply.ongoing or (following and following.start_ns < reply.start_ns):
         return
     nearness, least = meaning.similarity(robot.text, reply.text), table.cues["repairs_at_once"].value("nearness")
     if nearness >= least and reply.start_ns - asked.end_ns < s_to_ns(4):
-        yield table.found(
+        yield table.finding(
             "repairs_at_once",
             anchor=asked.turn_id,
             onset_ns=reply.start_ns,
             offset_ns=reply.end_ns,
-            evidence=[quoted(reply, "nearness to what was not understood", nearness, least)],
-            rationale=f"Asked {said(asked)}, the robot said it again at once: {said(reply)}.",
+            evidence=[evidence_of(reply, "nearness to what was not understood", nearness, least)],
+            rationale=f"Asked {quote(asked)}, the robot said it again at once: {quote(reply)}.",
         )

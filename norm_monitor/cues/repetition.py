@@ -6,11 +6,11 @@ from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.wording import locale_of
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 
-def robot_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot says what it said within its last turns, though nobody asked it to."""
     cue = table.cues["robot_repeats"]
     for index, turn in enumerate(scene.robot_turns):
@@ -23,18 +23,18 @@ def robot_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Find
                 between and meaning.match(between[-1].text, "repair_request")
             ):
                 ago_s = ns_to_s(turn.start_ns - earlier.start_ns)
-                yield table.found(
+                yield table.finding(
                     "robot_repeats",
                     anchor=turn.turn_id,
                     onset_ns=turn.start_ns,
                     offset_ns=None if turn.ongoing else turn.end_ns,
-                    evidence=[quoted(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
-                    rationale=f"The robot said {said(turn)}, as it had {ago_s:.0f} s before.",
+                    evidence=[evidence_of(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
+                    rationale=f"The robot said {quote(turn)}, as it had {ago_s:.0f} s before.",
                 )
                 break
 
 
-def user_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def user_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person says the same again shortly after, since the robot did not take it up."""
     cue = table.cues["user_repeats"]
     within_ns = s_to_ns(cue.value("within_s"))
@@ -50,18 +50,18 @@ def user_repeats(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findi
             if similarity >= cue.value("similarity"):
                 ago_s = ns_to_s(turn.start_ns - earlier.end_ns)
                 missed = next((r for r in scene.robot_turns if earlier.end_ns <= r.start_ns < turn.start_ns), None)
-                yield table.found(
+                yield table.finding(
                     "user_repeats",
                     anchor=turn.turn_id,
                     onset_ns=missed.start_ns if missed else earlier.end_ns,
                     offset_ns=turn.end_ns,
-                    evidence=[quoted(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
-                    rationale=f"The person had to say {said(turn)} again {ago_s:.0f} s later.",
+                    evidence=[evidence_of(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
+                    rationale=f"The person had to say {quote(turn)} again {ago_s:.0f} s later.",
                 )
                 break
 
 
-def monologue(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def monologue(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot talks for long without leaving room for anyone."""
     cue = table.cues["monologue"]
     for turn in scene.recent:
@@ -70,14 +70,14 @@ def monologue(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
         length_s, words = ns_to_s(turn.end_ns - turn.start_ns), turn.word_count
         most_s, most_words = cue.value("length_s", locale_of(turn.text)), cue.value("words", locale_of(turn.text))
         if length_s >= most_s or (words >= most_words and not turn.ongoing):
-            yield table.found(
+            yield table.finding(
                 "monologue",
                 anchor=turn.turn_id,
                 onset_ns=turn.start_ns,
                 offset_ns=None if turn.ongoing else turn.end_ns,
                 evidence=[
-                    quoted(turn, "length of the turn", length_s, most_s, "s"),
-                    quoted(turn, "words of the turn", words, most_words, "words"),
+                    evidence_of(turn, "length of the turn", length_s, most_s, "s"),
+                    evidence_of(turn, "words of the turn", words, most_words, "words"),
                 ],
                 rationale=f"The robot talked for {length_s:.0f} s and {words} words without a pause for the person.",
             )

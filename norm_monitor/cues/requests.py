@@ -6,12 +6,12 @@ from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import asked, asks, is_filler
-from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.context.wording import is_filler, is_question, question_in
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 
-def stopping(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Asked to stop or wait while it speaks, the robot does, or talks on, or soon goes on with the same."""
     cue = table.cues["ignores_stop"]
     on_ns, resumes_ns = s_to_ns(cue.value("talks_on_s")), s_to_ns(cue.value("resumes_s"))
@@ -32,17 +32,17 @@ def stopping(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
             and _resumes(following, interrupted, user, match, meaning)
         ):
             on_s = ns_to_s(following.end_ns - user.end_ns)
-            yield _ignored(table, user, following, on_s, match, f"went on with {said(following)}")
+            yield _ignored(table, user, following, on_s, match, f"went on with {quote(following)}")
         elif scene.end_ns < user.end_ns + resumes_ns:
             yield LookAgain(at_ns=user.end_ns + resumes_ns)
         else:
-            yield table.found(
+            yield table.finding(
                 "stops_when_asked",
                 anchor=user.turn_id,
                 onset_ns=user.start_ns,
                 offset_ns=user.end_ns,
-                evidence=[quoted(user, "nearness to a request to stop", match.nearness, match.threshold)],
-                rationale=f"Asked {said(user)}, the robot stopped.",
+                evidence=[evidence_of(user, "nearness to a request to stop", match.nearness, match.threshold)],
+                rationale=f"Asked {quote(user)}, the robot stopped.",
             )
 
 
@@ -50,13 +50,13 @@ def _resumes(following: Turn, interrupted: Turn, user: Turn, match: Match, meani
     """Whether the robot goes on with what it was saying, and neither apologises nor answers the person."""
     return (
         following.word_count > 8
-        and not (asks(user.text) and not asks(match.sentence))
+        and not (is_question(user.text) and not is_question(match.sentence))
         and not meaning.match(following.text, "apology")
         and meaning.similarity(following.text, interrupted.text) > meaning.similarity(following.text, user.text)
     )
 
 
-def waiting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person says that they will be back; the robot waits, or does not."""
     silence_ns = s_to_ns(table.cues["waits_for_return"].value("silence_s"))
     talks_s = table.cues["does_not_wait"].value("talks_s")
@@ -69,32 +69,32 @@ def waiting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
         before_return = [r for r in said_since if back is None or r.start_ns < back.start_ns]
         spoken_s = sum(ns_to_s(r.end_ns - r.start_ns) for r in before_return)
         if spoken_s > talks_s:
-            yield table.found(
+            yield table.finding(
                 "does_not_wait",
                 anchor=user.turn_id,
                 onset_ns=before_return[0].start_ns,
                 offset_ns=before_return[-1].end_ns,
-                evidence=[quoted(user, "robot talked meanwhile", spoken_s, talks_s, "s")],
-                rationale=f"The person said {said(user)}, and the robot went on: {said(before_return[-1])}.",
+                evidence=[evidence_of(user, "robot talked meanwhile", spoken_s, talks_s, "s")],
+                rationale=f"The person said {quote(user)}, and the robot went on: {quote(before_return[-1])}.",
             )
         elif scene.end_ns < until_ns and back is None:
             yield LookAgain(at_ns=until_ns)
         elif (back.start_ns if back else until_ns) - user.end_ns >= silence_ns:
-            yield table.found(
+            yield table.finding(
                 "waits_for_return",
                 anchor=user.turn_id,
                 onset_ns=user.start_ns,
                 offset_ns=back.start_ns if back else until_ns,
-                evidence=[quoted(user, "nearness to “back in a moment”", match.nearness, match.threshold)],
-                rationale=f"The person said {said(user)}, and the robot waited.",
+                evidence=[evidence_of(user, "nearness to “back in a moment”", match.nearness, match.threshold)],
+                rationale=f"The person said {quote(user)}, and the robot waited.",
             )
 
 
-def answering(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def answering(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A question gets a reply that has nothing to do with it."""
     least = table.cues["question_unanswered"].value("similarity")
     for user in scene.recent:
-        if user.is_robot or not (question := asked(user.text)):
+        if user.is_robot or not (question := question_in(user.text)):
             continue
         robot, following = scene.next_robot_turn(user), scene.next_user_turn(user)
         if robot is None or robot.ongoing or robot.word_count < 4 or is_filler(robot.text):
@@ -106,28 +106,28 @@ def answering(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
             meaning.match(robot.text, c) for c in ("clarification", "unknowing", "apology", "check_in", "sympathy")
         )
         if similarity < least and not excused:
-            yield table.found(
+            yield table.finding(
                 "question_unanswered",
                 anchor=user.turn_id,
                 onset_ns=robot.start_ns,
                 offset_ns=robot.end_ns,
                 evidence=[
-                    quoted(user, "the question", user.word_count),
-                    quoted(robot, "similarity of the reply", similarity, least),
+                    evidence_of(user, "the question", user.word_count),
+                    evidence_of(robot, "similarity of the reply", similarity, least),
                 ],
-                rationale=f"The person asked {said(user)}, and the robot spoke of something else: {said(robot)}.",
+                rationale=f"The person asked {quote(user)}, and the robot spoke of something else: {quote(robot)}.",
             )
 
 
-def _ignored(table: Table, user: Turn, robot: Turn, on_s: float, match: Match, what: str) -> Findings:  # noqa: PLR0917
-    return table.found(
+def _ignored(table: ThresholdTable, user: Turn, robot: Turn, on_s: float, match: Match, what: str) -> Findings:  # noqa: PLR0917
+    return table.finding(
         "ignores_stop",
         anchor=user.turn_id,
         onset_ns=user.start_ns,
         offset_ns=max(user.start_ns, robot.end_ns),
         evidence=[
-            quoted(user, "nearness to a request to stop", match.nearness, match.threshold),
-            quoted(robot, "robot talks on for", on_s, table.cues["ignores_stop"].value("talks_on_s"), "s"),
+            evidence_of(user, "nearness to a request to stop", match.nearness, match.threshold),
+            evidence_of(robot, "robot talks on for", on_s, table.cues["ignores_stop"].value("talks_on_s"), "s"),
         ],
-        rationale=f"The person said {said(user)}, and the robot {what}.",
+        rationale=f"The person said {quote(user)}, and the robot {what}.",
     )

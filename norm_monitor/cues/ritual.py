@@ -6,22 +6,22 @@ from norm_core.runtime.time import s_to_ns
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 # A longer turn asks for something else besides, and that may be answered alone.
 LONGEST_RITUAL = 4
 
 
-def greeting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     yield from _owed(scene, table, meaning, "greeting", "greets", "no_greeting")
 
 
-def parting(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def parting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     yield from _owed(scene, table, meaning, "farewell", "says_goodbye", "no_goodbye")
 
 
-def thanks(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot accepts thanks, or thanks the person."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
@@ -37,13 +37,13 @@ def thanks(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
                 "accepts_thanks",
                 robot,
                 match,
-                f"Thanked with “{thanked.sentence}”, the robot said {said(robot)}.",
+                f"Thanked with “{thanked.sentence}”, the robot said {quote(robot)}.",
             )
         elif match := meaning.match(robot.text, "thanks"):
-            yield _done(table, "thanks_user", robot, match, f"The robot thanked the person: {said(robot)}.")
+            yield _done(table, "thanks_user", robot, match, f"The robot thanked the person: {quote(robot)}.")
 
 
-def complaint(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """After a clear protest the robot goes on as before, without a word about it."""
     least = table.cues["no_apology"].value("certain")
     for user in scene.recent:
@@ -55,25 +55,27 @@ def complaint(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings
         heeded = any(meaning.match(robot.text, name) for name in ("amends", "sympathy", "adapting"))
         alike = meaning.similarity(robot.text, before.text) > meaning.similarity(robot.text, user.text)
         if nearest and nearest.nearness >= least and alike and not heeded:
-            yield table.found(
+            yield table.finding(
                 "no_apology",
                 anchor=user.turn_id,
                 onset_ns=robot.start_ns,
                 offset_ns=robot.end_ns,
                 evidence=[
-                    quoted(user, "nearness to a protest", nearest.nearness, least),
-                    quoted(robot, "words of the reply", robot.word_count),
+                    evidence_of(user, "nearness to a protest", nearest.nearness, least),
+                    evidence_of(robot, "words of the reply", robot.word_count),
                 ],
-                rationale=f"The person objected, {said(user)}, and the robot went on as before: {said(robot)}.",
+                rationale=f"The person objected, {quote(user)}, and the robot went on as before: {quote(robot)}.",
             )
 
 
-def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str, broken: str) -> Iterator[Findings]:  # noqa: PLR0917
+def _owed(  # noqa: PLR0917
+    scene: Scene, table: ThresholdTable, meaning: Meaning, concept: str, kept: str, broken: str
+) -> Iterator[Findings]:
     """What a person says by way of ritual is to be given back; the robot may also begin."""
     within_ns = s_to_ns(table.cues[broken].value("within_s"))
     for robot in scene.recent:
         if robot.is_robot and not robot.ongoing and (match := _kept(meaning, robot.text, concept)):
-            yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {said(robot)}.")
+            yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {quote(robot)}.")
     for user in scene.recent:
         if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := _kept(meaning, user.text, concept)):
             continue
@@ -85,14 +87,14 @@ def _owed(scene: Scene, table: Table, meaning: Meaning, concept: str, kept: str,
         if reply is None and scene.end_ns <= due_ns:
             yield LookAgain(at_ns=due_ns + 1)
         elif reply is None or not reply.ongoing:
-            answer = f"went on with {said(reply)}" if reply else "said nothing"
-            yield table.found(
+            answer = f"went on with {quote(reply)}" if reply else "said nothing"
+            yield table.finding(
                 broken,
                 anchor=user.turn_id,
                 onset_ns=user.start_ns,
                 offset_ns=reply.end_ns if reply else due_ns,
-                evidence=[quoted(user, f"nearness to a {concept}", match.nearness, match.threshold)],
-                rationale=f"The person said {said(user)}, and the robot {answer}.",
+                evidence=[evidence_of(user, f"nearness to a {concept}", match.nearness, match.threshold)],
+                rationale=f"The person said {quote(user)}, and the robot {answer}.",
             )
 
 
@@ -104,12 +106,12 @@ def _kept(meaning: Meaning, text: str, concept: str) -> Match | None:
     return match if match and not nearer else None
 
 
-def _done(table: Table, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:
-    return table.found(
+def _done(table: ThresholdTable, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:
+    return table.finding(
         cue_id,
         anchor=robot.turn_id,
         onset_ns=robot.start_ns,
         offset_ns=robot.end_ns,
-        evidence=[quoted(robot, "nearness to the ritual", match.nearness, match.threshold)],
+        evidence=[evidence_of(robot, "nearness to the ritual", match.nearness, match.threshold)],
         rationale=rationale,
     )

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
-from norm_core.runtime.config import Config, ConfigError, load
+from norm_core.runtime.config import Config, ConfigError, load_config
 from norm_core.runtime.data_files import shipped_file
 from norm_monitor.cues.finding import Finding
 
@@ -33,7 +33,7 @@ class Cue(Config):
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.MINOR
     probability: float = Field(gt=0, le=1)
-    doubted_below: float = Field(0, ge=0, le=1)  # of the probability by which the robot's turn reads so
+    discount_below: float = Field(0, ge=0, le=1)  # of the probability by which the robot's turn reads so
     cooldown_s: float = Field(0, ge=0)
     correction: str = ""
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
@@ -55,19 +55,19 @@ class Cue(Config):
         return max(reached, key=list(Severity).index, default=self.severity)
 
 
-class Table(Config):
+class ThresholdTable(Config):
     version: str = Field(min_length=1)
     cues: dict[str, Cue]
 
     @classmethod
-    def shipped(cls) -> "Table":
+    def shipped(cls) -> "ThresholdTable":
         """The table that comes with Tactful."""
-        return load(cls, SHIPPED)
+        return load_config(cls, SHIPPED)
 
     @classmethod
-    def of(cls, path: Path) -> "Table":
+    def of(cls, path: Path) -> "ThresholdTable":
         """A table of one's own; it must have all cues and thresholds of the shipped one, as cues look for them."""
-        table = load(cls, path)
+        table = load_config(cls, path)
         for name, cue in cls.shipped().cues.items():
             lacking = cue.thresholds.keys() - table.cues[name].thresholds.keys() if name in table.cues else {name}
             if lacking:
@@ -76,7 +76,7 @@ class Table(Config):
                 )
         return table
 
-    def found(
+    def finding(
         self,
         cue_id: str,
         *,

@@ -6,15 +6,15 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import asked as asked_in
-from norm_monitor.context.wording import asks, is_backchannel, is_filler, sentences, word_count
-from norm_monitor.cues.finding import Findings, LookAgain, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.context.wording import is_backchannel, is_filler, is_question, sentences, word_count
+from norm_monitor.context.wording import question_in as asked_in
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 ECHO_WORDS = 3
 
 
-def answer_in_time(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Late, announced and missing answers to what a person said to the robot."""
     for turn in scene.recent:
         if not turn.is_robot and turn.timed and not turn.ongoing and _wants_an_answer(turn, scene, meaning):
@@ -27,10 +27,10 @@ def _wants_an_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     goes_on = following is not None and following.start_ns - turn.end_ns < NS_PER_S
     over_robot = any(robot.active_ns(turn.end_ns, turn.end_ns + 1) for robot in scene.robot_turns)
     closes = any(meaning.match(turn.text, concept) for concept in ("farewell", "thanks", "stop", "be_right_back"))
-    return not (goes_on or over_robot or is_backchannel(turn.text) or (closes and not asks(turn.text)))
+    return not (goes_on or over_robot or is_backchannel(turn.text) or (closes and not is_question(turn.text)))
 
 
-def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
     silent_until_ns = reply.start_ns if reply else scene.end_ns
     taken_over = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), None)
@@ -50,16 +50,16 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
     elif is_filler(reply.text):
         limit_s = table.cues["announced_delay"].value("filler_s")
         if silence_s <= limit_s:
-            yield table.found(
+            yield table.finding(
                 "announced_delay",
                 anchor=turn.turn_id,
                 onset_ns=reply.start_ns,
                 offset_ns=reply.end_ns,
-                evidence=[quoted(reply, "filler after", silence_s, limit_s, "s")],
-                rationale=f"The robot needed time and said so {silence_s:.1f} s after {said(turn)}.",
+                evidence=[evidence_of(reply, "filler after", silence_s, limit_s, "s")],
+                rationale=f"The robot needed time and said so {silence_s:.1f} s after {quote(turn)}.",
             )
     elif silence_s >= late_s:
-        yield table.found(
+        yield table.finding(
             "response_delay",
             anchor=turn.turn_id,
             onset_ns=turn.end_ns,
@@ -67,17 +67,17 @@ def _answer(turn: Turn, scene: Scene, table: Table, meaning: Meaning) -> Iterato
             severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
             # 0.75 at 4 s after a question; after a statement silence may be meant, and the judge is asked.
             probability=min(table.cues["response_delay"].probability if expects else 0.45, 0.2 + 0.1375 * silence_s),
-            evidence=[quoted(turn, "silence before the answer", silence_s, late_s, "s")],
-            rationale=f"After {said(turn)} the robot was silent for {silence_s:.1f} s, then answered {said(reply)}.",
+            evidence=[evidence_of(turn, "silence before the answer", silence_s, late_s, "s")],
+            rationale=f"After {quote(turn)} the robot was silent for {silence_s:.1f} s, then answered {quote(reply)}.",
         )
     elif asked and silence_s <= (limit_s := table.cues["timely_answer"].value("delay_s")):
-        yield table.found(
+        yield table.finding(
             "timely_answer",
             anchor=turn.turn_id,
             onset_ns=reply.start_ns,
             offset_ns=reply.end_ns,
-            evidence=[quoted(turn, "silence before the answer", silence_s, limit_s, "s")],
-            rationale=f"The robot answered {said(turn)} after {silence_s:.1f} s, as a person would.",
+            evidence=[evidence_of(turn, "silence before the answer", silence_s, limit_s, "s")],
+            rationale=f"The robot answered {quote(turn)} after {silence_s:.1f} s, as a person would.",
         )
 
 
@@ -102,14 +102,16 @@ def _have_met(scene: Scene, turn: Turn) -> bool:
     return any(robot.end_ns < turn.start_ns for robot in scene.robot_turns)
 
 
-def _no_response(turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: Table) -> Findings:
+def _no_response(
+    turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: ThresholdTable
+) -> Findings:
     cue = table.cues["no_response"]
-    return table.found(
+    return table.finding(
         "no_response",
         anchor=turn.turn_id,
         onset_ns=turn.end_ns,
         offset_ns=offset_ns,
         severity=cue.severity_of("silence_s", silence_s),
-        evidence=[quoted(turn, "silence after the turn", silence_s, longest_s, "s")],
-        rationale=f"The person said {said(turn)}, and the robot said nothing for {silence_s:.1f} s.",
+        evidence=[evidence_of(turn, "silence after the turn", silence_s, longest_s, "s")],
+        rationale=f"The person said {quote(turn)}, and the robot said nothing for {silence_s:.1f} s.",
     )

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 
-def tone(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Cheer or nothing after bad news, and the sympathy or shared joy that fits."""
     for user in scene.recent:
         if user.is_robot or (robot := scene.next_robot_turn(user)) is None or robot.ongoing:
@@ -28,11 +28,11 @@ def tone(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
                 robot,
                 match,
                 table,
-                f"The person told good news, {said(user)}, and the robot shared it: {said(robot)}.",
+                f"The person told good news, {quote(user)}, and the robot shared it: {quote(robot)}.",
             )
 
 
-def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     if match := meaning.match(robot.text, "sympathy"):
         yield _found(
             "sympathises",
@@ -40,7 +40,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: Table, meaning: 
             robot,
             match,
             table,
-            f"The person said {said(user)}, and the robot took it with sympathy: {said(robot)}.",
+            f"The person said {quote(user)}, and the robot took it with sympathy: {quote(robot)}.",
         )
     elif match := meaning.match(robot.text, "enthusiasm"):
         yield _found(
@@ -49,7 +49,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: Table, meaning: 
             robot,
             match,
             table,
-            f"The person said {said(user)}, and the robot was cheerful: {said(robot)}.",
+            f"The person said {quote(user)}, and the robot was cheerful: {quote(robot)}.",
         )
     else:
         yield _found(
@@ -58,19 +58,19 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: Table, meaning: 
             robot,
             bad,
             table,
-            f"The person said {said(user)}, and the robot passed over it: {said(robot)}.",
+            f"The person said {quote(user)}, and the robot passed over it: {quote(robot)}.",
         )
 
 
-def _found(cue_id: str, user: Turn, robot: Turn, match: Match, table: Table, rationale: str) -> Findings:  # noqa: PLR0917
-    return table.found(
+def _found(cue_id: str, user: Turn, robot: Turn, match: Match, table: ThresholdTable, rationale: str) -> Findings:  # noqa: PLR0917
+    return table.finding(
         cue_id,
         anchor=user.turn_id,
         onset_ns=robot.start_ns,
         offset_ns=robot.end_ns,
         evidence=[
-            quoted(user, "words of the person", user.word_count),
-            quoted(robot, "nearness of the reply", match.nearness, match.threshold),
+            evidence_of(user, "words of the person", user.word_count),
+            evidence_of(robot, "nearness of the reply", match.nearness, match.threshold),
         ],
         rationale=rationale,
     )

@@ -8,16 +8,16 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import asks, is_backchannel, is_filler, tokens
-from norm_monitor.cues.finding import Findings, quoted, said
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.context.wording import is_backchannel, is_filler, is_question, tokens
+from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 _TAIL_NS = NS_PER_S // 2
 _THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
 _NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our", "their", "of", "um", "uh"})
 
 
-def robot_cuts_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot begins while a person speaks, or in a pause within what they say."""
     cue = table.cues["robot_cuts_in"]
     active_ns, on_ns, resumes_ns, pause_ns = (
@@ -35,18 +35,21 @@ def robot_cuts_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Find
             if user is None:
                 continue
             overlap_s = ns_to_s(user.overlap_ns(robot))
-            yield table.found(
+            yield table.finding(
                 "robot_cuts_in",
                 anchor=robot.turn_id,
                 onset_ns=begin_ns,
                 offset_ns=max(begin_ns, min(robot.end_ns, user.end_ns)),
-                evidence=[quoted(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"), _words(robot)],
-                rationale=f"The robot began {said(robot, 8)} before the person had ended {said(user)}.",
+                evidence=[
+                    evidence_of(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"),
+                    _words(robot),
+                ],
+                rationale=f"The robot began {quote(robot, 8)} before the person had ended {quote(user)}.",
             )
             break
 
 
-def barge_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def barge_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person claims the turn while the robot speaks, and the robot yields or talks on."""
     cue = table.cues["talks_over_user"]
     least_ns, stops_ns = s_to_ns(cue.value("overlap_s")), s_to_ns(cue.value("talks_on_s"))
@@ -67,29 +70,29 @@ def barge_in(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]
         if robot.ongoing and talks_on_ns <= stops_ns:
             continue
         if talks_on_ns > stops_ns:
-            yield table.found(
+            yield table.finding(
                 "talks_over_user",
                 anchor=user.turn_id,
                 onset_ns=user.start_ns,
                 offset_ns=max(user.start_ns, min(user.end_ns, robot.end_ns)),
                 evidence=[
-                    quoted(user, "robot talks on for", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s"),
+                    evidence_of(user, "robot talks on for", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s"),
                     _words(robot),
                 ],
-                rationale=f"The person said {said(user)} and the robot talked on for {ns_to_s(talks_on_ns):.1f} s.",
+                rationale=f"The person said {quote(user)} and the robot talked on for {ns_to_s(talks_on_ns):.1f} s.",
             )
         elif talks_on_ns >= min(least_ns, stops_ns) // 2 and user.end_ns - user.start_ns >= least_ns:
-            yield table.found(
+            yield table.finding(
                 "yields_to_user",
                 anchor=user.turn_id,
                 onset_ns=user.start_ns,
                 offset_ns=robot.end_ns if robot.end_ns >= user.start_ns else user.start_ns,
-                evidence=[quoted(user, "robot stops after", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s")],
+                evidence=[evidence_of(user, "robot stops after", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s")],
                 rationale=f"The person began to speak, and the robot stopped after {ns_to_s(talks_on_ns):.1f} s.",
             )
 
 
-def waits_for_end(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Findings]:
+def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person pauses before they go on, and the robot does not jump in; a long pause is worth a note."""
     cue = table.cues["waits_for_end"]
     least_ns, long_ns, most_ns = (s_to_ns(cue.value(name)) for name in ("pause_s", "long_s", "most_s"))
@@ -101,21 +104,21 @@ def waits_for_end(scene: Scene, table: Table, meaning: Meaning) -> Iterator[Find
             continue
         is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, meaning)
         if is_long or (least_ns <= pause_ns < long_ns and _is_unfinished(before.text)):
-            yield table.found(
+            yield table.finding(
                 "waits_for_end",
                 anchor=turn.turn_id,
                 onset_ns=before.start_ns,
                 offset_ns=turn.start_ns,
                 probability=None if is_long else 0.45,
-                evidence=[quoted(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
-                rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {said(before)}, and the robot let "
+                evidence=[evidence_of(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
+                rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {quote(before)}, and the robot let "
                 "them go on.",
             )
 
 
 def _is_over(turn: Turn, meaning: Meaning) -> bool:
     """Whether the words leave it to the robot to speak, or to nobody: then its silence is no waiting."""
-    return asks(turn.text) or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
+    return is_question(turn.text) or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
 
 
 def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
@@ -158,4 +161,4 @@ def _is_unfinished(text: str) -> bool:
 
 
 def _words(robot: Turn) -> Evidence:
-    return quoted(robot, "words of the robot", robot.word_count, None, "words")
+    return evidence_of(robot, "words of the robot", robot.word_count, None, "words")

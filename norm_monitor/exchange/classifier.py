@@ -14,7 +14,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.data_files import shipped_file
-from norm_monitor.exchange.exchange_record import Exchange, Reading, Stage
+from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction, ExchangeStage
 from norm_monitor.exchange.features import ExchangeFeatures
 
 SHIPPED = shipped_file("norm_monitor.exchange", "exchange_weights.npz")
@@ -30,7 +30,7 @@ _NAMED_FROM = 0.3
 _REMEMBERED = 1_024
 
 
-class ExchangeReader:
+class ExchangeClassifier:
     """Weights and the encoder that they were learnt with; the last so many readings are remembered."""
 
     def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED) -> None:
@@ -44,16 +44,18 @@ class ExchangeReader:
                 self.made_from = json.loads(str(file["made_from"]))
                 self._features = ExchangeFeatures.kept(encoder, file)
                 # A row an answer: its product with the features takes half of the time that a column each takes.
-                self._weights = [np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in Stage]
-                self._logistic = [file[f"logistic_{stage}"] for stage in Stage]
-                self._sureness = [file[f"sureness_{stage}"] for stage in Stage]
+                self._weights = [
+                    np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in ExchangeStage
+                ]
+                self._logistic = [file[f"logistic_{stage}"] for stage in ExchangeStage]
+                self._sureness = [file[f"sureness_{stage}"] for stage in ExchangeStage]
         except (OSError, EOFError, KeyError, ValueError, BadZipFile, zlib.error) as error:
             raise EngineFailedError(f"{path.name} cannot be read ({error}): {LEARN_ANEW}") from error
         if self.made_from["encoder"] != encoder.weights_sha256:
             raise EngineFailedError(f"{path.name} was learnt with another sentence encoder: {LEARN_ANEW}")
         self._remembered = lru_cache(_REMEMBERED)(self._read)
 
-    def read(self, exchange: Exchange) -> Reading:
+    def read(self, exchange: Exchange) -> ExchangePrediction:
         """How the turn reads at the exchange's stage."""
         return self._remembered(exchange)
 
@@ -61,19 +63,19 @@ class ExchangeReader:
         """Keeps nothing of the exchanges that were read until now."""
         self._remembered.cache_clear()
 
-    def _read(self, exchange: Exchange) -> Reading:
+    def _read(self, exchange: Exchange) -> ExchangePrediction:
         stage = exchange.stage
         scores = self._weights[stage] @ self._features.of(exchange, stage)
         probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]
-        sureness = [
+        precision_at_score = [
             float(np.interp(at, np.linspace(0, 1, len(shares)), shares))
             for at, shares in zip(probabilities, self._sureness[stage], strict=True)
         ]
         about = scores[MARKS:].reshape(len(POLARITIES), len(ATTRIBUTES))
-        return Reading(
+        return ExchangePrediction(
             probability=dict(zip(POLARITIES, map(float, probabilities), strict=True)),
-            sureness=dict(zip(POLARITIES, sureness, strict=True)),
-            attributes={polarity: named(row) for polarity, row in zip(POLARITIES, about, strict=True)},
+            precision_at_score=dict(zip(POLARITIES, precision_at_score, strict=True)),
+            attributes={polarity: top_classes(row) for polarity, row in zip(POLARITIES, about, strict=True)},
         )
 
 
@@ -94,7 +96,7 @@ def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def named(scores: NDArray[np.floating]) -> tuple[Attribute, ...]:
+def top_classes(scores: NDArray[np.floating]) -> tuple[Attribute, ...]:
     """The likeliest attribute, and those besides that are likely enough."""
     order = np.argsort(-scores, kind="stable")
     return tuple(ATTRIBUTES[at] for rank, at in enumerate(order) if rank == 0 or scores[at] >= _NAMED_FROM)

@@ -7,7 +7,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 
 
-class Stage(IntEnum):
+class ExchangeStage(IntEnum):
     """How much of what follows on the turn is known."""
 
     SAID = 0
@@ -27,19 +27,20 @@ class Exchange:
     opening: bool = False  # the robot's first turn
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> ExchangeStage:
         if self.then:
-            return Stage.GONE_ON
-        return Stage.ANSWERED if self.after else Stage.SAID
+            return ExchangeStage.GONE_ON
+        return ExchangeStage.ANSWERED if self.after else ExchangeStage.SAID
 
 
 @record
-class Reading:
+class ExchangePrediction:
     """How probably a coder would mark the turn, by polarity; how sure that makes one; and which attributes it is about.
 
-    sureness is the share of turns at least as probable that coders had marked so, among turns not learnt from.
+    precision_at_score is the share of turns at least as probable that coders had marked so, among turns not
+    learnt from.
     """
 
     probability: Mapping[Polarity, float]
-    sureness: Mapping[Polarity, float]
+    precision_at_score: Mapping[Polarity, float]
     attributes: Mapping[Polarity, tuple[Attribute, ...]]  # the likeliest first

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_monitor.exchange.exchange_record import Exchange, Stage
+from norm_monitor.exchange.exchange_record import Exchange, ExchangeStage
 
 # One turn in a hundred in the talks is longer, mostly as a monologue's example: what more length means is not known.
 LONGEST_LEARNT = 120
@@ -37,7 +37,7 @@ class ExchangeFeatures:
 
     @classmethod
     def learnt(cls, encoder: SentenceEncoder, exchanges: Iterable[Exchange]) -> "ExchangeFeatures":
-        texts = [_texts(exchange, Stage.GONE_ON) for exchange in exchanges]
+        texts = [_texts(exchange, ExchangeStage.GONE_ON) for exchange in exchanges]
         vectors = encoder.encode(sorted({text for row in texts for text in row if text}))
         axes = np.linalg.eigh(vectors.T @ vectors)[1][:, -_AXES:]
         return cls(encoder, axes.astype(np.float32), [_rarities(kind) for kind in zip(*texts, strict=True)])
@@ -50,7 +50,7 @@ class ExchangeFeatures:
     def to_keep(self) -> dict[str, NDArray[np.generic]]:
         return {"axes": self._axes, "rarities": np.array(json.dumps(self._rarities, ensure_ascii=False))}
 
-    def of(self, exchange: Exchange, stage: Stage) -> Vector:
+    def of(self, exchange: Exchange, stage: ExchangeStage) -> Vector:
         """All that is known of an exchange at a stage; it begins with all that is known at the stage before."""
         texts = _texts(exchange, stage)
         encoded = iter(self._encoder.encode([text for text in texts if text]))
@@ -77,7 +77,7 @@ class ExchangeFeatures:
         return _WORD_SHARES[kind] / length * vector if length else vector
 
 
-def _texts(exchange: Exchange, stage: Stage) -> tuple[str, ...]:
+def _texts(exchange: Exchange, stage: ExchangeStage) -> tuple[str, ...]:
     return (exchange.said, exchange.before, exchange.earlier, exchange.after, exchange.then)[: 3 + stage]
 
 

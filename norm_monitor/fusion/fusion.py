@@ -35,9 +35,9 @@ class Fusion:
         self._config = config
         self._cooldowns_ns = {cue_id: s_to_ns(cooldown_s) for cue_id, cooldown_s in cooldowns_s.items()}
         self._tally: Tally[str] = Tally()
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget all events, as where the clock was set back."""
         self._events: dict[str, SocialFlag] = {}
         self._event_of: dict[tuple[str, str], str] = {}
@@ -56,22 +56,22 @@ class Fusion:
         self._forget(finding.onset_ns - MEMORY_NS)
         known = self._events.get(self._event_of.get((finding.cue_id, finding.anchor), ""))
         if known:
-            return self._updated(known, finding, decision_ns)
-        if reason := self._held_back(finding):
+            return self._update(known, finding, decision_ns)
+        if reason := self._reason_to_hold(finding):
             self._tally[reason] += 1
             return None
-        twin = next((event for event in self._events.values() if self._are_one(event, finding)), None)
+        twin = next((event for event in self._events.values() if self._is_same_event(event, finding)), None)
         if twin:
-            return self._merged(twin, finding, provenance, decision_ns, tier)
-        return self._opened(finding, provenance, decision_ns, tier)
+            return self._merge(twin, finding, provenance, decision_ns, tier)
+        return self._open(finding, provenance, decision_ns, tier)
 
-    def _opened(self, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier) -> SocialFlag:
+    def _open(self, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier) -> SocialFlag:
         event = SocialFlag(
             stamp_ns=decision_ns,
             event_id=hashlib.sha256(f"{finding.cue_id}|{finding.anchor}|{finding.onset_ns}".encode()).hexdigest()[:16],
             state=FlagState.OPENED if finding.offset_ns is None else FlagState.CLOSED,
             polarity=finding.polarity,
-            attributes=_ordered(finding.attributes),
+            attributes=_in_order(finding.attributes),
             failure=finding.failure,
             severity=finding.severity,
             probability=finding.probability,
@@ -88,9 +88,9 @@ class Fusion:
         )
         self._last_onset_ns[finding.cue_id] = finding.onset_ns
         self._tally["opened"] += 1
-        return self._kept(event, finding)
+        return self._store(event, finding)
 
-    def _updated(self, known: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
+    def _update(self, known: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
         """The same cue sees the same happening again: worth a word only where it ended, or grew worse."""
         ended = known.offset_ns is None and finding.offset_ns is not None
         worse = _rank(finding.severity) > _rank(known.severity)
@@ -104,9 +104,9 @@ class Fusion:
             severity=max(known.severity, finding.severity, key=_rank),
             offset_ns=max((n for n in (known.offset_ns, finding.offset_ns) if n is not None), default=None),
         )
-        return self._kept(event, finding)
+        return self._store(event, finding)
 
-    def _merged(
+    def _merge(
         self, twin: SocialFlag, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier
     ) -> SocialFlag:
         offset_ns = None
@@ -117,7 +117,7 @@ class Fusion:
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
             state=FlagState.UPDATED if offset_ns is None else FlagState.CLOSED,
-            attributes=_ordered((*twin.attributes, *finding.attributes)),
+            attributes=_in_order((*twin.attributes, *finding.attributes)),
             severity=max(twin.severity, finding.severity, key=_rank),
             probability=1 - (1 - twin.probability) * (1 - finding.probability),
             onset_ns=min(twin.onset_ns, finding.onset_ns),
@@ -126,9 +126,9 @@ class Fusion:
             provenance=twin.provenance if tier is Tier.CUE else provenance,
         )
         self._tally["merged"] += 1
-        return self._kept(event, finding)
+        return self._store(event, finding)
 
-    def _kept(self, event: SocialFlag, finding: Finding) -> SocialFlag:
+    def _store(self, event: SocialFlag, finding: Finding) -> SocialFlag:
         """The event with evidence and reason of all its parts, the finding's in place of what it said before."""
         key = finding.cue_id, finding.anchor
         parts = self._parts.setdefault(event.event_id, {})
@@ -142,7 +142,7 @@ class Fusion:
         self._event_of[key] = event.event_id
         return event
 
-    def _held_back(self, finding: Finding) -> str:
+    def _reason_to_hold(self, finding: Finding) -> str:
         """Why the finding raises nothing; an empty string where it does."""
         config = self._config
         if finding.cue_id in config.muted or all(attribute in config.muted for attribute in finding.attributes):
@@ -163,7 +163,7 @@ class Fusion:
                 return "flood"
         return ""
 
-    def _are_one(self, event: SocialFlag, finding: Finding) -> bool:
+    def _is_same_event(self, event: SocialFlag, finding: Finding) -> bool:
         """Whether a finding is another view of an event: of one polarity, and begun with it or while it went on.
 
         What people note is one behaviour of the robot's with all that it bears on, so attributes need not agree.
@@ -185,7 +185,7 @@ class Fusion:
             self._parts = {key: parts for key, parts in self._parts.items() if key not in aged}
 
 
-def _ordered(attributes: tuple[Attribute, ...]) -> tuple[Attribute, ...]:
+def _in_order(attributes: tuple[Attribute, ...]) -> tuple[Attribute, ...]:
     return tuple(attribute for attribute in Attribute if attribute in attributes)
 
 

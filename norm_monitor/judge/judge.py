@@ -6,14 +6,14 @@ from typing import Protocol
 from pydantic import BaseModel, Field
 
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Card, Generation, Scores, provenance
-from norm_core.engines.request_context import Limit
-from norm_core.prompts.norms import Kept, SpeechAct
+from norm_core.engines.reply import Generation, ModelInfo, Scores, provenance
+from norm_core.engines.request_context import Deadline
+from norm_core.prompts.norms import NormAdherence, SpeechAct
 from norm_core.records.flag import Attribute, Evidence, Polarity, Severity
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
-from norm_core.records.window import Window, digest
+from norm_core.records.window import Window, window_digest
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.deployment_context import PictureRules
@@ -23,16 +23,16 @@ CUE_ID = "judge"
 _POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE, None)
 
 
-class Asked(Protocol):
+class JudgeModel(Protocol):
     """An engine, or one that is shared."""
 
     @property
-    def card(self) -> Card: ...
+    def model_info(self) -> ModelInfo: ...
 
-    def ask_many(self, prefix: Prompt, questions: list[Question], limit: Limit | None = None) -> list[Scores]: ...
+    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]: ...
 
     def generate(
-        self, prompt: Prompt, schema: type["Note"], *, max_tokens: int = 256, limit: Limit | None = None
+        self, prompt: Prompt, schema: type["Note"], *, max_tokens: int = 256, deadline: Deadline | None = None
     ) -> Generation["Note"]: ...
 
 
@@ -69,12 +69,12 @@ class Note(BaseModel):
 
 
 @record
-class Norm:
+class JudgedNorm:
     """The speech act that shows most clearly, and whether the robot keeps to its norm."""
 
     act: SpeechAct
     act_probability: float
-    kept: Kept
+    kept: NormAdherence
     kept_probability: float
 
 
@@ -85,39 +85,39 @@ class Judgement:
     outcome: Outcome
     reason: str = ""
     finding: Finding | None = None
-    norm: Norm | None = None  # where one is at stake, with or without a finding
+    norm: JudgedNorm | None = None  # where one is at stake, with or without a finding
     provenance: Provenance = Provenance()
 
 
-def images_for(card: Card, config: JudgeConfig) -> int:
+def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
     """Count the pictures of a window that a model may be shown: by its limit, and none where they may not leave."""
-    return card.most_images(config.pictures_may_leave, config.images) or 0
+    return model_info.most_images(config.pictures_may_leave, config.images) or 0
 
 
 class Judge:
     """Asks about one window at a time: polarity, attributes and norm after one shared prefix, then for a note."""
 
-    def __init__(self, engine: Asked, config: JudgeConfig | None = None) -> None:
+    def __init__(self, engine: JudgeModel, config: JudgeConfig | None = None) -> None:
         self._engine, self._config = engine, config or JudgeConfig()
 
     def plan(self, window: Window) -> PromptPlan:
         """Plan what judge() asks about a window."""
-        return plan(window, images_for(self._engine.card, self._config), self._config.deployment_context)
+        return plan(window, images_for(self._engine.model_info, self._config), self._config.deployment_context)
 
-    def judge(self, window: Window, limit: Limit | None = None) -> Judgement:
+    def judge(self, window: Window, deadline: Deadline | None = None) -> Judgement:
         """Ask everything about a window; the answer of the first question stands in the provenance."""
         planned = self.plan(window)
         answers: dict[int, Scores] = {}
         failed: Scores | None = None
         for batch in planned.batches:
-            limit = limit.renewed() if limit else None
-            found = self._engine.ask_many(batch.prompt, list(batch.questions), limit)
+            deadline = deadline.renewed() if deadline else None
+            found = self._engine.ask_many(batch.prompt, list(batch.questions), deadline)
             answers |= dict(zip(batch.places, found, strict=True))
             failed = next((answer for answer in found if answer.outcome is not Outcome.ANSWERED), None)
             if failed:
                 break  # nothing comes of the rest, and the first failure is the cause
         made_by = replace(
-            provenance(self._engine.card, answers[POLARITY], window_digest=digest(window)),
+            provenance(self._engine.model_info, answers[POLARITY], window_digest=window_digest(window)),
             config_sha256=self._config.deciding_sha256(),
             window_late=window.late,
         )
@@ -125,11 +125,11 @@ class Judge:
             return Judgement(outcome=failed.outcome, reason=failed.reason, provenance=made_by)
         ordered = [answers[place] for place in sorted(answers)]
         norm = _norm(ordered[SPEECH_ACT], ordered[NORM])
-        finding = self._finding(planned, ordered, norm, limit)
+        finding = self._finding(planned, ordered, norm, deadline)
         return Judgement(outcome=Outcome.ANSWERED, finding=finding, norm=norm, provenance=made_by)
 
     def _finding(
-        self, planned: PromptPlan, answers: list[Scores], norm: Norm | None, limit: Limit | None
+        self, planned: PromptPlan, answers: list[Scores], norm: JudgedNorm | None, deadline: Deadline | None
     ) -> Finding | None:
         polarity, window = answers[POLARITY], planned.window
         index = polarity.best
@@ -139,7 +139,7 @@ class Judge:
         yes = [answer.probabilities[0] for answer in answers[ATTRIBUTES]]
         named = [a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.least_attribute]
         likeliest = list(Attribute)[yes.index(max(yes))]
-        note = self._note(planned.note_prompt(index), limit)
+        note = self._note(planned.note_prompt(index), deadline)
         onset_ns, offset_ns = _span(window)
         sighted = bool(planned.prompt.images)
         return Finding(
@@ -159,7 +159,7 @@ class Judge:
         )
 
     def _evidence(  # noqa: PLR0917
-        self, window: Window, kind: Polarity, probability: float, norm: Norm | None, note: Note, sighted: bool
+        self, window: Window, kind: Polarity, probability: float, norm: JudgedNorm | None, note: Note, sighted: bool
     ) -> tuple[Evidence, ...]:
         spoken = " / ".join(utterance.text for utterance in window.utterances[-3:])
         facts: list[tuple[str, float, float | None, str]] = [
@@ -178,28 +178,28 @@ class Judge:
                 threshold=threshold,
                 start_ns=window.start_ns,
                 end_ns=window.end_ns,
-                quote=quote,
+                quote=evidence_of,
             )
-            for measure, value, threshold, quote in facts
+            for measure, value, threshold, evidence_of in facts
         )
 
-    def _note(self, prompt: Prompt, limit: Limit | None) -> Note:
+    def _note(self, prompt: Prompt, deadline: Deadline | None) -> Note:
         """What the model writes; an empty note where it cannot, or writes something else."""
-        if not (self._config.note_tokens and self._engine.card.generates):
+        if not (self._config.note_tokens and self._engine.model_info.generates):
             return Note(rationale="")
-        written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, limit=limit)
+        written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, deadline=deadline)
         return written.value or Note(rationale="")
 
 
-def _norm(act: Scores, kept: Scores) -> Norm | None:
+def _norm(act: Scores, kept: Scores) -> JudgedNorm | None:
     """None where the model sees no such act, or no norm at stake."""
     assert act.best is not None and kept.best is not None
-    if act.best >= len(SpeechAct) or kept.best >= len(Kept):
+    if act.best >= len(SpeechAct) or kept.best >= len(NormAdherence):
         return None
-    return Norm(
+    return JudgedNorm(
         act=list(SpeechAct)[act.best],
         act_probability=act.probabilities[act.best],
-        kept=list(Kept)[kept.best],
+        kept=list(NormAdherence)[kept.best],
         kept_probability=kept.probabilities[kept.best],
     )
 

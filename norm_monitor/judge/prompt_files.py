@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.engines.prompt import Image, Part, Prompt, Quoted
-from norm_core.engines.reply import Card
+from norm_core.engines.reply import ModelInfo
 from norm_core.records.json_codec import canonical
-from norm_core.records.window import Window, digest
+from norm_core.records.window import Window, window_digest
 from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.judge.judge import JudgeConfig, images_for
 from norm_monitor.judge.prompt_plan import Batch, PromptPlan, plan
@@ -18,19 +18,19 @@ _NOTED = (("error", 0), ("competence", 1))
 class PromptFiles:
     """Writes one JSON file a window into a folder; a picture that several windows show is written once."""
 
-    def __init__(self, folder: Path, config: JudgeConfig, card: Card) -> None:
+    def __init__(self, folder: Path, config: JudgeConfig, model_info: ModelInfo) -> None:
         """Make the folder, for prompts of a model with this card; raises OSError where that cannot be done."""
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        self._folder, self._config, self._card = folder, config, card
-        self.written = 0
+        self._folder, self._config, self._card = folder, config, model_info
+        self.count = 0
 
     def write(self, window: Window) -> Path:
         """Write what would be asked about a window, under the name of the window's end and digest."""
         planned = plan(window, images_for(self._card, self._config), self._config.deployment_context)
-        window_sha256 = digest(window)
+        window_sha256 = window_digest(window)
         path = self._folder / f"{window.end_ns}_{window_sha256[:12]}.json"
         write_atomic(path, canonical(self._content(window, window_sha256, planned)) + b"\n", mode=MODE)
-        self.written += 1
+        self.count += 1
         return path
 
     def _content(self, window: Window, window_sha256: str, planned: PromptPlan) -> dict[str, Any]:

@@ -10,17 +10,17 @@ from pydantic import BaseModel, Field
 
 from norm_core import __version__
 from norm_core.engines.prompt import Prompt, Question, Text
-from norm_core.engines.reply import Card, Generation, Scores, provenance
-from norm_core.engines.request_context import Limit
+from norm_core.engines.reply import Generation, ModelInfo, Scores, provenance
+from norm_core.engines.request_context import Deadline
 from norm_core.prompts import clip_norms, judge, segments
 from norm_core.records.episode import Answer, Query
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
-from norm_core.records.window import Window, digest
+from norm_core.records.window import Window, window_digest
 from norm_core.runtime.config import Config
-from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock
 from norm_monitor.judge.deployment_context import PictureRules
 
@@ -33,16 +33,22 @@ _LEAST_ATTRIBUTE = 0.5
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
 
 
-class Model(Protocol):
+class SuiteModel(Protocol):
     """An engine, or one that is shared."""
 
     @property
-    def card(self) -> Card: ...
+    def model_info(self) -> ModelInfo: ...
 
-    def ask_many(self, prefix: Prompt, questions: list[Question], limit: Limit | None = None) -> list[Scores]: ...
+    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]: ...
 
     def generate(
-        self, prompt: Prompt, schema: type[Any], *, max_tokens: int = 256, seed: int = 0, limit: Limit | None = None
+        self,
+        prompt: Prompt,
+        schema: type[Any],
+        *,
+        max_tokens: int = 256,
+        seed: int = 0,
+        deadline: Deadline | None = None,
     ) -> Generation[Any]: ...
 
 
@@ -58,60 +64,62 @@ class QuestionConfig(Config):
     tries: int = Field(default=3, ge=1, le=10, description="how often a text is asked for, until it has its form")
 
 
-class Shown(BaseModel):
+class NormEvidence(BaseModel):
     """What shows that a norm is kept or broken."""
 
     verbal: str = Field(min_length=1)
     nonverbal: str = Field(min_length=1)
 
 
-class Stated(BaseModel):
+class StatedNorm(BaseModel):
     """A norm in words."""
 
     norm: str = Field(min_length=1)
 
 
-class Questioner:
+class SuiteAnswerer:
     """Answers one query at a time, each from its own episode's window alone.
 
     Where the context does not allow emotions to be inferred from pictures, what asks about emotions goes over words
     alone, and all else is told to leave feelings in faces aside; an answer's reason says what was held back.
     """
 
-    def __init__(self, model: Model, config: QuestionConfig, rules: PictureRules | None = None) -> None:
+    def __init__(self, model: SuiteModel, config: QuestionConfig, rules: PictureRules | None = None) -> None:
         self._model, self._config, self._rules = model, config, rules or PictureRules()
         # A replay in process sets no node to answer, and has the same digest.
         parts = (config.sha256(leave_out=("answers_queries",)), self._rules.sha256())
         self._config_sha256 = sha256_of(parts)
 
-    def asked(self, query: Query, recent: Recent, clock: Clock) -> tuple[Window, Limit]:
+    def asked(self, query: Query, recent: RecentRecords, clock: Clock) -> tuple[Window, Deadline]:
         """What a query is about, and how long it may take; without a deadline time stands still at its stamp."""
-        limit = Limit(ReplayClock(query.stamp_ns) if query.deadline_ns is None else clock, query.deadline_ns)
-        return recent.within_episode(query.stamp_ns), limit
+        deadline = Deadline(ReplayClock(query.stamp_ns) if query.deadline_ns is None else clock, query.deadline_ns)
+        return recent.within_episode(query.stamp_ns), deadline
 
-    def answer(self, query: Query, window: Window, limit: Limit) -> Answer:
+    def answer(self, query: Query, window: Window, deadline: Deadline) -> Answer:
         """An answer whatever is asked; a choice is a place in the order of the task's options."""
         if fault := _fault(query):
-            return self._told(query, window, limit, Outcome.INVALID, reason=fault)
+            return self._told(query, window, deadline, Outcome.INVALID, reason=fault)
         locale = CULTURES[query.style] if query.task in NORM_TASKS else "en"
         prefix = self._prefix(query, window, locale)
         if query.task == "norm":
             prompt = clip_norms.specific_norm(prefix, query.question, locale)
-            return self._written(query, window, limit, prompt, Stated)
-        answer = self._scored(query, window, limit, locale)
+            return self._written(query, window, deadline, prompt, StatedNorm)
+        answer = self._scored(query, window, deadline, locale)
         if query.task != "evidence" or answer.outcome is not Outcome.ANSWERED:
             return answer
         kept = answer.chosen == (0,)
-        written = self._written(query, window, limit, clip_norms.evidence(prefix, query.question, kept, locale), Shown)
+        written = self._written(
+            query, window, deadline, clip_norms.evidence(prefix, query.question, kept, locale), NormEvidence
+        )
         if written.outcome is not Outcome.ANSWERED:
             return written
         return replace(written, chosen=answer.chosen, probabilities=answer.probabilities)
 
-    def _scored(self, query: Query, window: Window, limit: Limit, locale: str) -> Answer:
-        scores = self._scores(query, window, limit, locale)
+    def _scored(self, query: Query, window: Window, deadline: Deadline, locale: str) -> Answer:
+        scores = self._scores(query, window, deadline, locale)
         made_by = self._made_by(window, scores)
         if failed := next((one for one in scores if one.outcome is not Outcome.ANSWERED), None):
-            return self._told(query, window, limit, failed.outcome, reason=failed.reason, made_by=made_by)
+            return self._told(query, window, deadline, failed.outcome, reason=failed.reason, made_by=made_by)
         if query.task == "attributes":
             probabilities = tuple(one.probabilities[0] for one in scores)
             chosen = tuple(place for place, p in enumerate(probabilities) if p >= _LEAST_ATTRIBUTE)
@@ -119,9 +127,9 @@ class Questioner:
             chosen = chosen or (probabilities.index(max(probabilities)),)
         else:
             probabilities, chosen = scores[0].probabilities, (scores[0].best or 0,)
-        return self._told(query, window, limit, chosen=chosen, probabilities=probabilities, made_by=made_by)
+        return self._told(query, window, deadline, chosen=chosen, probabilities=probabilities, made_by=made_by)
 
-    def _scores(self, query: Query, window: Window, limit: Limit, locale: str) -> list[Scores]:
+    def _scores(self, query: Query, window: Window, deadline: Deadline, locale: str) -> list[Scores]:
         """The scores of a query's questions, in their order."""
         questions = _questions(query, locale)
         apart = _about_emotions(query) if self._leaves_faces_aside(window) else ()
@@ -129,13 +137,13 @@ class Questioner:
         for places in (tuple(place for place in range(len(questions)) if place not in apart), apart):
             if places:
                 prefix = self._prefix(query, window, locale, sighted=places != apart)
-                asked = self._model.ask_many(prefix, [questions[place] for place in places], limit.renewed())
+                asked = self._model.ask_many(prefix, [questions[place] for place in places], deadline.renewed())
                 found |= dict(zip(places, asked, strict=True))
         return [found[place] for place in range(len(questions))]
 
     @property
     def _images(self) -> int:
-        return self._model.card.most_images(self._rules.pictures_may_leave, self._config.images) or 0
+        return self._model.model_info.most_images(self._rules.pictures_may_leave, self._config.images) or 0
 
     def _leaves_faces_aside(self, window: Window) -> bool:
         """Whether pictures are shown in a context in which emotions may not be inferred from them."""
@@ -144,9 +152,9 @@ class Questioner:
 
     def _held_back(self, query: Query, window: Window) -> str:
         """What of a query's pictures was held back and why; empty where nothing was."""
-        card = self._model.card
-        if window.frames and card.most_images(True, self._config.images) and not self._images:
-            return f"without its pictures, as the model {card.model} does not run on this machine"
+        model_info = self._model.model_info
+        if window.frames and model_info.most_images(True, self._config.images) and not self._images:
+            return f"without its pictures, as the model {model_info.model} does not run on this machine"
         if _about_emotions(query) and self._leaves_faces_aside(window):
             context = self._rules.deployment_context
             return f"about emotions without pictures, as the deployment context {context} does not allow it"
@@ -165,25 +173,27 @@ class Questioner:
         # Nothing was given at all: that nobody speaks would be more than is known.
         return replace(prompt, parts=tuple(part for part in prompt.parts if isinstance(part, Text)))
 
-    def _written(self, query: Query, window: Window, limit: Limit, prompt: Prompt, form: type[BaseModel]) -> Answer:
+    def _written(
+        self, query: Query, window: Window, deadline: Deadline, prompt: Prompt, form: type[BaseModel]
+    ) -> Answer:
         """The first text that is of its form: greedily, then with other seeds, which the provenance tells."""
         for seed in range(self._config.tries):
             written = self._model.generate(
-                prompt, form, max_tokens=self._config.tokens, seed=seed, limit=limit.renewed()
+                prompt, form, max_tokens=self._config.tokens, seed=seed, deadline=deadline.renewed()
             )
             if written.outcome is not Outcome.UNPARSED:
                 break
         made_by = replace(
-            provenance(self._model.card, written, window_digest=digest(window), seed=seed),
+            provenance(self._model.model_info, written, window_digest=window_digest(window), seed=seed),
             config_sha256=self._config_sha256,
             software_version=__version__,
         )
         if written.value is None:
-            return self._told(query, window, limit, written.outcome, reason=written.reason, made_by=made_by)
-        return self._told(query, window, limit, text=written.value.model_dump_json(), made_by=made_by)
+            return self._told(query, window, deadline, written.outcome, reason=written.reason, made_by=made_by)
+        return self._told(query, window, deadline, text=written.value.model_dump_json(), made_by=made_by)
 
     def _made_by(self, window: Window, scores: list[Scores]) -> Provenance:
-        made_by = provenance(self._model.card, scores[0], window_digest=digest(window))
+        made_by = provenance(self._model.model_info, scores[0], window_digest=window_digest(window))
         digests = [one.prompt_digest for one in scores]
         return replace(
             made_by,
@@ -196,7 +206,7 @@ class Questioner:
         self,
         query: Query,
         window: Window,
-        limit: Limit,
+        deadline: Deadline,
         outcome: Outcome = Outcome.ANSWERED,
         *,
         chosen: tuple[int, ...] = (),
@@ -206,7 +216,7 @@ class Questioner:
         made_by: Provenance | None = None,
     ) -> Answer:
         return Answer(
-            stamp_ns=limit.clock.now_ns(),
+            stamp_ns=deadline.clock.now_ns(),
             query_id=query.query_id,
             episode_id=query.episode_id,
             task=query.task,
@@ -215,7 +225,7 @@ class Questioner:
             probabilities=probabilities,
             text=text,
             reason=reason or (self._held_back(query, window) if made_by else ""),
-            provenance=made_by or Provenance(window_digest=digest(window), config_sha256=self._config_sha256),
+            provenance=made_by or Provenance(window_digest=window_digest(window), config_sha256=self._config_sha256),
         )
 
 

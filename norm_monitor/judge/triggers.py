@@ -13,7 +13,7 @@ _REMEMBERED = 1_000
 MOST_DUE = 64
 
 
-class Triggers:
+class JudgeTriggers:
     """A cue triggers by anything it finds, however unsure; what is below the floor for a flag is the judge's to say."""
 
     def __init__(self, every_s: float) -> None:
@@ -21,9 +21,9 @@ class Triggers:
         self._every_ns = s_to_ns(every_s)
         self._due: deque[Window] = deque()
         self._let_go = 0
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget what was seen, as where the clock was set back; windows that are due stay so."""
         self._last_ns: int | None = None
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -32,7 +32,7 @@ class Triggers:
     def counters(self) -> tuple[Counter, ...]:
         return (Counter(name="windows_not_judged", count=self._let_go),) if self._let_go else ()
 
-    def see(self, window: Window, findings: Iterable[Finding]) -> bool:
+    def note_window(self, window: Window, findings: Iterable[Finding]) -> bool:
         """Note the window where it is worth judging; whether it is."""
         new = [key for f in findings if (key := (f.cue_id, f.anchor)) not in self._seen]
         self._seen.update(dict.fromkeys(new))

@@ -12,7 +12,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Counter
-from norm_core.records.window import Window, gather
+from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.watermarks import JUMP_NS
 
@@ -83,19 +83,19 @@ class WindowCutter:
 
     def pass_by(self, source: str, watermark_ns: int) -> list[Window]:
         """Moves a source's watermark on, and gives the windows that close by it."""
-        return [*self.move_on(source, watermark_ns), *self.closing()]
+        return [*self.advance(source, watermark_ns), *self.closable_windows()]
 
-    def goes_back(self, source: str, watermark_ns: int) -> bool:
+    def jumps_back(self, source: str, watermark_ns: int) -> bool:
         """Whether this watermark would begin a new time."""
         before_ns = self._watermarks.get(source)
         return before_ns is not None and watermark_ns < before_ns - JUMP_NS
 
-    def move_on(self, source: str, watermark_ns: int) -> list[Window]:
+    def advance(self, source: str, watermark_ns: int) -> list[Window]:
         """Moves a source's watermark on; closing() then gives what closes. A jump back flushes, and gives that."""
         if source not in self._sources:
             raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
         before_ns = self._watermarks.get(source)
-        if self.goes_back(source, watermark_ns):
+        if self.jumps_back(source, watermark_ns):
             self._tally["restarts"] += 1
             flushed = self.flush()
             self._restart()
@@ -119,7 +119,7 @@ class WindowCutter:
         self._closed_ns: int | None = None
         self._kept_from_ns = -(2**63)
 
-    def closing(self, input_end_ns: int | None = None) -> Iterator[Window]:
+    def closable_windows(self, input_end_ns: int | None = None) -> Iterator[Window]:
         """The windows that can close, one by one: what is asked for in between is heeded in its order of time.
 
         Where the input has ended, nothing is waited for up to then.
@@ -166,7 +166,7 @@ class WindowCutter:
         start_ns = end_ns - self._length_ns
         evicted = start_ns < self._kept_from_ns and self._tally["entries_evicted"] > 0
         entries = [entry for _, _, entry in self._heap]
-        window = gather(
+        window = gather_window(
             start_ns,
             end_ns,
             frames=(e for e in entries if isinstance(e, Frame)),

@@ -12,11 +12,11 @@ from norm_core.records.messages import message_type
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
@@ -28,7 +28,7 @@ from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.windows.window_config import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
@@ -44,7 +44,7 @@ def replay_monitor(
 ) -> Monitor:
     """Make the shipped monitor; its windows wait for all that a bag has to offer, however late it comes."""
     config = MonitorConfig.for_replay(sources, judge_every_s=judge_every_s, fusion=fusion)
-    return Monitor(config, Table.shipped(), Meanings.shipped(), clock)
+    return Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
 
 
 class BagSenses:
@@ -54,7 +54,7 @@ class BagSenses:
         self,
         bag: BagReader,
         hearing: HearingConfig,
-        recogniser: Recogniser | None,
+        recogniser: Recognizer | None,
         audio_topic: str = "",
         robot_topics: Iterable[str] = (),
     ) -> None:
@@ -62,16 +62,16 @@ class BagSenses:
 
         Without robot topics, the robot's speech is that of the bag's RobotSpeech topics.
         """
-        self.ledger = Ledger()
+        self.health_log = HealthLog()
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recogniser else ""
         self._robot_topics = frozenset(robot_topics or self._told(RobotSpeech))
-        self._ears = Ears(hearing, self.ledger, recogniser if audio_topic else None, audio_topic)
+        self._ears = Ears(hearing, self.health_log, recogniser if audio_topic else None, audio_topic)
         self._marks = SilenceMarks("utterances")  # for utterances that lie in the bag without any
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
-        self._eyes = Eyes(camera_topic, self.ledger, finder=self._load_finder() if self._camera_topic else None)
+        self._eyes = Eyes(camera_topic, self.health_log, finder=self._load_finder() if self._camera_topic else None)
         self._pictures = PicturesAhead(bag, self._eyes.keeper, self._camera_topic)
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
         tracked = PERSONS in self._types and not self._told(Presence)
@@ -83,7 +83,7 @@ class BagSenses:
         try:
             return FaceFinder()
         except FaceWeightsMissingError as error:
-            self.ledger.trouble("faces", Health.DEGRADED, f"faces are not looked for: {error}")
+            self.health_log.raise_issue("faces", Health.DEGRADED, f"faces are not looked for: {error}")
             return None
 
     @property
@@ -129,7 +129,7 @@ class BagSenses:
             try:
                 yield from self._ears.take_audio(self._bag.decode(stored), stored.stamp_ns)
             except SoundError as error:
-                self.ledger.trouble(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
+                self.health_log.raise_issue(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
         elif stored.topic == self._camera_topic:
             yield from self._eyes.take(*self._pictures.next_picture(stored))
         elif stored.topic in self._people_topics:
@@ -143,8 +143,8 @@ class BagSenses:
         try:
             yield from self._ears.take_robot_speech(self._bag.decode(stored), stored.stamp_ns, stored.topic)
         except NotRobotSpeechError as error:
-            self.ledger.count("messages_not_robot_speech")
-            self.ledger.trouble(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
+            self.health_log.count("messages_not_robot_speech")
+            self.health_log.raise_issue(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
 
     def _tracked(self, stored: BagMessage) -> list[Presence]:
         message = self._bag.decode(stored)
@@ -159,7 +159,7 @@ class BagSenses:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
 
 
-def monitored(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterator[tuple[int, Record | SocialFlag]]:
+def feed_monitor(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterator[tuple[int, Record | SocialFlag]]:
     """Each record of the senses, and each state of a flag after the record that it came of, with when it was known."""
     for now_ns, record in senses.records():
         clock.advance_to(max(now_ns, clock.now_ns()))

@@ -34,7 +34,7 @@ class TransportError(TactfulError, RuntimeError):
 
 
 @record
-class Said:
+class NodeOutput:
     """What was published on a topic when the bag had been played up to at_ns, and wall_s seconds since its begin.
 
     The last one, on END, tells how it went.
@@ -46,9 +46,9 @@ class Said:
     what: dict[str, Any]
 
 
-def played(
+def play_to_nodes(
     bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False, domain_id: int | None = None
-) -> Iterator[Said]:
+) -> Iterator[NodeOutput]:
     """Plays bag to the nodes, in lockstep where rate is 0; the nodes end with the last of it."""
     with ExitStack() as stack:
         if domain_id is None:
@@ -60,7 +60,7 @@ def played(
         for process in started:
             process.await_start()
         for line in lines_of(play_command(bag, hosts, rate=rate, quiet=quiet), domain_id, started):
-            yield Said(**line)
+            yield NodeOutput(**line)
 
 
 def play_command(bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False) -> list[str]:
@@ -92,7 +92,7 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                ended = [f"{node.fate()} and said: {node.said()}" for node in nodes]
+                ended = [f"{node.exit_message()} and said: {node.said()}" for node in nodes]
                 raise TransportError("\n".join([*said, *ended]))
         finally:
             end_process(driver, END_TIMEOUT_S)

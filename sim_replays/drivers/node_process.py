@@ -104,7 +104,7 @@ class NodeProcess:
         except subprocess.TimeoutExpired as error:
             raise NodeProcessError(f"{', '.join(self.nodes)} did not end in {timeout_s:g} s") from error
 
-    def fate(self) -> str:
+    def exit_message(self) -> str:
         """Whether the process runs or how it ended, for a message to a person."""
         code = self._process.poll()
         return f"the process of {', '.join(self.nodes)} {'runs' if code is None else f'ended with {code}'}"

@@ -10,13 +10,13 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meaning
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.windows.cutter import Entry
-from sim_replays.monitor_bench.event_metrics import Alarm, Session
-from sim_replays.monitor_bench.sensed_cache import Sensed
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
+from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import PERSONS, records
 from sim_replays.scenarios.records import AUDIO, Senses
@@ -28,20 +28,20 @@ _MARK_NS = NS_PER_S // 2
 Attend = Callable[[Monitor], Iterable[SocialFlag]]
 
 
-def watched(  # noqa: PLR0917
+def monitor_script(  # noqa: PLR0917
     encounter: Encounter,
     meaning: Meaning,
-    table: Table,
+    table: ThresholdTable,
     seed: int = 0,
     attend: Attend = lambda monitor: (),
     judge_every_s: float = 0.0,
-) -> Session:
+) -> EventSession:
     """The monitor fed with an encounter's records as the senses would give them; no sound and no picture is made."""
-    given, truth = given_by_script(encounter, seed)
+    given, truth = records_of_script(encounter, seed)
     return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
 
 
-def given_by_script(
+def records_of_script(
     encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS
 ) -> tuple[list[tuple[int, Entry]], Truth]:
     """Each record with when the senses would give it, marks of silence among them; and the truth."""
@@ -50,9 +50,13 @@ def given_by_script(
     return _with_silence(entries, truth, marks_every_ns), truth
 
 
-def watched_from_sound(
-    sensed: Sensed, meaning: Meaning, table: Table, attend: Attend = lambda monitor: (), judge_every_s: float = 0.0
-) -> Session:
+def monitor_from_sound(
+    sensed: SensedEncounter,
+    meaning: Meaning,
+    table: ThresholdTable,
+    attend: Attend = lambda monitor: (),
+    judge_every_s: float = 0.0,
+) -> EventSession:
     """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
     return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, judge_every_s)
@@ -63,10 +67,10 @@ def _flagged(  # noqa: PLR0917
     truth: Truth,
     sources: tuple[str, ...],
     meaning: Meaning,
-    table: Table,
+    table: ThresholdTable,
     attend: Attend,
     judge_every_s: float,
-) -> Session:
+) -> EventSession:
     clock = ReplayClock()
     config = MonitorConfig.for_replay(sources, judge_every_s=judge_every_s)
     monitor = Monitor(config, table, meaning, clock)
@@ -80,7 +84,7 @@ def _flagged(  # noqa: PLR0917
         known = first.get(flag.event_id)
         first[flag.event_id] = flag, known[1] if known else clock.now_ns()
     alarms = tuple(Alarm.of(flag, known_ns) for flag, known_ns in first.values())
-    return Session(truth=truth, alarms=alarms)
+    return EventSession(truth=truth, alarms=alarms)
 
 
 def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:

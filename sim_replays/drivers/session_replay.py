@@ -27,7 +27,7 @@ from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper
 from sim_replays.drivers.bag_driver import BagSenses, replay_monitor
-from sim_replays.drivers.node_driver import END, LOSSLESS, Hosts, Said, TransportError, played
+from sim_replays.drivers.node_driver import END, LOSSLESS, Hosts, NodeOutput, TransportError, play_to_nodes
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
 # The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
@@ -73,10 +73,12 @@ def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
     )
 
 
-def over_dds(bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False) -> Iterator[Said]:
+def over_dds(
+    bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False
+) -> Iterator[NodeOutput]:
     """What the nodes say, each sense in a process of its own; in lockstep where rate is 0, else at that pace."""
     topics = topics_of(bag)
-    for one in played(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
+    for one in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
         for topic, why in one.what.get("not_played", {}).items():
             if topic in {topics.audio, topics.camera}:
                 raise TransportError(f"{topic} cannot be played: {why}")
@@ -103,7 +105,7 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
     return [*hosts, deciding]
 
 
-def in_process(bag: Path) -> Iterator[Said]:
+def in_process(bag: Path) -> Iterator[NodeOutput]:
     """The same from the nodes' own logic, without ROS."""
     topics = topics_of(bag)
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
@@ -113,11 +115,11 @@ def in_process(bag: Path) -> Iterator[Said]:
         at_ns, began_s = 0, time.monotonic()  # once all is loaded, as where nodes are played to
         for at_ns, one in BagSenses(reader, hearing, whisper, topics.audio).records():
             for topic, told in here.take(one, at_ns):
-                yield Said(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
+                yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
         for topic, told in here.end_input():
-            yield Said(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
+            yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
     took_s = time.monotonic() - began_s
-    yield Said(topic=END, at_ns=at_ns, wall_s=took_s, what={"took_s": took_s, "lost": {}, "dropped": {}})
+    yield NodeOutput(topic=END, at_ns=at_ns, wall_s=took_s, what={"took_s": took_s, "lost": {}, "dropped": {}})
 
 
 class _Here:
@@ -155,7 +157,7 @@ class _Here:
             yield FLAGS, flag
 
 
-def items(said: Iterable[Said]) -> dict[str, dict[str, Any]]:
+def items(said: Iterable[NodeOutput]) -> dict[str, dict[str, Any]]:
     """What a run came to, item by item; what closed late stands outside parity and is left out."""
     found: dict[str, dict[str, Any]] = {}
     for one in said:
@@ -184,7 +186,7 @@ def _lasting(what: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def first_difference(first: Iterable[Said], second: Iterable[Said]) -> dict[str, Any] | None:
+def first_difference(first: Iterable[NodeOutput], second: Iterable[NodeOutput]) -> dict[str, Any] | None:
     """The earliest item in which two runs differ, and how; None for parity."""
     one, other = items(first), items(second)
     for name in sorted(one | other, key=_when):

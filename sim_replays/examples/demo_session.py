@@ -40,7 +40,7 @@ class Choice:
 
 
 @record
-class Scene:
+class DemoScene:
     """One encounter, as it is told to whoever watches."""
 
     name: str
@@ -55,13 +55,13 @@ class DemoSession:
 
     bag: Path
     truth: Truth
-    scenes: tuple[Scene, ...]
+    scenes: tuple[DemoScene, ...]
 
 
 def write_demo_session(bag: Path) -> DemoSession:
     """Writes the session, always the same, as a new bag."""
     entries: list[Entry] = []
-    scenes: list[Scene] = []
+    scenes: list[DemoScene] = []
     turns: list[TrueTurn] = []
     events: list[TrueEvent] = []
     begin_ns = start_ns = 0
@@ -73,8 +73,8 @@ def write_demo_session(bag: Path) -> DemoSession:
         by_ns = start_ns - truth.start_ns
         asked_ns = choice.query.stamp_ns + start_ns
         query = replace(choice.query, stamp_ns=asked_ns, query_id=f"{name}-choice", episode_id=name)
-        scenes.append(Scene(name=name, title=title, start_ns=start_ns, choice=replace(choice, query=query)))
-        entries += [*moved(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
+        scenes.append(DemoScene(name=name, title=title, start_ns=start_ns, choice=replace(choice, query=query)))
+        entries += [*shift_record(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
         turns += [_turn(turn, by_ns, name) for turn in truth.turns]
         events += [_event(event, by_ns) for event in truth.events]
         heard_ns, seen_ns = (max(e[0] for e in entries if e[1] == topic) for topic in (AUDIO, CAMERA))
@@ -97,7 +97,7 @@ def write_demo_session(bag: Path) -> DemoSession:
     return DemoSession(bag=bag, truth=whole, scenes=tuple(scenes))
 
 
-def moved(shipped: Path, by_ns: int) -> Iterator[Entry]:
+def shift_record(shipped: Path, by_ns: int) -> Iterator[Entry]:
     """What is seen, heard and said in a shipped bag, at another time."""
     with BagReader(shipped) as bag:
         for stored in bag.messages((AUDIO, CAMERA, ROBOT_SPEECH)):
@@ -105,9 +105,9 @@ def moved(shipped: Path, by_ns: int) -> Iterator[Entry]:
             if isinstance(message, RobotSpeech):
                 message = replace(message, stamp_ns=message.stamp_ns + by_ns)
             elif stored.topic == AUDIO:
-                message = sound(message.audio.data.tobytes(), _stamp_ns(message) + by_ns)
+                message = sound_message(message.audio.data.tobytes(), _stamp_ns(message) + by_ns)
             else:
-                message = picture(message.data.tobytes(), _stamp_ns(message) + by_ns)
+                message = picture_message(message.data.tobytes(), _stamp_ns(message) + by_ns)
             yield at_ns, stored.topic, message
 
 
@@ -115,12 +115,12 @@ def _quiet(heard_ns: int, seen_ns: int, end_ns: int) -> Iterator[Entry]:
     """Silence and an empty room from the last of an encounter up to the next one."""
     for at_ns in range(heard_ns, end_ns, _CHUNK_NS):
         samples = min(_CHUNK_NS, end_ns - at_ns) * RATE_HZ // NS_PER_S
-        yield at_ns + _CHUNK_NS, AUDIO, sound(bytes(2 * samples), at_ns)
+        yield at_ns + _CHUNK_NS, AUDIO, sound_message(bytes(2 * samples), at_ns)
     for at_ns in range(seen_ns + _FRAME_NS, end_ns, _FRAME_NS):
-        yield at_ns, CAMERA, picture(empty_room(), at_ns)
+        yield at_ns, CAMERA, picture_message(empty_room(), at_ns)
 
 
-def sound(samples: bytes, stamp_ns: int) -> Any:
+def sound_message(samples: bytes, stamp_ns: int) -> Any:
     """A message of stamped samples."""
     dimension = make(
         "std_msgs/msg/MultiArrayDimension",
@@ -130,7 +130,7 @@ def sound(samples: bytes, stamp_ns: int) -> Any:
     return make(AUDIO_TYPE, {"layout": layout, "data": samples})
 
 
-def picture(jpeg: bytes, stamp_ns: int) -> Any:
+def picture_message(jpeg: bytes, stamp_ns: int) -> Any:
     """A message of one JPEG."""
     sec, nanosec = split_stamp(stamp_ns)
     stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})

@@ -13,7 +13,7 @@ from norm_core.records.presence import Face, Presence, PresenceState
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
-from norm_monitor.cues.threshold_table import Cue, Table
+from norm_monitor.cues.threshold_table import Cue, ThresholdTable
 from study_desk.log.schema import BagRef, Participant, SessionInfo
 from study_desk.log.writer import StudyLog
 
@@ -78,8 +78,8 @@ def info(session: str = "S07", **changes: Any) -> SessionInfo:
         "start_ns": START_NS,
         "end_ns": START_NS + 600 * NS_PER_S,
         "retention_days": 365,
-        "table_version": Table.shipped().version,
-        "config_sha256": Table.shipped().sha256(),
+        "table_version": ThresholdTable.shipped().version,
+        "config_sha256": ThresholdTable.shipped().sha256(),
         "software_version": "0.1.0",
     }
     return SessionInfo(**(values | changes))
@@ -124,7 +124,7 @@ def _talk(chance: random.Random, length_s: float) -> Iterator[Utterance]:
 
 
 def _flags(chance: random.Random, talk: list[Utterance], number: int) -> Iterator[SocialFlag]:
-    table = Table.shipped()
+    table = ThresholdTable.shipped()
     told = [u for u in talk if u.speaker is Speaker.USER]
     for index in range(number):
         said = told[index * len(told) // number] if told else None
@@ -134,7 +134,9 @@ def _flags(chance: random.Random, talk: list[Utterance], number: int) -> Iterato
         yield _flag(chance, table, cue_id, table.cues[cue_id], said, index)
 
 
-def _flag(chance: random.Random, table: Table, cue_id: str, cue: Cue, said: Utterance, index: int) -> SocialFlag:  # noqa: PLR0917
+def _flag(  # noqa: PLR0917
+    chance: random.Random, table: ThresholdTable, cue_id: str, cue: Cue, said: Utterance, index: int
+) -> SocialFlag:
     instant = cue.polarity is Polarity.COMPETENCE and index % 3 == 0
     length_ns = 0 if instant else s_to_ns(round(chance.uniform(0.6, 7), 3))
     onset_ns = said.end_ns + index % 4 * 100_000_000

@@ -52,7 +52,7 @@ class Alarm:
 
 
 @record
-class Session:
+class EventSession:
     """One encounter's truth, and what was flagged in it."""
 
     truth: Truth
@@ -60,7 +60,7 @@ class Session:
 
 
 @record
-class Online:
+class OnlineScores:
     """The measures of one way to flag, over all sessions; shares in percent, with intervals over encounters."""
 
     f1: dict[str, float]
@@ -78,14 +78,14 @@ class Online:
     alarms: int
 
 
-def only(sessions: Iterable[Session], keep: Callable[[Alarm], bool]) -> list[Session]:
+def alarms_of_cues(sessions: Iterable[EventSession], keep: Callable[[Alarm], bool]) -> list[EventSession]:
     """The sessions with some of their alarms, as those of one polarity or kind of cue."""
-    return [Session(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
+    return [EventSession(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
 
 
-def resting_on(
-    sessions: Iterable[Session], bases: Collection[Basis], answers_for: Callable[[Alarm], bool] = lambda _: True
-) -> list[Session]:
+def events_resting_on(
+    sessions: Iterable[EventSession], bases: Collection[Basis], answers_for: Callable[[Alarm], bool] = lambda _: True
+) -> list[EventSession]:
     """The sessions with the events that rest on these, and without the alarms that find one of the others.
 
     Of those that find nothing, all remain that these bases answer for.
@@ -93,30 +93,30 @@ def resting_on(
     return [_resting_on(one, bases, answers_for) for one in sessions]
 
 
-def _resting_on(session: Session, bases: Collection[Basis], answers_for: Callable[[Alarm], bool]) -> Session:
+def _resting_on(session: EventSession, bases: Collection[Basis], answers_for: Callable[[Alarm], bool]) -> EventSession:
     events = session.truth.events
-    chosen = Session(
+    chosen = EventSession(
         truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
     )
-    taken = {alarm for _, alarm in matched(chosen, _AT_S)}
+    taken = {alarm for _, alarm in match_alarms(chosen, _AT_S)}
     left = [place for place in range(len(session.alarms)) if place not in taken]
-    others = Session(
+    others = EventSession(
         truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
         alarms=tuple(session.alarms[place] for place in left),
     )
-    elsewhere = {left[alarm] for _, alarm in matched(others, _AT_S)}
+    elsewhere = {left[alarm] for _, alarm in match_alarms(others, _AT_S)}
     kept = (
         a for place, a in enumerate(session.alarms) if place in taken or (place not in elsewhere and answers_for(a))
     )
-    return Session(truth=chosen.truth, alarms=tuple(kept))
+    return EventSession(truth=chosen.truth, alarms=tuple(kept))
 
 
-def silent(sessions: Iterable[Session]) -> list[Session]:
+def without_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
     """The baseline that never flags anything."""
-    return [Session(truth=one.truth, alarms=()) for one in sessions]
+    return [EventSession(truth=one.truth, alarms=()) for one in sessions]
 
 
-def prior(sessions: Sequence[Session], seed: int = 0) -> list[Session]:
+def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
     """The baseline that knows how often what is marked, and flags so often at a robot's turn drawn at random."""
     marked = [(event.polarity, event.attributes) for one in sessions for event in one.truth.events]
     turns = sum(_robot_turns(one.truth).size for one in sessions)
@@ -129,11 +129,13 @@ def prior(sessions: Sequence[Session], seed: int = 0) -> list[Session]:
             Alarm(polarity=polarity, attributes=attributes, onset_ns=int(at_ns), known_ns=int(at_ns))
             for at_ns, (polarity, attributes) in zip(onsets, drawn, strict=True)
         )
-        made.append(Session(truth=one.truth, alarms=alarms))
+        made.append(EventSession(truth=one.truth, alarms=alarms))
     return made
 
 
-def matched(session: Session, tolerance_s: float, attribute: Attribute | None = None) -> list[tuple[int, int]]:
+def match_alarms(
+    session: EventSession, tolerance_s: float, attribute: Attribute | None = None
+) -> list[tuple[int, int]]:
     """Events and alarms by their places, each in one pair at most: as many pairs as can be, nothing adjusted."""
     events, alarms = session.truth.events, session.alarms
 
@@ -147,7 +149,9 @@ def matched(session: Session, tolerance_s: float, attribute: Attribute | None = 
     return list(match_events(*onsets_ns, s_to_ns(tolerance_s), are_one).pairs)
 
 
-def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: float = _AT_S) -> Online:
+def score_online(
+    sessions: Sequence[EventSession], polarity: Polarity | None = None, at_s: float = _AT_S
+) -> OnlineScores:
     """All measures; precision, recall, latency and attributes at one tolerance."""
     chosen = [_of_polarity(one, polarity) for one in sessions]
     counts = {tolerance_s: np.array([_counts(one, tolerance_s) for one in chosen]) for tolerance_s in TOLERANCES_S}
@@ -156,14 +160,14 @@ def online(sessions: Sequence[Session], polarity: Polarity | None = None, at_s: 
     latencies = [
         (one.alarms[alarm].known_ns - one.truth.events[event].onset_ns) / NS_PER_S
         for one in chosen
-        for event, alarm in matched(one, at_s)
+        for event, alarm in match_alarms(one, at_s)
     ]
     told = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
     told = {name: rows for name, rows in told.items() if rows.size and rows[:, 1:].sum()}
     by_tolerance = {f"{tolerance_s:g}": _f1(rows) for tolerance_s, rows in counts.items()}
     by_attribute = {name: _f1(rows) for name, rows in told.items()}
     attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
-    return Online(
+    return OnlineScores(
         f1={name: f1 for name, (f1, _) in by_tolerance.items()},
         f1_interval={name: interval for name, (_, interval) in by_tolerance.items()},
         precision=100 * hits / alarms if alarms else 0.0,
@@ -184,18 +188,18 @@ def _robot_turns(truth: Truth) -> np.ndarray:
     return np.array([turn.start_ns for turn in truth.turns if turn.speaker.value == "robot"], np.int64)
 
 
-def _of_polarity(session: Session, polarity: Polarity | None) -> Session:
+def _of_polarity(session: EventSession, polarity: Polarity | None) -> EventSession:
     if polarity is None:
         return session
     events = tuple(event for event in session.truth.events if event.polarity is polarity)
     alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
-    return Session(truth=replace(session.truth, events=events), alarms=alarms)
+    return EventSession(truth=replace(session.truth, events=events), alarms=alarms)
 
 
-def _counts(session: Session, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:
+def _counts(session: EventSession, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:
     events = [event for event in session.truth.events if attribute is None or attribute in event.attributes]
     alarms = [alarm for alarm in session.alarms if attribute is None or attribute in alarm.attributes]
-    return len(matched(session, tolerance_s, attribute)), len(events), len(alarms)
+    return len(match_alarms(session, tolerance_s, attribute)), len(events), len(alarms)
 
 
 def _f1(rows: np.ndarray) -> tuple[float, tuple[float, float]]:
@@ -210,10 +214,10 @@ def _f1(rows: np.ndarray) -> tuple[float, tuple[float, float]]:
     return float(of(rows.sum(axis=0))), percentile_interval(of(drawn))
 
 
-def _recall_by_basis(sessions: Sequence[Session], at_s: float) -> dict[str, float]:
+def _recall_by_basis(sessions: Sequence[EventSession], at_s: float) -> dict[str, float]:
     found: dict[str, list[bool]] = {}
     for one in sessions:
-        hit = {event for event, _ in matched(one, at_s)}
+        hit = {event for event, _ in match_alarms(one, at_s)}
         for place, event in enumerate(one.truth.events):
             found.setdefault(event.basis.value, []).append(place in hit)
     return {basis: 100 * sum(hits) / len(hits) for basis, hits in sorted(found.items())}

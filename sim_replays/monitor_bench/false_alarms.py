@@ -8,8 +8,8 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.meaning import Meaning
-from norm_monitor.cues.threshold_table import Table
-from sim_replays.drivers.script_driver import watched
+from norm_monitor.cues.threshold_table import ThresholdTable
+from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.scenarios.encounter import Encounter
 
 
@@ -24,11 +24,11 @@ class FalseAlarms:
     by_cue: dict[str, int]
 
 
-def false_alarms(talks: Iterable[Encounter], meaning: Meaning, table: Table, seed: int) -> FalseAlarms:
+def false_alarms(talks: Iterable[Encounter], meaning: Meaning, table: ThresholdTable, seed: int) -> FalseAlarms:
     """Whatever error is flagged in talks without one."""
     hours, by_cue = 0.0, Counter[str]()
     for talk in talks:
-        session = watched(talk, meaning, table, seed)
+        session = monitor_script(talk, meaning, table, seed)
         hours += (session.truth.end_ns - session.truth.start_ns) / NS_PER_S / 3600
         by_cue.update(alarm.cue_id for alarm in session.alarms if alarm.polarity is Polarity.ERROR)
     count = by_cue.total()

@@ -11,8 +11,8 @@ from norm_core.evaluation.probabilities import brier_score, expected_calibration
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from sim_replays.monitor_bench.event_metrics import TOLERANCES_S, Online, Session, matched, online
-from sim_replays.monitor_bench.labelled_recording import Raised, Recording, joined, session_of
+from sim_replays.monitor_bench.event_metrics import TOLERANCES_S, EventSession, OnlineScores, match_alarms, score_online
+from sim_replays.monitor_bench.labelled_recording import LabelledRecording, RaisedFlag, join_recordings, session_of
 from sim_replays.monitor_bench.labels_file import Interval, LabelClass
 
 FRAME_NS = NS_PER_S // 10
@@ -42,10 +42,10 @@ class Frames:
 
 
 @record
-class Agreement:
+class IntervalAgreement:
     """All measures over recordings, errors alone; those of onsets stand in online."""
 
-    online: Online
+    online: OnlineScores
     by_class: dict[str, ByClass]
     frames: Frames
     false_alarms_per_hour_active: float  # while the robot speaks
@@ -59,10 +59,10 @@ class Agreement:
     windows_late: float
 
 
-def agreement(recordings: Sequence[Recording], at_s: float = 2.0) -> Agreement:
+def interval_agreement(recordings: Sequence[LabelledRecording], at_s: float = 2.0) -> IntervalAgreement:
     """Every measure over the recordings; those that need a pair at one tolerance of onsets."""
     sessions = [session_of(one) for one in recordings]
-    pairs = [matched(session, at_s) for session in sessions]
+    pairs = [match_alarms(session, at_s) for session in sessions]
     hits = [{alarm for _, alarm in found} for found in pairs]
     known = [(one, r, place in hit) for one, hit in zip(recordings, hits, strict=True)
              for place, r in enumerate(one.raised)]  # fmt: skip
@@ -70,8 +70,8 @@ def agreement(recordings: Sequence[Recording], at_s: float = 2.0) -> Agreement:
     late, all_windows = (sum(_counted(one.counters, names) for one in recordings)
                          for names in (("windows_late",), ("windows", "windows_late")))  # fmt: skip
     active, idle = _false_alarms(recordings, known)
-    return Agreement(
-        online=online(sessions, None, at_s),
+    return IntervalAgreement(
+        online=score_online(sessions, None, at_s),
         by_class={
             label.value: _by_class(recordings, label, at_s)
             for label in LabelClass
@@ -94,13 +94,16 @@ def agreement(recordings: Sequence[Recording], at_s: float = 2.0) -> Agreement:
     )  # fmt: skip
 
 
-def _by_class(recordings: Sequence[Recording], label: LabelClass, at_s: float) -> ByClass:
+def _by_class(recordings: Sequence[LabelledRecording], label: LabelClass, at_s: float) -> ByClass:
     sessions = [session_of(one, label) for one in recordings]
     count = sum(len(session.truth.events) for session in sessions)
     waits_s = []
     under = both = 0
     for one in recordings:
-        shown, flagged = _lit(one, [(i.onset_ns, i.offset_ns) for i in one.labels if i.label is label]), _flagged(one)
+        shown, flagged = (
+            _marked_frames(one, [(i.onset_ns, i.offset_ns) for i in one.labels if i.label is label]),
+            _flagged(one),
+        )
         under, both = under + int(shown.sum()), both + int((shown & flagged).sum())
         for interval in (i for i in one.labels if i.label is label):
             known = [r.known_ns for r in one.raised if _lies_over(r, interval, at_s, one.end_ns)]
@@ -108,21 +111,21 @@ def _by_class(recordings: Sequence[Recording], label: LabelClass, at_s: float) -
                 waits_s.append(ns_to_s(min(known) - interval.onset_ns))
     return ByClass(
         labels=count,
-        recall={f"{t:g}": 100 * sum(len(matched(s, t)) for s in sessions) / count for t in TOLERANCES_S},
+        recall={f"{t:g}": 100 * sum(len(match_alarms(s, t)) for s in sessions) / count for t in TOLERANCES_S},
         detected=100 * len(waits_s) / count,
         time_to_detection_s=percentiles(waits_s),
         frame_recall=100 * both / under if under else 0.0,
     )
 
 
-def _lies_over(raised: Raised, interval: Interval, at_s: float, end_ns: int) -> bool:
+def _lies_over(raised: RaisedFlag, interval: Interval, at_s: float, end_ns: int) -> bool:
     """Whether a flag and a label share a moment, or begin within the tolerance of each other."""
     onset_ns, offset_ns = _span(raised, end_ns)
     near = abs(onset_ns - interval.onset_ns) <= s_to_ns(at_s)
     return near or (onset_ns < interval.offset_ns and interval.onset_ns < offset_ns)
 
 
-def _duplicates(recordings: Sequence[Recording], at_s: float) -> float:
+def _duplicates(recordings: Sequence[LabelledRecording], at_s: float) -> float:
     """How many flags beyond the first lie over a label that has any."""
     counts = [
         sum(_lies_over(r, interval, at_s, one.end_ns) for r in one.raised)
@@ -133,8 +136,8 @@ def _duplicates(recordings: Sequence[Recording], at_s: float) -> float:
     return sum(count - 1 for count in detected) / len(detected) if detected else 0.0
 
 
-def _frames(recordings: Sequence[Recording]) -> Frames:
-    lit = [_lit(one, [(i.onset_ns, i.offset_ns) for i in one.labels]) for one in recordings]
+def _frames(recordings: Sequence[LabelledRecording]) -> Frames:
+    lit = [_marked_frames(one, [(i.onset_ns, i.offset_ns) for i in one.labels]) for one in recordings]
     truth = np.concatenate(lit) if lit else np.zeros(0, bool)
     said = np.concatenate([_flagged(one) for one in recordings]) if lit else np.zeros(0, bool)
     both, wrongly, missed = int((truth & said).sum()), int((~truth & said).sum()), int((truth & ~said).sum())
@@ -150,10 +153,10 @@ def _frames(recordings: Sequence[Recording]) -> Frames:
 
 
 def _false_alarms(
-    recordings: Sequence[Recording], known: Sequence[tuple[Recording, Raised, bool]]
+    recordings: Sequence[LabelledRecording], known: Sequence[tuple[LabelledRecording, RaisedFlag, bool]]
 ) -> tuple[float, float]:
     """An hour of the robot's speech, and an hour without."""
-    spoken_ns = sum(end_ns - start_ns for one in recordings for start_ns, end_ns in joined(one.robot_turns))
+    spoken_ns = sum(end_ns - start_ns for one in recordings for start_ns, end_ns in join_recordings(one.robot_turns))
     all_ns = sum(one.end_ns - one.start_ns for one in recordings)
     wrong = [
         any(start_ns <= raised.flag.onset_ns < end_ns for start_ns, end_ns in one.robot_turns)
@@ -167,21 +170,21 @@ def _false_alarms(
     )
 
 
-def _above(recordings: Sequence[Recording], floor: float, at_s: float) -> tuple[float, float]:
+def _above(recordings: Sequence[LabelledRecording], floor: float, at_s: float) -> tuple[float, float]:
     """Recall and false alarms an hour of the flags that are at least so sure."""
-    kept = online([
-        Session(truth=s.truth, alarms=tuple(a for a, r in zip(s.alarms, one.raised, strict=True)
+    kept = score_online([
+        EventSession(truth=s.truth, alarms=tuple(a for a, r in zip(s.alarms, one.raised, strict=True)
                                             if r.flag.probability >= floor))
         for one, s in ((one, session_of(one)) for one in recordings)
     ], None, at_s)  # fmt: skip
     return kept.recall, kept.false_alarms_per_hour
 
 
-def _flagged(recording: Recording) -> NDArray[np.bool_]:
-    return _lit(recording, [_span(raised, recording.end_ns) for raised in recording.raised])
+def _flagged(recording: LabelledRecording) -> NDArray[np.bool_]:
+    return _marked_frames(recording, [_span(raised, recording.end_ns) for raised in recording.raised])
 
 
-def _lit(recording: Recording, spans_ns: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
+def _marked_frames(recording: LabelledRecording, spans_ns: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
     """Which tenths of a second begin within any of the spans; a span has one at least."""
     lit = np.zeros(-(-(recording.end_ns - recording.start_ns) // FRAME_NS), bool)
     for onset_ns, offset_ns in spans_ns:
@@ -190,7 +193,7 @@ def _lit(recording: Recording, spans_ns: Iterable[tuple[int, int]]) -> NDArray[n
     return lit
 
 
-def _span(raised: Raised, end_ns: int) -> tuple[int, int]:
+def _span(raised: RaisedFlag, end_ns: int) -> tuple[int, int]:
     flag = raised.flag
     return flag.onset_ns, max(end_ns, flag.onset_ns) if flag.offset_ns is None else flag.offset_ns
 

@@ -10,11 +10,11 @@ from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, Clock, ns_to_s
 from norm_monitor.context.meaning import Meaning
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.monitor import Monitor
-from sim_replays.drivers.script_driver import watched
-from sim_replays.monitor_bench.event_metrics import Session
+from sim_replays.drivers.script_driver import monitor_script
+from sim_replays.monitor_bench.event_metrics import EventSession
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.truth import TrueEvent, Truth
 
@@ -40,7 +40,7 @@ class Triggering:
     missed: dict[str, Missed]  # by polarity, and errors by what a coder rests on
 
 
-class Onlooker:
+class RecordingJudge:
     """Takes the windows that a judge would be asked about, and answers nothing."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Onlooker:
         return ()
 
 
-class Asking:
+class JudgeStandIn:
     """Asks a judge about each window as it falls due. Its answers count as known at once: see spent_s for its time."""
 
     def __init__(self, judge: Judge, clock: Clock) -> None:
@@ -76,31 +76,31 @@ class Asking:
         return percentiles(self.spent_s)
 
 
-def judged(  # noqa: PLR0917
+def run_with_judge(  # noqa: PLR0917
     encounters: Iterable[Encounter],
     meaning: Meaning,
-    table: Table,
-    asking: Asking,
+    table: ThresholdTable,
+    asking: JudgeStandIn,
     seed: int = 0,
     judge_every_s: float = SLOW_BEAT_S,
-) -> list[Session]:
+) -> list[EventSession]:
     """The encounters watched by cues and judge together."""
-    return [watched(one, meaning, table, seed, asking, judge_every_s) for one in encounters]
+    return [monitor_script(one, meaning, table, seed, asking, judge_every_s) for one in encounters]
 
 
-def triggering(
-    encounters: Iterable[Encounter], meaning: Meaning, table: Table, every_s: float, seed: int = 0
+def measure_triggering(
+    encounters: Iterable[Encounter], meaning: Meaning, table: ThresholdTable, every_s: float, seed: int = 0
 ) -> Triggering:
     """Which labelled events a judge would be shown; none is asked."""
     seen: list[tuple[Truth, list[Window]]] = []
     for encounter in encounters:
-        onlooker = Onlooker()
-        session = watched(encounter, meaning, table, seed, onlooker, every_s)
+        onlooker = RecordingJudge()
+        session = monitor_script(encounter, meaning, table, seed, onlooker, every_s)
         seen.append((session.truth, onlooker.windows))
-    return measured(seen, every_s)
+    return measure_judge(seen, every_s)
 
 
-def measured(seen: Sequence[tuple[Truth, Sequence[Window]]], every_s: float) -> Triggering:
+def measure_judge(seen: Sequence[tuple[Truth, Sequence[Window]]], every_s: float) -> Triggering:
     """The measures over encounters and the windows judged in each."""
     hours = sum(truth.end_ns - truth.start_ns for truth, _ in seen) / NS_PER_S / 3600
     windows = sum(len(asked_about) for _, asked_about in seen)

@@ -11,14 +11,14 @@ from norm_core.runtime.time import Clock, ReplayClock, ns_to_s
 from norm_monitor.context.turns import turns_of
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
-from sim_replays.monitor_bench.event_metrics import Alarm, Session
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
 from sim_replays.monitor_bench.labels_file import Interval, LabelClass
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.truth import TrueEvent, TrueTurn, Truth
 
 
 @record
-class Raised:
+class RaisedFlag:
     """A flag as it was in the end, when in the bag's time it was first known, and what deciding it cost."""
 
     flag: SocialFlag
@@ -27,19 +27,19 @@ class Raised:
 
 
 @record
-class Recording:
+class LabelledRecording:
     """A bag's labels, and what was flagged in it."""
 
     name: str
     start_ns: int
     end_ns: int
     labels: tuple[Interval, ...]
-    raised: tuple[Raised, ...]  # errors alone: competences are not labelled
+    raised: tuple[RaisedFlag, ...]  # errors alone: competences are not labelled
     robot_turns: tuple[tuple[int, int], ...] = ()
     counters: tuple[Counter, ...] = ()
 
 
-def recorded(  # noqa: PLR0917
+def record_flags(  # noqa: PLR0917
     name: str,
     bounds_ns: tuple[int, int],
     labels: tuple[Interval, ...],
@@ -47,9 +47,9 @@ def recorded(  # noqa: PLR0917
     monitor: Monitor,
     clock: ReplayClock,
     wall: Clock,
-) -> Recording:
+) -> LabelledRecording:
     """A bag's records through a monitor, beside its labels."""
-    first: dict[str, Raised] = {}
+    first: dict[str, RaisedFlag] = {}
     heard: list[Utterance] = []
     edges: list[RobotSpeech] = []
 
@@ -57,7 +57,7 @@ def recorded(  # noqa: PLR0917
         spent_s = ns_to_s(wall.now_ns() - asked_ns)
         for flag in flags:
             if flag.polarity is Polarity.ERROR:
-                known = first.get(flag.event_id) or Raised(flag=flag, known_ns=clock.now_ns(), compute_s=spent_s)
+                known = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns(), compute_s=spent_s)
                 first[flag.event_id] = replace(known, flag=flag)
 
     for now_ns, entry in records:
@@ -71,7 +71,7 @@ def recorded(  # noqa: PLR0917
     asked_ns = wall.now_ns()
     note(monitor.end_input(), asked_ns)
     turns = turns_of(heard, edges, bounds_ns[1])
-    return Recording(
+    return LabelledRecording(
         name=name,
         start_ns=bounds_ns[0],
         end_ns=bounds_ns[1],
@@ -82,7 +82,7 @@ def recorded(  # noqa: PLR0917
     )
 
 
-def session_of(recording: Recording, label: LabelClass | None = None) -> Session:
+def session_of(recording: LabelledRecording, label: LabelClass | None = None) -> EventSession:
     """For the measures of onsets: any error flag may answer any label, since neither side has the other's terms.
 
     Without a class, labels of several that overlap are one event, as a mistake and the rupture that it is part of.
@@ -98,7 +98,7 @@ def session_of(recording: Recording, label: LabelClass | None = None) -> Session
             evidence=(),
             rationale=label.value if label else "",
         )
-        for onset_ns, offset_ns in joined(spans)
+        for onset_ns, offset_ns in join_recordings(spans)
     )
     turns = tuple(
         TrueTurn(turn_id=str(at), speaker=Speaker.ROBOT, speaker_id="", text="", start_ns=start_ns, end_ns=end_ns)
@@ -114,10 +114,10 @@ def session_of(recording: Recording, label: LabelClass | None = None) -> Session
         turns=turns,
         events=events,
     )
-    return Session(truth=truth, alarms=alarms)
+    return EventSession(truth=truth, alarms=alarms)
 
 
-def joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def join_recordings(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The spans, those that overlap as one."""
     joined: list[tuple[int, int]] = []
     for start_ns, end_ns in sorted(spans):

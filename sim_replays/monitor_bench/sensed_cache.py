@@ -10,7 +10,7 @@ from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.drivers.bag_driver import BagSenses
@@ -23,7 +23,7 @@ VERSION = 5  # of what the senses make of the same sound; a higher one makes kep
 
 
 @record
-class Given:
+class TimedRecord:
     """One record, and when the senses gave it; a frame is kept without its picture's bytes, which no cue reads."""
 
     at_ns: int
@@ -31,16 +31,16 @@ class Given:
 
 
 @record
-class Sensed:
+class SensedEncounter:
     """All that the senses gave of an encounter, with the truth at the times its voices made."""
 
     version: int = VERSION
     truth: Truth
     sources: tuple[str, ...]
-    given: tuple[Given, ...]
+    given: tuple[TimedRecord, ...]
 
 
-def sensed(encounter: Encounter, folder: Path, recogniser: Recogniser, seed: int = 0) -> Sensed:
+def sense_encounter(encounter: Encounter, folder: Path, recogniser: Recognizer, seed: int = 0) -> SensedEncounter:
     """From the folder where it lies there for this script and seed; else the bag is made, heard, seen and removed."""
     path = folder / f"{encounter.id}_{seed}.json"
     kept = _read(path)
@@ -57,21 +57,21 @@ def sensed(encounter: Encounter, folder: Path, recogniser: Recogniser, seed: int
     return new
 
 
-def sense_bag(bag: Path, truth: Truth, recogniser: Recogniser | None) -> Sensed:
+def sense_bag(bag: Path, truth: Truth, recogniser: Recognizer | None) -> SensedEncounter:
     """Sense a bag's sound and pictures; without a recogniser, take the utterances in it."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     with BagReader(bag) as reader:
         senses = BagSenses(reader, hearing, recogniser, AUDIO if recogniser else "")
         given = tuple(
-            Given(at_ns=at_ns, entry=replace(entry, tile_jpeg=b"") if isinstance(entry, Frame) else entry)
+            TimedRecord(at_ns=at_ns, entry=replace(entry, tile_jpeg=b"") if isinstance(entry, Frame) else entry)
             for at_ns, entry in senses.records()
             if isinstance(entry, Entry)
         )
-        return Sensed(truth=truth, sources=senses.sources, given=given)
+        return SensedEncounter(truth=truth, sources=senses.sources, given=given)
 
 
-def _read(path: Path) -> Sensed | None:
+def _read(path: Path) -> SensedEncounter | None:
     try:
-        return from_json(Sensed, path.read_text(encoding="utf-8"))
+        return from_json(SensedEncounter, path.read_text(encoding="utf-8"))
     except (FileNotFoundError, RecordError):
         return None

@@ -4,14 +4,14 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from norm_core.runtime.config import Config, load
+from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.data_files import shipped_file
 from sim_replays.suites.target import SuiteError
 
 Row = tuple[float, ...]
 
 
-class Table(Config):
+class PublishedTable(Config):
     """One table; a row has a value a column, in percent or of 5, and where the paper tells it a spread beside each."""
 
     name: str
@@ -21,7 +21,7 @@ class Table(Config):
     spreads: dict[str, Row] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _whole(self) -> "Table":
+    def _whole(self) -> "PublishedTable":
         for name, values in (*self.rows.items(), *self.spreads.items()):
             if len(values) != len(self.columns):
                 raise ValueError(f"{name} has {len(values)} values for {len(self.columns)} columns")
@@ -40,7 +40,7 @@ class Published(Config):
     """One paper's tables, the first of them its main one; columns are those of a table that names none itself."""
 
     columns: tuple[str, ...]
-    tables: tuple[Table, ...] = Field(min_length=1)
+    tables: tuple[PublishedTable, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
@@ -50,7 +50,7 @@ class Published(Config):
         tables = [{"columns": plain.get("columns"), **table} for table in plain.get("tables", ())]
         return {**plain, "tables": tables}
 
-    def table(self, name: str = "") -> Table:
+    def table(self, name: str = "") -> PublishedTable:
         """The table of that name, the main one where it is empty."""
         found = next((table for table in self.tables if table.name == name), None) if name else self.tables[0]
         if found is None:
@@ -59,6 +59,6 @@ class Published(Config):
         return found
 
 
-def published(suite: str) -> Published:
+def published_results(suite: str) -> Published:
     """The tables of a suite's paper."""
-    return load(Published, shipped_file("sim_replays.published", f"{suite}.yaml"))
+    return load_config(Published, shipped_file("sim_replays.published", f"{suite}.yaml"))

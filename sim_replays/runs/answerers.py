@@ -10,14 +10,14 @@ from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.records.episode import Answer, Query
 from norm_core.runtime.config import Config
-from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock
 from norm_monitor.judge.deployment_context import PictureRules
-from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
+from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from sim_replays.runs.items.item_bag import Record
 
 
-class JudgeFiles(Config):
+class JudgeConfigFiles(Config):
     """The judge's model and how it answers; the encoder answers where no other is named."""
 
     model: str = Field(default=MODEL, description="name of the model that is asked")
@@ -25,16 +25,16 @@ class JudgeFiles(Config):
     rules: PictureRules = PictureRules()
 
 
-Files = SelectorFiles | JudgeFiles
+AnswererConfig = SelectorFiles | JudgeConfigFiles
 
 
-class Answering(Protocol):
+class Answerer(Protocol):
     """Take what an episode holds, in its order, and answer its queries."""
 
     def take(self, record: Record) -> Iterator[Answer]: ...
 
 
-class SelectorAnswering:
+class SelectorAnswerer:
     """The selector."""
 
     def __init__(self, files: SelectorFiles, clock: Clock) -> None:
@@ -47,13 +47,13 @@ class SelectorAnswering:
                 yield answer
 
 
-class JudgeAnswering:
+class JudgeAnswerer:
     """The monitor's node's own logic where it answers queries."""
 
-    def __init__(self, files: JudgeFiles, clock: Clock) -> None:
+    def __init__(self, files: JudgeConfigFiles, clock: Clock) -> None:
         engine = open_engine_by_name(files.model, clock)
-        self._questioner = Questioner(engine, files.suite, files.rules)
-        self._recent, self._clock = Recent(files.suite.window_s), clock
+        self._questioner = SuiteAnswerer(engine, files.suite, files.rules)
+        self._recent, self._clock = RecentRecords(files.suite.window_s), clock
 
     def take(self, record: Record) -> Iterator[Answer]:
         if isinstance(record, Query):
@@ -62,14 +62,14 @@ class JudgeAnswering:
             self._recent.take(record)
 
 
-def open_answering(files: Files, clock: Clock) -> Answering:
+def open_answerer(files: AnswererConfig, clock: Clock) -> Answerer:
     """Opens the model, which may take long."""
-    return JudgeAnswering(files, clock) if isinstance(files, JudgeFiles) else SelectorAnswering(files, clock)
+    return JudgeAnswerer(files, clock) if isinstance(files, JudgeConfigFiles) else SelectorAnswerer(files, clock)
 
 
-def node_of(files: Files) -> tuple[str, Mapping[str, Any]]:
+def node_of(files: AnswererConfig) -> tuple[str, Mapping[str, Any]]:
     """The node that answers over DDS, and its parameters."""
-    if isinstance(files, JudgeFiles):
+    if isinstance(files, JudgeConfigFiles):
         suite = files.suite.model_copy(update={"answers_queries": True})
         return "monitor", {
             "judge": {"model": files.model, **files.rules.model_dump(mode="json", exclude_defaults=True)},

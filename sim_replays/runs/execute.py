@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.choose.linear_scorer import Fitted
+from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.selector_factory import SelectorFiles
 from norm_core import __version__
-from norm_core.engines.engine_registry import card_of
+from norm_core.engines.engine_registry import model_info_of
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
-from sim_replays.runs.answerers import Files, JudgeFiles
+from sim_replays.runs.answerers import AnswererConfig, JudgeConfigFiles
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
-from sim_replays.runs.items.suite_items import Material, material
+from sim_replays.runs.items.suite_items import RunItems, items_of_suite
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run
 from sim_replays.runs.retrieval import with_precedents
-from sim_replays.runs.run_config import Asking
+from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Transport
 from sim_replays.suites import egogapbench, fitting
 from sim_replays.suites.dataset_files import sha256_of_files
@@ -84,14 +84,14 @@ def selector_files(
 
 def files_for(
     model: str,
-    asking: Asking,
+    asking: RunConfig,
     *,
     when_unsure: str = "best_effort",
     precedents_index: str = "",
     fitted: str = "",
     without: Sequence[str] = (),
     rules: PictureRules | None = None,
-) -> Files:
+) -> AnswererConfig:
     """The settings of whoever answers the suite's questions: the judge about talk, the selector about actions."""
     if asking.suite in PAPER_SHOTS:
         if fitted or without:
@@ -111,19 +111,19 @@ def files_for(
     return with_precedents(files, asking)
 
 
-def judge_files(model: str, asking: Asking, rules: PictureRules | None = None) -> JudgeFiles:
+def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeConfigFiles:
     """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
     name = MODEL if model == ENCODER else model
     suite = QuestionConfig()
     if asking.sampling == "paper":
         suite = QuestionConfig(window_s=WHOLE_S, images=PAPER_SHOTS[asking.suite])
-    return JudgeFiles(model=name, suite=suite, rules=rules or PictureRules())
+    return JudgeConfigFiles(model=name, suite=suite, rules=rules or PictureRules())
 
 
 def run(
     out: Path,
-    asking: Asking,
-    files: Files,
+    asking: RunConfig,
+    files: AnswererConfig,
     transport: Transport,
     *,
     how: str,
@@ -131,8 +131,8 @@ def run(
     shards: str = "1",
 ) -> tuple[Run, Report]:
     """Asks what the folder has no answer to yet. However it ends, what was answered is kept and scored."""
-    made = material(asking)
-    described_so = described(asking, files, how, made)
+    made = items_of_suite(asking)
+    described_so = describe_run(asking, files, how, made)
     if fitted := _fitted(asking, files):
         _check_unseen(fitted, made)
     bag = out / run_folder.BAG
@@ -145,7 +145,7 @@ def run(
     wanted = [query_id for query_id in key.orders if query_id not in known]
     done = len(known)
     progress(done, len(key.orders))
-    kept = Kept(out, done, len(key.orders))
+    kept = AnswerWriter(out, done, len(key.orders))
     try:
         if wanted:
             for _ in run_folder.append(out, transport.play(bag, frozenset(wanted))):
@@ -159,7 +159,7 @@ def run(
     return found, with_notes(scored, *cautions(asking, files))
 
 
-class Kept:
+class AnswerWriter:
     """How far a run has got, in its folder for whoever looks in from elsewhere: rate and time left of this call."""
 
     def __init__(self, out: Path, done: int, total: int) -> None:
@@ -180,12 +180,14 @@ class Kept:
         run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
 
 
-def fit(asking: Asking, out: Path) -> Fitted:
+def fit(asking: RunConfig, out: Path) -> LinearScorer:
     """Writes what is fitted on the labels of the data that is asked of, each fold without the images of its own."""
     if asking.suite != egogapbench.SUITE:
         raise SuiteError(f"nothing can be fitted on {asking.suite}: there is {egogapbench.SUITE} to fit on")
-    if asking.setting not in set(egogapbench.Setting):
-        raise SuiteError(f"there is no setting {asking.setting!r}; the settings are {', '.join(egogapbench.Setting)}")
+    if asking.setting not in set(egogapbench.EgoGapSetting):
+        raise SuiteError(
+            f"there is no setting {asking.setting!r}; the settings are {', '.join(egogapbench.EgoGapSetting)}"
+        )
     data = Path(asking.data)
     items, labels = egogapbench.read(data, asking.style)
     encoder = SentenceEncoder(remembered=100_000)
@@ -193,7 +195,7 @@ def fit(asking: Asking, out: Path) -> Fitted:
         items,
         labels,
         encoder,
-        egogapbench.Setting(asking.setting),
+        egogapbench.EgoGapSetting(asking.setting),
         style=asking.style,
         data_sha256=sha256_of_files(egogapbench.files(data, asking.style)),
         encoder_sha256=encoder.weights_sha256,
@@ -203,14 +205,14 @@ def fit(asking: Asking, out: Path) -> Fitted:
     return made
 
 
-def described(asking: Asking, files: Files, how: str, made: Material) -> dict[str, Any]:
+def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
     """What a run's folder says of how it was made."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
     fitted = _fitted(asking, files)
     given = ("sampling", "frames", "precedents")
     said = [asking.style] if isinstance(files, SelectorFiles) else []
-    said += [getattr(asking, name) for name in given if getattr(asking, name) != Asking.model_fields[name].default]
+    said += [getattr(asking, name) for name in given if getattr(asking, name) != RunConfig.model_fields[name].default]
     model = ENCODER if files.model in {"", MODEL} else files.model
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
     marks += [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
@@ -236,17 +238,17 @@ def described(asking: Asking, files: Files, how: str, made: Material) -> dict[st
     }
 
 
-def _is_without(files: Files, values: Mapping[str, Any]) -> bool:
+def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
     return all(getattr(files, name, None) == value for name, value in values.items())
 
 
-def _fitted(asking: Asking, files: Files) -> Fitted | None:
+def _fitted(asking: RunConfig, files: AnswererConfig) -> LinearScorer | None:
     """The weights of a run, or an error where they are not for what is asked."""
     if not (isinstance(files, SelectorFiles) and files.fitted):
         return None
     if files.model:
         raise SuiteError(f"fitted weights are for the encoder alone, and would not be used beside {files.model}")
-    found = Fitted.read(Path(files.fitted), "")
+    found = LinearScorer.read(Path(files.fitted), "")
     if (found.suite, found.style) != (asking.suite, asking.style):
         raise SuiteError(
             f"{files.fitted}: was fitted on {found.suite} in style {found.style}, and not on {asking.suite} in "
@@ -255,22 +257,22 @@ def _fitted(asking: Asking, files: Files) -> Fitted | None:
     return found
 
 
-def _caution(fitted: Fitted) -> str:
+def _caution(fitted: LinearScorer) -> str:
     return (
         f"{run_folder.FITTED} on {fitted.items} labelled items of {len(fitted.images)} images ({fitted.setting}), each "
         "answered by weights that never saw its image: what the wording gives away, not what is perceived"
     )
 
 
-def _check_unseen(fitted: Fitted, made: Material) -> None:
-    if seen := next((one.id for one in made.targets if fitted.saw(one.id, one.group)), None):
+def _check_unseen(fitted: LinearScorer, made: RunItems) -> None:
+    if seen := next((one.id for one in made.targets if fitted.was_fitted_on(one.id, one.group)), None):
         raise SuiteError(
             f"{seen}: is of an image that the weights were fitted on, in an item that they do not know: fit them on "
             "the data that is asked, or ask of other images"
         )
 
 
-def cautions(asking: Asking, files: Files) -> list[str]:
+def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
     """What must stand beside a figure, for it not to be taken for more than it is."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
     notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]
@@ -278,17 +280,19 @@ def cautions(asking: Asking, files: Files) -> list[str]:
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
-    rules = files.rules if isinstance(files, JudgeFiles) else files
-    if files.model and not (card_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave):
+    rules = files.rules if isinstance(files, JudgeConfigFiles) else files
+    if files.model and not (
+        model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
+    ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
-    if isinstance(files, JudgeFiles) and not (
+    if isinstance(files, JudgeConfigFiles) and not (
         files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
     ):
         notes.append(
             f"deployment context {files.rules.deployment_context}: no emotion was inferred from pictures, and "
             "questions about emotions went over words alone"
         )
-    if isinstance(files, SelectorFiles) and not files.model and asking.style != Asking.model_fields["style"].default:
+    if isinstance(files, SelectorFiles) and not files.model and asking.style != RunConfig.model_fields["style"].default:
         notes.append(f"the sentence encoder is asked in no style: {asking.style} changes nothing")
     if asking.precedents:
         notes.append(f"precedents {asking.precedents}: only the half of the items was asked that none are taken from")

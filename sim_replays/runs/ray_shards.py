@@ -7,9 +7,9 @@ from typing import Any
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.runtime.config import ConfigError
 from sim_replays.drivers.node_driver import TransportError
-from sim_replays.runs.answerers import Files
+from sim_replays.runs.answerers import AnswererConfig
 from sim_replays.runs.shards import files_of, plain_of, shares, transport
-from sim_replays.runs.transport import Told
+from sim_replays.runs.transport import TimedAnswer
 
 LOCAL = "local"
 # So many episodes are one task: what a machine that is lost had in hand is asked again by the next run.
@@ -19,10 +19,10 @@ EPISODES_A_TASK = 8
 class RayShards:
     """Actors that load the model once and answer a few episodes at a time, in this process's place."""
 
-    def __init__(self, config: Files, address: str, count: int, how: str) -> None:
+    def __init__(self, config: AnswererConfig, address: str, count: int, how: str) -> None:
         self._config, self._address, self._count, self._how = config, address, count, how
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """The answers of all as tasks are done."""
         try:
             import ray  # noqa: PLC0415
@@ -43,7 +43,7 @@ class RayShards:
                 return actor.play.remote(str(bag.resolve()), share)
 
             for lines in pool.map_unordered(submit, tasks):
-                yield from (from_json(Told, line) for line in lines)
+                yield from (from_json(TimedAnswer, line) for line in lines)
         except ray.exceptions.RayError as error:
             raise TransportError(f"the Ray cluster failed: {error}") from error
         finally:

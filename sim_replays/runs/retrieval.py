@@ -9,17 +9,17 @@ from pathlib import Path
 
 from action_selector.retrieve.precedents import NEAREST, Precedent, PrecedentIndex
 from action_selector.selector_factory import SelectorFiles
-from action_selector.text_safety.injection_filter import meaning
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import sha256_of
-from norm_core.runtime.cache_dir import kept_folder
-from sim_replays.runs.run_config import Asking
+from norm_core.runtime.cache_dir import make_cache_folder
+from sim_replays.runs.run_config import RunConfig
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError
 
 
-def with_precedents(files: SelectorFiles, asking: Asking) -> SelectorFiles:
+def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
     """The selector's settings with the index that the run asks for: the five nearest however far, or five at random."""
     if not asking.precedents:
         return files
@@ -34,12 +34,12 @@ def with_precedents(files: SelectorFiles, asking: Asking) -> SelectorFiles:
     return SelectorFiles(**{**given, "precedents_index": str(index), "precedents": NEAREST, "precedent_least": -1})
 
 
-def _index(asking: Asking, *, at_random: bool) -> Path:
+def _index(asking: RunConfig, *, at_random: bool) -> Path:
     """Kept by what it is made of, so that two runs of the same name the same."""
     data, encoder = Path(asking.data), SentenceEncoder()
     file = egonormia.file_of(data)
     made_of = [sha256_of_files([file]), encoder.weights_sha256, asking.seed, at_random]
-    folder = kept_folder("precedents") / sha256_of(made_of)[:16]
+    folder = make_cache_folder("precedents") / sha256_of(made_of)[:16]
     if folder.is_dir():
         return folder
     known, _ = egonormia.halves(*egonormia.read(data, asking.seed), asking.seed)
@@ -58,7 +58,7 @@ def _index(asking: Asking, *, at_random: bool) -> Path:
 
 def index_of(found: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
     """Keyed by their own scenes; or at random, each by another's, so that what is nearest has nothing to do with it."""
-    scenes = [meaning(one.scene) for one in found]
+    scenes = [strip_instructions(one.scene) for one in found]
     if at_random_by is not None:
         order = random.Random(at_random_by).sample(range(len(scenes)), len(scenes))
         turned = dict(zip(order, [*order[1:], order[0]], strict=True))

@@ -18,7 +18,7 @@ Frames = Literal["discrete", "tiled", "discrete-shuffled", "tiled-shuffled"]
 Precedents = Literal["", "none", "best-5", "random-5"]
 
 
-class Asking(Config):
+class RunConfig(Config):
     """What is asked of which data, and what is given of the scene; all of it goes into the run's identity.
 
     only is a file of ids, as of a split; precedents other than "" leave half of the items to take them from.
@@ -39,7 +39,7 @@ class Asking(Config):
 
 
 @record
-class Asked:
+class RunItem:
     """One episode: its questions, its pictures and speech in the order of time, and what stood where in each question.
 
     item is the id that answers are scored under, and where it is empty the episode's own. Utterances are stamped from
@@ -60,19 +60,19 @@ class Asked:
 
 
 @record
-class Material:
+class RunItems:
     """All that a run asks, and what is right, which stays out of the bag."""
 
     suite: Suite
-    asked: tuple[Asked, ...]
+    asked: tuple[RunItem, ...]
     targets: tuple[Target, ...]
     files: tuple[Path, ...]
 
-    def of(self, asked: Sequence[Asked]) -> "Material":
+    def of(self, asked: Sequence[RunItem]) -> "RunItems":
         """The same of some of the episodes alone."""
         kept = {key for one in asked for key in one.keys}
         targets = tuple(target for target in self.targets if target.key in kept)
-        return Material(suite=self.suite, asked=tuple(asked), targets=targets, files=self.files)
+        return RunItems(suite=self.suite, asked=tuple(asked), targets=targets, files=self.files)
 
 
 def ids_in(path: Path) -> set[str]:

@@ -18,12 +18,12 @@ from typing import IO, Any
 from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
-from norm_core.runtime.config import check
+from norm_core.runtime.config import check_config
 from sim_replays.drivers.child_process import end_process
 from sim_replays.drivers.node_driver import TransportError
-from sim_replays.runs.answerers import Files, JudgeFiles
+from sim_replays.runs.answerers import AnswererConfig, JudgeConfigFiles
 from sim_replays.runs.items.item_bag import QUERIES
-from sim_replays.runs.transport import Dds, Direct, Told, Transport, told_of
+from sim_replays.runs.transport import Dds, Direct, TimedAnswer, Transport, timed_answer_of
 
 END_TIMEOUT_S, LOOK_S = 10.0, 0.2
 DIRECT, DDS = "direct", "dds"
@@ -32,10 +32,10 @@ DIRECT, DDS = "direct", "dds"
 class Shards:
     """Plays each share in a process of its own; what one of them leaves undone the next run asks again."""
 
-    def __init__(self, config: Files, count: int, how: str = DIRECT, rate: float = 0.0) -> None:
+    def __init__(self, config: AnswererConfig, count: int, how: str = DIRECT, rate: float = 0.0) -> None:
         self._config, self._count, self._how, self._rate = config, count, how, rate
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """The answers of all as they come; a share that failed is told of once the others are done."""
         lines: SimpleQueue[dict[str, Any]] = SimpleQueue()
         with ExitStack() as stack:
@@ -62,7 +62,7 @@ class Shards:
                 listeners[-1].start()
             while any(listener.is_alive() for listener in listeners) or not lines.empty():
                 try:
-                    yield told_of(lines.get(timeout=LOOK_S))
+                    yield timed_answer_of(lines.get(timeout=LOOK_S))
                 except Empty:
                     continue
             failed = [_last_words(*one) for one in workers if one[0].wait(END_TIMEOUT_S)]
@@ -84,20 +84,24 @@ def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[str]]:
     return dealt
 
 
-def transport(config: Files, how: str, rate: float = 0.0) -> Transport:
+def transport(config: AnswererConfig, how: str, rate: float = 0.0) -> Transport:
     """What plays one share."""
     return Dds(config, rate) if how == DDS else Direct(config)
 
 
-def plain_of(config: Files) -> dict[str, Any]:
+def plain_of(config: AnswererConfig) -> dict[str, Any]:
     """The settings of whoever answers, for another process."""
-    return {"of_the_judge": isinstance(config, JudgeFiles), "settings": config.model_dump(mode="json")}
+    return {"of_the_judge": isinstance(config, JudgeConfigFiles), "settings": config.model_dump(mode="json")}
 
 
-def files_of(plain: dict[str, Any]) -> Files:
+def files_of(plain: dict[str, Any]) -> AnswererConfig:
     """The inverse of plain_of."""
     settings = plain["settings"]
-    return check(JudgeFiles, settings, "shard") if plain["of_the_judge"] else check(SelectorFiles, settings, "shard")
+    return (
+        check_config(JudgeConfigFiles, settings, "shard")
+        if plain["of_the_judge"]
+        else check_config(SelectorFiles, settings, "shard")
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

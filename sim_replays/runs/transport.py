@@ -16,31 +16,31 @@ from norm_core.runtime.time import Clock, WallClock
 from sim_replays.drivers.node_driver import TransportError, lines_of
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
-from sim_replays.runs.answerers import Files, node_of, open_answering
+from sim_replays.runs.answerers import AnswererConfig, node_of, open_answerer
 from sim_replays.runs.items.item_bag import episodes
 
-__all__ = ["Dds", "Direct", "Told", "Transport", "TransportError", "told_of"]
+__all__ = ["Dds", "Direct", "TimedAnswer", "Transport", "TransportError", "timed_answer_of"]
 
 MODEL_LOADED_WITHIN_S = 600.0
 
 
 @record
-class Told:
+class TimedAnswer:
     """One answer, and how long it took by the wall."""
 
     answer: Answer
     took_s: float
 
 
-def told_of(line: dict[str, Any]) -> Told:
+def timed_answer_of(line: dict[str, Any]) -> TimedAnswer:
     """What a driver of nodes, or a shard, printed."""
-    return Told(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])
+    return TimedAnswer(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])
 
 
 class Transport(Protocol):
     """Plays a bag and gives the answers as they come."""
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Asks the queries of those ids alone; an episode without any is not played."""
         ...
 
@@ -48,10 +48,10 @@ class Transport(Protocol):
 class Direct:
     """The node's own logic in this process, message by message, without DDS."""
 
-    def __init__(self, files: Files, clock: Clock | None = None) -> None:
-        self._answering = open_answering(files, clock or WallClock())
+    def __init__(self, files: AnswererConfig, clock: Clock | None = None) -> None:
+        self._answering = open_answerer(files, clock or WallClock())
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         for episode in episodes(bag):
             if not any(isinstance(one, Query) and one.query_id in wanted for one in episode):
                 continue
@@ -60,7 +60,7 @@ class Direct:
                     continue
                 began_s = time.perf_counter()
                 for answer in self._answering.take(one):
-                    yield Told(answer=answer, took_s=time.perf_counter() - began_s)
+                    yield TimedAnswer(answer=answer, took_s=time.perf_counter() - began_s)
 
 
 class Dds:
@@ -70,11 +70,11 @@ class Dds:
     that many times its pace, and a node that falls behind refuses questions, which is counted as their outcome.
     """
 
-    def __init__(self, files: Files, rate: float = 0.0, domain_id: int | None = None) -> None:
+    def __init__(self, files: AnswererConfig, rate: float = 0.0, domain_id: int | None = None) -> None:
         self._node, self._parameters = node_of(files)
         self._rate, self._domain_id = rate, domain_id
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         with ExitStack() as stack:
             domain_id = self._domain_id
             if domain_id is None:
@@ -94,4 +94,4 @@ class Dds:
                 self._node,
             ]
             for line in lines_of([*command, "--rate", str(self._rate)], domain_id, [node]):
-                yield told_of(line)
+                yield timed_answer_of(line)

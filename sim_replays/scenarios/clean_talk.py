@@ -7,9 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from norm_core.runtime.config import Config, load
+from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.data_files import shipped_file
-from sim_replays.scenarios.encounter import ROBOT, Encounter, Noise, Person, Turn
+from sim_replays.scenarios.encounter import ROBOT, Encounter, Noise, ScriptedPerson, ScriptedTurn
 from sim_replays.scenarios.timeline import lay_out
 
 FRAGMENTS = shipped_file("sim_replays.scenarios", "clean_talk.yaml")
@@ -42,7 +42,7 @@ class Fragments(Config):
 @cache
 def fragments() -> Fragments:
     """The pool that comes with the project."""
-    return load(Fragments, FRAGMENTS)
+    return load_config(Fragments, FRAGMENTS)
 
 
 def clean_talk(length_s: float, seed: int) -> Iterator[Encounter]:
@@ -59,7 +59,7 @@ def _talk(chance: random.Random, name: str) -> Encounter:
     pool = fragments()
     middles = chance.sample(pool.middles, len(pool.middles))
     closing = chance.choice(pool.closings)
-    said: list[Turn] = []
+    said: list[ScriptedTurn] = []
     _add(said, chance.choice(pool.openings), chance)
     while middles and _lasts_s(said, name) < SESSION_S:
         _add(said, middles.pop(), chance)
@@ -73,21 +73,21 @@ def _talk(chance: random.Random, name: str) -> Encounter:
     )
 
 
-def _add(said: list[Turn], fragment: Fragment, chance: random.Random) -> None:
+def _add(said: list[ScriptedTurn], fragment: Fragment, chance: random.Random) -> None:
     for index, turn in enumerate(fragment):
         ((speaker, text),) = turn.items()
         waits_s = RESTS_S if index == 0 and said else ANSWERS_S if speaker == ROBOT else THINKS_S
         shortest_s, likeliest_s, longest_s = waits_s
         gap_s = 1.0 if not said else chance.triangular(shortest_s, longest_s, likeliest_s)
-        said.append(Turn(id=f"{speaker}{len(said) + 1}", gap_s=round(gap_s, 2), say=text))
+        said.append(ScriptedTurn(id=f"{speaker}{len(said) + 1}", gap_s=round(gap_s, 2), say=text))
 
 
-def _lasts_s(said: list[Turn], name: str) -> float:
+def _lasts_s(said: list[ScriptedTurn], name: str) -> float:
     return lay_out(_encounter(said, name)).length_s
 
 
 def _encounter(
-    said: list[Turn],
+    said: list[ScriptedTurn],
     name: str,
     noise: Noise = Noise.QUIET,
     voices: dict[str, str] | None = None,
@@ -100,5 +100,5 @@ def _encounter(
         noise=noise,
         voices=voices or {ROBOT: ROBOTS[0], USER: USERS[0]},
         turns=tuple(said),
-        people={USER: Person(seen=("0..end",), distance_m={"0": distance_m, "end": distance_m})},
+        people={USER: ScriptedPerson(seen=("0..end",), distance_m={"0": distance_m, "end": distance_m})},
     )

@@ -41,7 +41,7 @@ class Basis(StrEnum):
     UNDERSTANDING = "understanding"  # what the words mean to these people, here
 
 
-class Turn(Config):
+class ScriptedTurn(Config):
     """One turn; a pause of 1.5 s inside it is written [1.5] among its words."""
 
     id: Annotated[str, Field(pattern=r"^[a-z]\d+$")]
@@ -76,7 +76,7 @@ class Turn(Config):
         return self
 
 
-class Person(Config):
+class ScriptedPerson(Config):
     """Someone before the robot; while neither seen nor at a distance, out of the room."""
 
     seen: tuple[SpanText, ...] = ()
@@ -84,7 +84,7 @@ class Person(Config):
     distance_m: dict[MomentText, Meters] = Field(default_factory=dict)  # at which moment they have come how near
 
 
-class Event(Config):
+class MarkedEvent(Config):
     """One happening that a coder marks, judged by the robot's behaviour."""
 
     polarity: Polarity
@@ -116,9 +116,9 @@ class Encounter(Config):
     noise: Noise = Noise.ROOM
     voices: dict[Letter, Name]
     length_s: Annotated[float, Field(gt=0, le=600)] | None = None  # two seconds after the last turn where left out
-    turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
-    people: dict[Letter, Person] = Field(default_factory=dict)
-    events: tuple[Event, ...] = ()
+    turns: Annotated[tuple[ScriptedTurn, ...], Field(min_length=1)]
+    people: dict[Letter, ScriptedPerson] = Field(default_factory=dict)
+    events: tuple[MarkedEvent, ...] = ()
 
     @model_validator(mode="after")
     def _names_what_it_has(self) -> Self:

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from norm_core.records.flag import Attribute, Polarity
-from norm_core.runtime.config import load
+from norm_core.runtime.config import load_config
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.encounter import Basis, Encounter
@@ -40,7 +40,7 @@ def find(name: str) -> Path:
 
 def read(path: Path) -> Encounter:
     """The encounter in a file; its words, references and times are all checked."""
-    encounter = load(Encounter, path)
+    encounter = load_config(Encounter, path)
     if encounter.id != path.stem:
         raise ScenarioError(f"{path}: its id is {encounter.id}; name the file {encounter.id}.yaml")
     lay_out(encounter)

@@ -25,7 +25,7 @@ _LARGEST_PX = 420  # nearer than this the camera would see a chin alone
 _EDGE_DEG = 72.0  # beyond this a head's edge is no longer hair
 
 
-class PictureError(TactfulError, RuntimeError):
+class EncounterPictureError(TactfulError, RuntimeError):
     """A picture that could not be made; the message says what to install."""
 
     exit_code = 3
@@ -48,7 +48,7 @@ def empty_room() -> bytes:
 def _encoded(image: Pixels) -> bytes:
     encoded, jpeg = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
     if not encoded:
-        raise PictureError("the image library could not encode a JPEG")
+        raise EncounterPictureError("the image library could not encode a JPEG")
     return bytes(jpeg.tobytes())
 
 
@@ -122,5 +122,7 @@ def _photograph() -> Pixels:
     path = Path(spec.origin).parent / "data/astronaut.png" if spec and spec.origin else None
     image = cv2.imread(str(path)) if path and path.is_file() else None
     if image is None:
-        raise PictureError("scikit-image, whose photograph of a face is used, is not installed: pip install it")
+        raise EncounterPictureError(
+            "scikit-image, whose photograph of a face is used, is not installed: pip install it"
+        )
     return np.asarray(image, np.uint8)

@@ -10,7 +10,7 @@ from norm_core.runtime.time import s_to_ns
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from sim_replays.scenarios.encounter import Edges
 from sim_replays.scenarios.picture import USUAL_M
-from sim_replays.scenarios.timeline import Piece, Sighting, Spoken, Timeline
+from sim_replays.scenarios.timeline import Sighting, SpeechPiece, SpokenTurn, Timeline
 
 AUDIO, CAMERA = "/audio", "/camera/image_raw/compressed"
 PRESENCE_HZ, DISTANCE_HZ = 1.0, 5.0
@@ -104,7 +104,7 @@ def distances_of(timeline: Timeline, start_ns: int) -> tuple[Distance, ...]:
     )
 
 
-def _stretches(spoken: Spoken) -> list[list[Piece]]:
+def _stretches(spoken: SpokenTurn) -> list[list[SpeechPiece]]:
     stretches = [[spoken.pieces[0]]]
     for before, piece in pairwise(spoken.pieces):
         if piece.start_s - before.end_s >= SPLIT_S:
@@ -113,7 +113,7 @@ def _stretches(spoken: Spoken) -> list[list[Piece]]:
     return stretches
 
 
-def _words(piece: Piece, language: str, start_ns: int) -> list[Word]:
+def _words(piece: SpeechPiece, language: str, start_ns: int) -> list[Word]:
     texts = list(piece.text) if language == "zh" else piece.text.split()
     weights = [len(text) + 1 for text in texts]
     begin_ns, length_ns = start_ns + s_to_ns(piece.start_s), s_to_ns(piece.end_s - piece.start_s)
@@ -125,7 +125,7 @@ def _words(piece: Piece, language: str, start_ns: int) -> list[Word]:
     return words
 
 
-def _overlap_s(pieces: list[Piece], own: Spoken, timeline: Timeline) -> float:
+def _overlap_s(pieces: list[SpeechPiece], own: SpokenTurn, timeline: Timeline) -> float:
     others = [piece for spoken in timeline.spoken if spoken.speaker != own.speaker for piece in spoken.pieces]
     return sum(
         max(0.0, min(piece.end_s, other.end_s) - max(piece.start_s, other.start_s))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sim_replays.scenarios.encounter import ROBOT, Encounter, Noise, Turn
+from sim_replays.scenarios.encounter import ROBOT, Encounter, Noise, ScriptedTurn
 from sim_replays.scenarios.timeline import Timeline
 from sim_replays.scenarios.voice import RATE_HZ, Sound, Speech, speak
 
@@ -11,7 +11,7 @@ NOISE = {Noise.QUIET: 0.0004, Noise.ROOM: 0.0015, Noise.BUSY: 0.005}  # root mea
 LOUDNESS_JITTER = 0.15
 
 
-def durations(encounter: Encounter, turn: Turn, speech: Speech) -> tuple[float, ...]:
+def durations(encounter: Encounter, turn: ScriptedTurn, speech: Speech) -> tuple[float, ...]:
     """How long each piece of a turn lasts in its speaker's voice."""
     return tuple(len(speak(piece, encounter.voices[turn.speaker], speech)) / RATE_HZ for piece in turn.pieces)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, Encounter, Turn
+from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, Encounter, ScriptedTurn
 from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
 
 CLOSING_S = 2.0
@@ -17,7 +17,7 @@ MOST_JITTER = 0.1  # share of a gap by which a seed may lengthen or shorten it
 # How long these voices take for a letter of English and a character of Chinese.
 LETTER_S, CHARACTER_S, PIECE_S = 0.061, 0.21, 0.12
 
-Durations = Callable[[Turn], tuple[float, ...]]
+Durations = Callable[[ScriptedTurn], tuple[float, ...]]
 
 
 class TimelineError(TactfulError, ValueError):
@@ -25,7 +25,7 @@ class TimelineError(TactfulError, ValueError):
 
 
 @record
-class Piece:
+class SpeechPiece:
     """Speech between two pauses."""
 
     text: str
@@ -34,11 +34,11 @@ class Piece:
 
 
 @record
-class Spoken:
+class SpokenTurn:
     turn_id: str
     speaker: str
     edges: Edges
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SpeechPiece, ...]
 
     @property
     def start_s(self) -> float:
@@ -58,7 +58,7 @@ class Spoken:
 
 
 @record
-class Marked:
+class TimedEvent:
     """An event with its times."""
 
     polarity: Polarity
@@ -102,16 +102,16 @@ class Timeline:
     encounter_id: str
     language: str
     length_s: float
-    spoken: tuple[Spoken, ...]
+    spoken: tuple[SpokenTurn, ...]
     people: tuple[Sighting, ...] = ()
-    events: tuple[Marked, ...] = field(default=())
+    events: tuple[TimedEvent, ...] = field(default=())
 
 
 def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int | None = None) -> Timeline:
     """The encounter in seconds; a seed stretches each gap by up to a tenth, which never turns an overlap round."""
     durations = durations or approximate
     chance = random.Random(seed) if seed is not None else None
-    placed: dict[str, Spoken] = {}
+    placed: dict[str, SpokenTurn] = {}
     end_s = 0.0
     for turn in encounter.turns:
         if turn.at is not None:
@@ -137,7 +137,7 @@ def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int 
     )
 
 
-def approximate(turn: Turn) -> tuple[float, ...]:
+def approximate(turn: ScriptedTurn) -> tuple[float, ...]:
     """About how long each piece of a turn lasts, by its letters alone."""
     return tuple(
         PIECE_S + sum(CHARACTER_S if "\u4e00" <= letter <= "\u9fff" else LETTER_S for letter in piece)
@@ -145,15 +145,15 @@ def approximate(turn: Turn) -> tuple[float, ...]:
     )
 
 
-def _speak(turn: Turn, start_s: float, durations_s: tuple[float, ...]) -> Spoken:
-    pieces: list[Piece] = []
+def _speak(turn: ScriptedTurn, start_s: float, durations_s: tuple[float, ...]) -> SpokenTurn:
+    pieces: list[SpeechPiece] = []
     for text, length_s, pause_s in zip(turn.pieces, durations_s, (*turn.pauses_s, 0.0), strict=True):
-        pieces.append(Piece(text=text, start_s=start_s, end_s=start_s + length_s))
+        pieces.append(SpeechPiece(text=text, start_s=start_s, end_s=start_s + length_s))
         start_s += length_s + pause_s
-    return Spoken(turn_id=turn.id, speaker=turn.speaker, edges=turn.edges, pieces=tuple(pieces))
+    return SpokenTurn(turn_id=turn.id, speaker=turn.speaker, edges=turn.edges, pieces=tuple(pieces))
 
 
-def _resolve(moment: Moment, placed: dict[str, Spoken], length_s: float | None) -> float:
+def _resolve(moment: Moment, placed: dict[str, SpokenTurn], length_s: float | None) -> float:
     if moment.second is not None:
         base_s = moment.second
     elif moment.turn:
@@ -165,7 +165,7 @@ def _resolve(moment: Moment, placed: dict[str, Spoken], length_s: float | None) 
     return base_s + moment.shift_s
 
 
-def _span(text: str, placed: dict[str, Spoken], length_s: float, where: str) -> tuple[float, float]:
+def _span(text: str, placed: dict[str, SpokenTurn], length_s: float, where: str) -> tuple[float, float]:
     begin, end = parse_span(text)
     begin_s, end_s = _resolve(begin, placed, length_s), _resolve(end, placed, length_s)
     # Turns' lengths differ by voice, so a shift may reach a little beyond the edges.
@@ -174,7 +174,7 @@ def _span(text: str, placed: dict[str, Spoken], length_s: float, where: str) -> 
     return max(begin_s, 0.0), min(end_s, length_s)
 
 
-def _people(encounter: Encounter, placed: dict[str, Spoken], length_s: float) -> tuple[Sighting, ...]:
+def _people(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float) -> tuple[Sighting, ...]:
     people = []
     for letter, person in sorted(encounter.people.items()):
         where = f"{encounter.id}: people.{letter}"
@@ -194,7 +194,7 @@ def _walked(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...
     return tuple(walked)
 
 
-def _events(encounter: Encounter, placed: dict[str, Spoken], length_s: float) -> tuple[Marked, ...]:
+def _events(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float) -> tuple[TimedEvent, ...]:
     marked = []
     for index, event in enumerate(encounter.events):
         where = f"{encounter.id}: events.{index}"
@@ -206,7 +206,7 @@ def _events(encounter: Encounter, placed: dict[str, Spoken], length_s: float) ->
                 f"and {offset_s:.2f} s"
             )
         marked.append(
-            Marked(
+            TimedEvent(
                 polarity=event.polarity,
                 attributes=event.attributes,
                 onset_s=onset_s,

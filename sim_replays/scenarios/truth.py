@@ -9,7 +9,7 @@ from norm_core.records.speech import Speaker
 from norm_core.runtime.time import s_to_ns
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import ScenarioError
-from sim_replays.scenarios.timeline import Marked, Timeline
+from sim_replays.scenarios.timeline import TimedEvent, Timeline
 
 
 @record
@@ -99,7 +99,7 @@ def read_truth(bag: Path) -> Truth:
         raise ScenarioError(f"{path}: cannot be read as the truth of {bag.name}: {error}") from error
 
 
-def _event(marked: Marked, start_ns: int) -> TrueEvent:
+def _event(marked: TimedEvent, start_ns: int) -> TrueEvent:
     return TrueEvent(
         polarity=marked.polarity,
         attributes=marked.attributes,

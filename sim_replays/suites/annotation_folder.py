@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from norm_core.runtime.config import Config, ConfigError, check
+from norm_core.runtime.config import Config, ConfigError, check_config
 from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.target import SuiteError
 
@@ -23,7 +23,7 @@ def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) 
     seen: dict[str, str] = {}
     for where, entry in entries(file):
         try:
-            annotation = check(model, entry, where)
+            annotation = check_config(model, entry, where)
         except ConfigError as error:
             faults += str(error).splitlines()
             continue

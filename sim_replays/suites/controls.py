@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from norm_core.evaluation.figures import Figures, averaged
+from norm_core.evaluation.figures import Figures, average
 from norm_core.records.outcome import Outcome
 from sim_replays.suites.target import Key, Prediction, Predictions, Suite, Target
 
@@ -18,7 +18,7 @@ def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures
     found = {}
     for name, control in CONTROLS.get(suite.name, {}).items():
         draws = DRAWS if control in _DRAWN else 1
-        found[name] = averaged([suite.figures(targets, control(targets, number)) for number in range(draws)])
+        found[name] = average([suite.figures(targets, control(targets, number)) for number in range(draws)])
     return found
 
 

@@ -12,7 +12,7 @@ from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Query
 from norm_core.records.record import record
 from sim_replays.suites.dataset_files import entries
-from sim_replays.suites.target import Prediction, Predictions, Suite, SuiteError, Target, first_picked
+from sim_replays.suites.target import Prediction, Predictions, Suite, SuiteError, Target, first_pick
 
 SUITE = "egogapbench"
 TASK = "eas"
@@ -20,7 +20,7 @@ COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_
 SUFFIX = ".bundles.jsonl"
 
 
-class Setting(StrEnum):
+class EgoGapSetting(StrEnum):
     """What the selector is given of the scene beside the options."""
 
     BLIND = "blind"
@@ -31,7 +31,7 @@ class Setting(StrEnum):
     IMAGES = "images"
 
 
-class Kind(StrEnum):
+class EgoGapKind(StrEnum):
     """What an option is; motor_* are actions of visible others, and unlabelled is whatever a newer file calls it."""
 
     CORRECT = "correct"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 
 @record
-class Item:
+class EgoGapItem:
     """One question without its answer. others is what perfect perception would tell."""
 
     uid: str
@@ -55,13 +55,13 @@ class Item:
 
 
 @record
-class Label:
+class EgoGapLabel:
     """The answer to an item, and what each of its options is."""
 
     uid: str
     image: str
     correct: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[EgoGapKind, ...]
     direct: bool
     letters: tuple[str, ...] = ("A", "B", "C", "D")
 
@@ -81,7 +81,7 @@ class Label:
 
 
 @record
-class Scorecard:
+class EgoGapScorecard:
     """Accuracy, and on items of four options the share of each error, all in percent."""
 
     overall: Figure
@@ -95,9 +95,9 @@ class Scorecard:
     right: Mapping[str, bool]
 
 
-def read(path: Path, style: str = "default") -> tuple[list[Item], list[Label]]:
+def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[EgoGapLabel]]:
     """The items and, apart from them, their labels, of a file, or of a folder's files of a style."""
-    pairs: dict[str, tuple[Item, Label]] = {}
+    pairs: dict[str, tuple[EgoGapItem, EgoGapLabel]] = {}
     for file in files(path, style):
         for where, bundle in entries(file):
             try:
@@ -130,10 +130,16 @@ def files(path: Path, style: str = "default") -> list[Path]:
     return chosen
 
 
-def query(item: Item, setting: Setting, others: Sequence[OtherAgent] = (), *, style: str = "", ask: str = "") -> Query:
+def query(
+    item: EgoGapItem, setting: EgoGapSetting, others: Sequence[OtherAgent] = (), *, style: str = "", ask: str = ""
+) -> Query:
     """The item as a query; others are another image's where they are swapped, ask is a prompt in place of ours."""
-    given = {Setting.SWAPPED: tuple(others), Setting.OTHERS: item.others, Setting.OTHERS_CAPTIONS: item.others}
-    captions = " ".join(item.captions) if setting in {Setting.CAPTIONS, Setting.OTHERS_CAPTIONS} else ""
+    given = {
+        EgoGapSetting.SWAPPED: tuple(others),
+        EgoGapSetting.OTHERS: item.others,
+        EgoGapSetting.OTHERS_CAPTIONS: item.others,
+    }
+    captions = " ".join(item.captions) if setting in {EgoGapSetting.CAPTIONS, EgoGapSetting.OTHERS_CAPTIONS} else ""
     return Query(
         stamp_ns=0,
         query_id=item.uid,
@@ -142,14 +148,14 @@ def query(item: Item, setting: Setting, others: Sequence[OtherAgent] = (), *, st
         question=ask,
         style=style,
         options=item.options,
-        others_given=setting is not Setting.IMAGES,
+        others_given=setting is not EgoGapSetting.IMAGES,
         others=given.get(setting, ()),
         viewpoint_given=bool(captions),
         viewpoint=Viewpoint(description=captions),
     )
 
 
-def swapped(items: Sequence[Item], seed: int) -> dict[str, tuple[OtherAgent, ...]]:
+def swapped(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[OtherAgent, ...]]:
     """For each image the others of a different one: a cycle through all images in an order drawn by seed."""
     others = {item.image: item.others for item in items}
     order = sorted(others)
@@ -161,14 +167,14 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
     """The suite's metrics; a question without an answer counts as wrong."""
 
     def of(subset: list[Target], kinds: set[str]) -> Figure:
-        picks = [first_picked(target, predictions) for target in subset]
+        picks = [first_pick(target, predictions) for target in subset]
         hits = [
             0.0 if pick is None else float(target.kinds[pick] in kinds)
             for target, pick in zip(subset, picks, strict=True)
         ]
         return share(hits, [target.group for target in subset])
 
-    correct, motor = {Kind.CORRECT.value}, {Kind.MOTOR_A.value, Kind.MOTOR_B.value}
+    correct, motor = {EgoGapKind.CORRECT.value}, {EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.value}
     four = [target for target in targets if target.options == 4]
     return {
         "overall": of(list(targets), correct),
@@ -177,19 +183,19 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         "direct": of([target for target in targets if target.by["directness"] == "direct"], correct),
         "indirect": of([target for target in targets if target.by["directness"] == "indirect"], correct),
         "motor_intrusion": of(four, motor),
-        "off_vantage": of(four, {Kind.OFF_VANTAGE.value}),
+        "off_vantage": of(four, {EgoGapKind.OFF_VANTAGE.value}),
     }
 
 
-def score(labels: Sequence[Label], answers: Mapping[str, Answer]) -> Scorecard:
+def score(labels: Sequence[EgoGapLabel], answers: Mapping[str, Answer]) -> EgoGapScorecard:
     """The suite's metrics on answers by item; one without an answer counts as wrong."""
     targets = [label.target for label in labels]
     predictions = {
         (uid, TASK): Prediction(id=uid, task=TASK, outcome=one.outcome, chosen=one.chosen)
         for uid, one in answers.items()
     }
-    picks = {target.id: first_picked(target, predictions) for target in targets}
-    return Scorecard(
+    picks = {target.id: first_pick(target, predictions) for target in targets}
+    return EgoGapScorecard(
         **figures(targets, predictions),
         unanswered=sum(pick is None for pick in picks.values()),
         right={label.uid: picks[label.uid] == label.correct for label in labels},
@@ -205,10 +211,10 @@ EGOGAPBENCH = Suite(
 )
 
 
-def _pair(bundle: dict[str, Any], entry: dict[str, Any]) -> tuple[Item, Label]:
+def _pair(bundle: dict[str, Any], entry: dict[str, Any]) -> tuple[EgoGapItem, EgoGapLabel]:
     letters = sorted(entry["options"])
     image = str(bundle["image_id"])
-    item = Item(
+    item = EgoGapItem(
         uid=str(entry["uid"]),
         image=image,
         file_name=bundle.get("file_name") or "",
@@ -218,7 +224,7 @@ def _pair(bundle: dict[str, Any], entry: dict[str, Any]) -> tuple[Item, Label]:
         prompt=entry.get("eval_prompt") or "",
     )
     kinds = entry.get("option_labels") or {}
-    label = Label(
+    label = EgoGapLabel(
         uid=item.uid,
         image=image,
         correct=letters.index(entry["correct_letter"]),
@@ -239,8 +245,8 @@ def _other(name: str, agent: dict[str, Any]) -> OtherAgent:
     )
 
 
-def _kind(name: str | None, right: bool) -> Kind:
+def _kind(name: str | None, right: bool) -> EgoGapKind:
     """By the letter that is right first: it is what the figures are about."""
     if right:
-        return Kind.CORRECT
-    return Kind(name) if name in set(Kind) - {Kind.CORRECT} else Kind.UNKNOWN
+        return EgoGapKind.CORRECT
+    return EgoGapKind(name) if name in set(EgoGapKind) - {EgoGapKind.CORRECT} else EgoGapKind.UNKNOWN

@@ -15,14 +15,14 @@ from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from sim_replays.suites.dataset_files import entries
-from sim_replays.suites.target import Predictions, Suite, SuiteError, Target, first_picked, picked
+from sim_replays.suites.target import Predictions, Suite, SuiteError, Target, first_pick, picks_target
 
 SUITE = "egonormia"
 TASKS = ("action", "justification", "sensible")
 COLUMNS = ("both", "action", "justification", "sensible")
 
 
-class Setting(StrEnum):
+class EgoNormiaSetting(StrEnum):
     """What is given beside the options."""
 
     BLIND = "blind"
@@ -39,7 +39,7 @@ class Fifth(StrEnum):
 
 
 @record
-class Item:
+class EgoNormiaItem:
     """One scene with its options as they are offered: actions and justifications shuffled apart, labels left out."""
 
     uid: str
@@ -53,7 +53,7 @@ class Item:
 
 
 @record
-class Label:
+class EgoNormiaLabel:
     """The answers in the dataset's own order."""
 
     uid: str
@@ -84,7 +84,7 @@ class Label:
 
 
 @record
-class Scorecard:
+class EgoNormiaScorecard:
     """The paper's four figures in percent, and the share of items on which the fifth option was picked."""
 
     both: Figure
@@ -95,9 +95,9 @@ class Scorecard:
     unanswered: int
 
 
-def read(path: Path, seed: int = 0) -> tuple[list[Item], list[Label]]:
+def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]:
     """The items, shuffled by seed, and their labels in the order of the file; a folder holds one JSON file."""
-    pairs: dict[str, tuple[Item, Label]] = {}
+    pairs: dict[str, tuple[EgoNormiaItem, EgoNormiaLabel]] = {}
     for where, entry in entries(file_of(path)):
         try:
             uid = str(entry["id"])
@@ -125,9 +125,9 @@ def file_of(path: Path) -> Path:
     return found[0]
 
 
-def query(item: Item, setting: Setting, task: str, others: Sequence[OtherAgent] | None = ()) -> Query:
+def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Sequence[OtherAgent] | None = ()) -> Query:
     """One of the tasks action, justification and sensible; None for others lets them be observed."""
-    scene = item.scene if setting is Setting.PIPELINE else ""
+    scene = item.scene if setting is EgoNormiaSetting.PIPELINE else ""
     return Query(
         stamp_ns=0,
         frame_id=item.source,
@@ -144,7 +144,7 @@ def query(item: Item, setting: Setting, task: str, others: Sequence[OtherAgent] 
     )
 
 
-def transformed(items: Sequence[Item], fifth: Fifth, seed: int = 0) -> list[Item]:
+def to_egogap_items(items: Sequence[EgoNormiaItem], fifth: Fifth, seed: int = 0) -> list[EgoNormiaItem]:
     """EgoGapBench's transform: the empty option becomes an action seen in this video, or in another one."""
     if fifth is Fifth.NONE:
         return list(items)
@@ -161,8 +161,12 @@ def transformed(items: Sequence[Item], fifth: Fifth, seed: int = 0) -> list[Item
 
 
 def score(
-    items: Sequence[Item], labels: Sequence[Label], answers: Mapping[str, Answer], *, fifth_is_none: bool = True
-) -> Scorecard:
+    items: Sequence[EgoNormiaItem],
+    labels: Sequence[EgoNormiaLabel],
+    answers: Mapping[str, Answer],
+    *,
+    fifth_is_none: bool = True,
+) -> EgoNormiaScorecard:
     """The suite's metrics, on answers by query id; a transformed item's fifth option is never right."""
     by_uid = {label.uid: label for label in labels}
     groups = [item.source for item in items]
@@ -182,7 +186,7 @@ def score(
         answered = picked[2] is not None and picked[2].outcome is Outcome.ANSWERED
         found = mapped_back(_chosen(picked[2]), item.action_order)
         overlap.append(intersection_over_union(found, label.sensible) if answered else 0.0)
-    return Scorecard(
+    return EgoNormiaScorecard(
         both=share(both, groups),
         action=share(action, groups),
         justification=share(reason, groups),
@@ -196,13 +200,13 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
     """The paper's four figures, on answers in the dataset's own order; a question without an answer counts as wrong."""
     by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
     hits = {
-        task: [float(first_picked(target, predictions) in target.right) for target in by_task[task]]
+        task: [float(first_pick(target, predictions) in target.right) for target in by_task[task]]
         for task in ("action", "justification")
     }
     hits["both"] = [float(a and b) for a, b in zip(hits["action"], hits["justification"], strict=True)]
     hits["sensible"] = [
         0.0
-        if (found := picked(target, predictions)) is None
+        if (found := picks_target(target, predictions)) is None
         else intersection_over_union(frozenset(found), frozenset(target.right))
         for target in by_task["sensible"]
     ]
@@ -230,7 +234,7 @@ def mapped_back(chosen: Sequence[int], order: Sequence[int]) -> frozenset[int]:
     return frozenset(order[place] for place in chosen)
 
 
-def precedents(items: Sequence[Item], labels: Sequence[Label]) -> list[Precedent]:
+def precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
     """Items with their answers as precedents, for whoever indexes one split to help with another."""
     found = []
     for item, label in zip(items, labels, strict=True):
@@ -241,8 +245,8 @@ def precedents(items: Sequence[Item], labels: Sequence[Label]) -> list[Precedent
 
 
 def halves(
-    items: Sequence[Item], labels: Sequence[Label], seed: int = 0
-) -> tuple[tuple[list[Item], list[Label]], tuple[list[Item], list[Label]]]:
+    items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel], seed: int = 0
+) -> tuple[tuple[list[EgoNormiaItem], list[EgoNormiaLabel]], tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]]:
     """Of each activity's items about half to take precedents from, then those to ask about.
 
     The items of one video fall into one half, so that none helps with its own video.
@@ -272,7 +276,7 @@ def _chosen(answer: Answer | None) -> tuple[int, ...]:
     return answer.chosen if answer else ()
 
 
-def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[Item, Label]:
+def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, EgoNormiaLabel]:
     count = len(entry["behaviors"])
     if len(entry["justifications"]) != count:
         raise ValueError(f"{count} behaviors and {len(entry['justifications'])} justifications")
@@ -287,7 +291,7 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[Item, Label]:
     # The frames' lines describe what is seen second by second.
     _, _, frames = desc.partition("\nFrame ")
     seen = re.findall(r"^(?:Frame )?\d+(?:-\d+)?:\s*(.+)$", f"Frame {frames}", re.MULTILINE) if frames else []
-    item = Item(
+    item = EgoNormiaItem(
         uid=uid,
         source=source_of(uid),
         scene=desc.strip(),
@@ -297,7 +301,7 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[Item, Label]:
         justification_order=orders[1],
         seen=tuple(line.strip() for line in seen),
     )
-    label = Label(
+    label = EgoNormiaLabel(
         uid=uid,
         source=item.source,
         correct=int(entry["correct"]),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from action_selector.choose.candidate_scoring import Evidence
-from action_selector.choose.linear_scorer import Fitted, Weights, features
-from action_selector.observe.observation import said_of
-from action_selector.retrieve.likeness import Sentences
+from action_selector.choose.candidate_scoring import ScoringEvidence
+from action_selector.choose.linear_scorer import LinearScorer, LinearWeights, features
+from action_selector.observe.observation import describe_others
+from action_selector.retrieve.likeness import SentenceEncoding
 from sim_replays.suites import egogapbench
-from sim_replays.suites.egogapbench import Item, Label, Setting
+from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapSetting
 from sim_replays.suites.target import SuiteError
 
 FOLDS = 5
@@ -21,17 +21,17 @@ Matrix = NDArray[np.float64]
 
 
 def fit(
-    items: Sequence[Item],
-    labels: Sequence[Label],
-    sentences: Sentences,
-    setting: Setting,
+    items: Sequence[EgoGapItem],
+    labels: Sequence[EgoGapLabel],
+    sentences: SentenceEncoding,
+    setting: EgoGapSetting,
     *,
     style: str,
     data_sha256: str,
     encoder_sha256: str,
-) -> Fitted:
+) -> LinearScorer:
     """The artefact of a setting: for each fold of images a model that never saw them, and one of all."""
-    if setting in {Setting.SWAPPED, Setting.IMAGES}:
+    if setting in {EgoGapSetting.SWAPPED, EgoGapSetting.IMAGES}:
         raise SuiteError(f"{setting} is nothing to fit on: fit on blind, captions, others-given or others-and-captions")
     images = sorted({item.image for item in items})
     folds = {image: fold_of(image) for image in images}
@@ -40,10 +40,10 @@ def fit(
     tables = [features(sentences, item.options, _evidence(item, setting)) for item in items]
     right = [np.eye(len(label.kinds))[label.correct] for label in labels]
 
-    def of(places: Sequence[int]) -> Weights:
+    def of(places: Sequence[int]) -> LinearWeights:
         return _ridge(np.concatenate([tables[at] for at in places]), np.concatenate([right[at] for at in places]))
 
-    return Fitted(
+    return LinearScorer(
         suite=egogapbench.SUITE,
         setting=setting,
         style=style,
@@ -62,15 +62,16 @@ def fold_of(group: str, folds: int = FOLDS) -> int:
     return hashlib.sha256(group.encode()).digest()[0] % folds
 
 
-def _evidence(item: Item, setting: Setting) -> Evidence:
+def _evidence(item: EgoGapItem, setting: EgoGapSetting) -> ScoringEvidence:
     """What the selector would compare with, by way of the question itself."""
     query = egogapbench.query(item, setting)
-    return Evidence(
-        scene=query.viewpoint.description, others_do=tuple(filter(None, (said_of(other) for other in query.others)))
+    return ScoringEvidence(
+        scene=query.viewpoint.description,
+        others_do=tuple(filter(None, (describe_others(other) for other in query.others))),
     )
 
 
-def _ridge(rows: Matrix, right: Matrix) -> Weights:
+def _ridge(rows: Matrix, right: Matrix) -> LinearWeights:
     """Ridge regression to 1 for the right option and 0 for others."""
     means = rows.mean(axis=0)
     centred = rows - means
@@ -80,7 +81,7 @@ def _ridge(rows: Matrix, right: Matrix) -> Weights:
         counts = centred.T @ np.linalg.solve(centred @ centred.T + _RIDGE * np.eye(len(rows)), wanted)
     else:
         counts = np.linalg.solve(centred.T @ centred + _RIDGE * np.eye(rows.shape[1]), centred.T @ wanted)
-    return Weights(counts=_plain(counts), means=_plain(means))
+    return LinearWeights(counts=_plain(counts), means=_plain(means))
 
 
 def _plain(values: NDArray[np.float64]) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
 from sim_replays.suites.annotation_folder import annotations, raise_for
-from sim_replays.suites.target import Predictions, Suite, Target, first_picked, picked
+from sim_replays.suites.target import Predictions, Suite, Target, first_pick, picks_target
 
 FILE = "segments.jsonl"
 SEEDS = (0, 1, 2)
@@ -46,7 +46,7 @@ class SegmentKind(StrEnum):
     NONE = "none"
 
 
-class Line(Config):
+class HsriLine(Config):
     """One turn; agent is the robot."""
 
     speaker: str = Field(pattern="^(agent|user)$")
@@ -55,26 +55,26 @@ class Line(Config):
     end_s: float = Field(default=0.0, ge=0)
 
     @model_validator(mode="after")
-    def _ends_after_it_begins(self) -> "Line":
+    def _ends_after_it_begins(self) -> "HsriLine":
         if self.end_s < self.start_s:
             raise ValueError(f"it ends at {self.end_s:g} s, before it begins at {self.start_s:g} s")
         return self
 
 
-class Segment(Config):
+class HsriSegment(Config):
     """One annotated stretch of an interaction."""
 
     id: str = Field(min_length=1, pattern="^[^#]+$")
     session: str = Field(min_length=1)
     kind: SegmentKind
     attributes: tuple[Attribute, ...] = ()
-    transcript: tuple[Line, ...] = Field(min_length=1)
+    transcript: tuple[HsriLine, ...] = Field(min_length=1)
     rationale: str = ""
     correction: str = ""
     duration_s: float | None = Field(default=None, gt=0, le=3600)
 
     @model_validator(mode="after")
-    def _is_explained(self) -> "Segment":
+    def _is_explained(self) -> "HsriSegment":
         if (self.kind is SegmentKind.NONE) == bool(self.attributes):
             raise ValueError("an error or a competence has attributes, and a segment of neither has none")
         if len(set(self.attributes)) < len(self.attributes):
@@ -89,7 +89,7 @@ class Segment(Config):
 
 
 @record
-class Question:
+class HsriQuestion:
     """One drawn question: what is told, and the options in the order that answers count by."""
 
     id: str
@@ -100,9 +100,9 @@ class Question:
     right: tuple[int, ...]
 
 
-def read(path: Path) -> list[Segment]:
+def read(path: Path) -> list[HsriSegment]:
     """The segments of a folder, all checked, enough of them for every task."""
-    found = annotations(path, FILE, Segment, lambda one: one.id)
+    found = annotations(path, FILE, HsriSegment, lambda one: one.id)
     faults = [
         f"{path}: {task}: {len(pool)} segments can be asked about, and a question needs {DISTRACTORS + 1}"
         for task in CHOICES
@@ -112,10 +112,10 @@ def read(path: Path) -> list[Segment]:
     return found
 
 
-def drawn(segments: Sequence[Segment], seeds: Sequence[int] = SEEDS) -> list[Question]:
+def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS) -> list[HsriQuestion]:
     """The questions of each seed; an id is SEGMENT#SEED, and the same seed draws the same questions."""
     ordered = sorted(segments, key=lambda segment: segment.id)
-    made: list[Question] = []
+    made: list[HsriQuestion] = []
     for seed in seeds:
         for task in TASKS:
             pool = _pool(task, ordered)
@@ -126,7 +126,7 @@ def drawn(segments: Sequence[Segment], seeds: Sequence[int] = SEEDS) -> list[Que
     return made
 
 
-def targets(questions: Sequence[Question]) -> list[Target]:
+def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
     return [
         Target(
             id=one.id,
@@ -164,15 +164,15 @@ HSRI = Suite(
     name="hsri",
     tasks=TASKS,
     columns=COLUMNS,
-    read=lambda path, _: targets(drawn(read(path))),
+    read=lambda path, _: targets(draw_questions(read(path))),
     figures=figures,
     ranges="mean ± sd of seeds",
 )
 
 
-def _pool(task: str, segments: Sequence[Segment]) -> list[Segment]:
+def _pool(task: str, segments: Sequence[HsriSegment]) -> list[HsriSegment]:
     """The segments that a task can be asked about."""
-    fits: dict[str, Callable[[Segment], bool]] = {
+    fits: dict[str, Callable[[HsriSegment], bool]] = {
         "attributes": lambda one: one.kind is not SegmentKind.NONE,
         "multi": lambda one: one.kind is not SegmentKind.NONE,
         "pre": lambda one: one.kind is SegmentKind.COMPETENCE and _has_both(one),
@@ -184,24 +184,24 @@ def _pool(task: str, segments: Sequence[Segment]) -> list[Segment]:
     return [segment for segment in segments if fit is None or fit(segment)]
 
 
-def _has_both(segment: Segment) -> bool:
+def _has_both(segment: HsriSegment) -> bool:
     return bool(segment.said_by("agent").strip() and segment.said_by("user").strip())
 
 
-def _option(segment: Segment, task: str) -> str:
+def _option(segment: HsriSegment, task: str) -> str:
     """The text that answers a task about a segment."""
     told = {"rationale": segment.rationale, "correction": segment.correction}
     return told[task] if task in told else segment.said_by("user" if task == "pre" else "agent")
 
 
 def _question(
-    segment: Segment, task: str, seed: int, pool: Sequence[Segment], chance: random.Random
-) -> Question | None:
+    segment: HsriSegment, task: str, seed: int, pool: Sequence[HsriSegment], chance: random.Random
+) -> HsriQuestion | None:
     talk = "\n".join(f"{line.speaker}: {line.text}" for line in segment.transcript)
     told = segment.said_by(TOLD[task]) if task in TOLD else talk
     name = f"{segment.id}#{seed}"
     if task not in CHOICES:
-        return Question(
+        return HsriQuestion(
             id=name, task=task, session=segment.session, told=told, options=WORDS[task], right=_right(segment, task)
         )
     right = _option(segment, task)
@@ -214,10 +214,10 @@ def _question(
     options = [right, *chance.sample(texts, DISTRACTORS)]
     chance.shuffle(options)
     place = options.index(right)
-    return Question(id=name, task=task, session=segment.session, told=told, options=tuple(options), right=(place,))
+    return HsriQuestion(id=name, task=task, session=segment.session, told=told, options=tuple(options), right=(place,))
 
 
-def _right(segment: Segment, task: str) -> tuple[int, ...]:
+def _right(segment: HsriSegment, task: str) -> tuple[int, ...]:
     if task == "error3":
         return (list(SegmentKind).index(segment.kind),)
     if task == "error2":
@@ -231,12 +231,12 @@ def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[st
     found: dict[str, Figure] = {}
     for task in ("error3", "error2", "multi"):
         asked = [target for target in targets if target.task == task]
-        picks = [first_picked(target, predictions) for target in asked]
+        picks = [first_pick(target, predictions) for target in asked]
         found[f"{task}_accuracy"] = _accuracy(asked, predictions)
         found[f"{task}_f1"] = macro_f1(confusion([t.right[0] for t in asked], picks, len(WORDS[task])))
     asked = [target for target in targets if target.task == "attributes"]
     groups = [target.group for target in asked]
-    sets = [picked(target, predictions) for target in asked]
+    sets = [picks_target(target, predictions) for target in asked]
     exact = [float(one is not None and set(one) == set(t.right)) for one, t in zip(sets, asked, strict=True)]
     partial = [float(bool(set(one or ()) & set(t.right))) for one, t in zip(sets, asked, strict=True)]
     found["attributes_exact"], found["attributes_partial"] = share(exact, groups), share(partial, groups)
@@ -247,7 +247,7 @@ def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[st
 
 
 def _accuracy(asked: Sequence[Target], predictions: Predictions) -> Figure:
-    hits = [float(first_picked(target, predictions) in target.right) for target in asked]
+    hits = [float(first_pick(target, predictions) in target.right) for target in asked]
     return share(hits, [target.group for target in asked])
 
 

@@ -14,7 +14,7 @@ _SHOWN = 5
 
 
 @record
-class Read:
+class PredictionFile:
     """The predictions for known questions, the ids that no question has, and answers that were none."""
 
     predictions: dict[Key, Prediction]
@@ -22,7 +22,7 @@ class Read:
     unusable: tuple[str, ...]
 
 
-def read_predictions(path: Path, targets: Sequence[Target]) -> Read:
+def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
     """Every line of the file; a line that is no prediction, an unknown task or a repeated id is an error."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
@@ -50,11 +50,11 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> Read:
         if prediction.outcome is Outcome.UNPARSED and prediction.reason:
             unusable.append(f"line {number}, {key[0]}: {prediction.reason}")
     if unknown and not found:
-        raise SuiteError(f"{path}: no id in it is in the data: {named(unknown)}")
-    return Read(predictions=found, unknown=tuple(unknown), unusable=tuple(unusable))
+        raise SuiteError(f"{path}: no id in it is in the data: {prediction_by_name(unknown)}")
+    return PredictionFile(predictions=found, unknown=tuple(unknown), unusable=tuple(unusable))
 
 
-def named(ids: Iterable[str]) -> str:
+def prediction_by_name(ids: Iterable[str]) -> str:
     """The first few, and how many more there are."""
     every = list(ids)
     more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
@@ -94,14 +94,14 @@ def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction
         outcome = Outcome.ANSWERED if text.strip() else Outcome.UNPARSED
         reason = "" if text.strip() else f"its answer is {answer!r}, and should be text"
         return Prediction(id=target.id, task=target.task, outcome=outcome, text=text, grades=grades, reason=reason)
-    places = chosen(answer, target)
+    places = prediction_by_index(answer, target)
     if places is None:
         reason = f"its answer is {answer!r:.60}, and {_wanted(target)}"
         return Prediction(id=target.id, task=target.task, outcome=Outcome.UNPARSED, reason=reason)
     return Prediction(id=target.id, task=target.task, outcome=outcome, chosen=places, grades=grades)
 
 
-def chosen(answer: Any, target: Target) -> tuple[int, ...] | None:
+def prediction_by_index(answer: Any, target: Target) -> tuple[int, ...] | None:
     """The places that an answer names; None where it names none, or several where one is wanted."""
     if isinstance(answer, list):
         places = [_place(one, target) for one in answer]

@@ -9,7 +9,7 @@ from norm_core.evaluation.figures import Figure, Figures
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from sim_replays.suites.controls import figures_beside
-from sim_replays.suites.predictions import Read, named
+from sim_replays.suites.predictions import PredictionFile, prediction_by_name
 from sim_replays.suites.target import RANGES, Suite, Target
 
 MISSING = "missing"
@@ -31,7 +31,7 @@ class Report:
     notes: tuple[str, ...]
 
 
-def report(suite: Suite, targets: Sequence[Target], read: Read) -> Report:
+def report(suite: Suite, targets: Sequence[Target], read: PredictionFile) -> Report:
     """The figures over all targets, answered or not."""
     by_task: dict[str, Counter[str]] = {}
     for target in targets:
@@ -106,7 +106,7 @@ def _counts(counts: Counter[str]) -> dict[str, int]:
 
 
 def _notes(
-    suite: Suite, questions: int, total: Counter[str], by_task: Mapping[str, Counter[str]], read: Read
+    suite: Suite, questions: int, total: Counter[str], by_task: Mapping[str, Counter[str]], read: PredictionFile
 ) -> list[str]:
     notes = []
     answered = total[Outcome.ANSWERED]
@@ -121,9 +121,13 @@ def _notes(
         if answered and counts[MISSING] == counts.total()
     ]
     if read.unknown:
-        notes.append(f"{len(read.unknown)} ids are not in the data and were left out: {named(read.unknown)}")
+        notes.append(
+            f"{len(read.unknown)} ids are not in the data and were left out: {prediction_by_name(read.unknown)}"
+        )
     if read.unusable:
-        notes.append(f"{len(read.unusable)} answers were none, and count as unparsed: {named(read.unusable)}")
+        notes.append(
+            f"{len(read.unusable)} answers were none, and count as unparsed: {prediction_by_name(read.unusable)}"
+        )
     if suite.ranges != RANGES:
         notes.append(f"what stands beside a figure is its {suite.ranges}, and no interval of 95 %")
     return notes

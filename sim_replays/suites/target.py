@@ -77,12 +77,12 @@ class Suite:
     ranges: str = RANGES  # what stands beside a figure
 
 
-def picked(target: Target, predictions: Predictions) -> tuple[int, ...] | None:
+def picks_target(target: Target, predictions: Predictions) -> tuple[int, ...] | None:
     """The places chosen for a question, which may be none where several may be right; None where unanswered."""
     found = predictions.get(target.key)
     return found.chosen if found is not None and found.outcome is Outcome.ANSWERED else None
 
 
-def first_picked(target: Target, predictions: Predictions) -> int | None:
+def first_pick(target: Target, predictions: Predictions) -> int | None:
     """The one place chosen; None where unanswered."""
-    return places[0] if (places := picked(target, predictions)) else None
+    return places[0] if (places := picks_target(target, predictions)) else None

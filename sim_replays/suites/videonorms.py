@@ -7,10 +7,10 @@ from pathlib import Path
 from pydantic import Field
 
 from norm_core.evaluation.f1 import confusion, f1, macro_f1
-from norm_core.evaluation.figures import Figure, graded
+from norm_core.evaluation.figures import Figure, average_grade
 from norm_core.runtime.config import Config
 from sim_replays.suites.annotation_folder import annotations
-from sim_replays.suites.target import Predictions, Suite, Target, first_picked
+from sim_replays.suites.target import Predictions, Suite, Target, first_pick
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")
@@ -83,14 +83,14 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
     found: dict[str, Figure] = {}
     for task, prefix in (("adherence", ""), ("evidence", "evidence_")):
         asked = [target for target in targets if target.task == task]
-        picks = [first_picked(target, predictions) for target in asked]
+        picks = [first_pick(target, predictions) for target in asked]
         counts = confusion([target.right[0] for target in asked], picks, len(Side))
         found[f"{prefix}f1_adherence"], found[f"{prefix}f1_violation"] = f1(counts, 0), f1(counts, 1)
         found[f"{prefix}macro_f1"] = macro_f1(counts)
-    right = [t for t in targets if t.task == "evidence" and first_picked(t, predictions) in t.right]
+    right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in t.right]
     for name in ("verbal", "nonverbal"):
-        found[name] = graded(_grades(right, predictions, f"{name}_grade"))
-    found["norm"] = graded(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
+        found[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
+    found["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
     return {column: found[column] for column in COLUMNS}
 
 

@@ -22,7 +22,7 @@ from study_desk.log.schema import MONITOR, Label
 T = TypeVar("T")
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
-NOTHING = "nothing"
+NO_EVENT = "nothing"
 ALL = "all"
 
 
@@ -31,7 +31,7 @@ class AgreementError(TactfulError, ValueError):
 
 
 @record
-class Session:
+class CodedSession:
     """One session's labels by coder."""
 
     name: str
@@ -45,7 +45,7 @@ class Session:
         """The events that the monitor flagged."""
         return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
 
-    def between(self, coders: Iterable[str]) -> "Session | None":
+    def between(self, coders: Iterable[str]) -> "CodedSession | None":
         """The session as these coders share it: what a reviewer has not reviewed yet is no rejection.
 
         None where they share none, as where one codes alone and another has reviewed only part.
@@ -71,7 +71,7 @@ class Estimate:
 
 
 @record
-class Row:
+class AgreementRow:
     """One figure: of which coders, over which attribute, by which measure."""
 
     comparison: str  # human-human or monitor-human
@@ -98,12 +98,12 @@ class Confusion:
 class Agreement:
     sessions: int
     coders: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[AgreementRow, ...]
     confusions: tuple[Confusion, ...]
     remarks: tuple[str, ...]
 
 
-def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label]] | None = None) -> list[Session]:
+def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label]] | None = None) -> list[CodedSession]:
     """Sessions with the labels in their logs, and imported ones by session name."""
     found = []
     for recording in recordings:
@@ -115,7 +115,7 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
         for label in (extra or {}).get(recording.info.session, ()):
             coders[label.coder] = (*coders.get(label.coder, ()), label)
         found.append(
-            Session(
+            CodedSession(
                 name=recording.info.session,
                 start_ns=recording.start_ns,
                 end_ns=recording.end_ns,
@@ -126,8 +126,8 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
     return found
 
 
-def agree(
-    sessions: Sequence[Session],
+def measure_agreement(
+    sessions: Sequence[CodedSession],
     *,
     tolerances_s: Sequence[float] = TOLERANCES_S,
     kappa_tolerance_s: float = 1.0,
@@ -145,7 +145,7 @@ def agree(
             "there is no human coder to agree with: import labels (study import) or let reviewers judge (study review)"
         )
     judge = _Judge(sessions, resamples, seed)
-    rows: list[Row] = []
+    rows: list[AgreementRow] = []
     confusions: list[Confusion] = []
     pairs = [("human-human", pair) for pair in combinations(humans, 2)]
     pairs += [("monitor-human", (MONITOR, human)) for human in humans if MONITOR in coders]
@@ -170,18 +170,18 @@ def agree(
 class _Judge:
     """Computes figures over sessions and, resampling whole sessions, their intervals."""
 
-    def __init__(self, sessions: Sequence[Session], resamples: int, seed: int) -> None:
+    def __init__(self, sessions: Sequence[CodedSession], resamples: int, seed: int) -> None:
         self._resamples, self._seed = resamples, seed
 
     def pair(  # noqa: PLR0917
         self,
         comparison: str,
         pair: tuple[str, str],
-        sessions: Sequence[Session],
+        sessions: Sequence[CodedSession],
         tolerances_s: Sequence[float],
         kappa_tolerance_s: float,
         frame_s: float,
-    ) -> Iterable[Row]:
+    ) -> Iterable[AgreementRow]:
         for polarity, attribute in _kinds(sessions, pair):
             found = [[_only(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
             names = (polarity or ALL, attribute or ALL)
@@ -189,7 +189,7 @@ class _Judge:
                 counts = [_counts(a, b, s_to_ns(tolerance_s)) for a, b in found]
                 events = sum(map(sum, counts))
                 estimate = self._estimate(counts, _f1)
-                yield Row(
+                yield AgreementRow(
                     comparison=comparison, coders=pair, polarity=names[0], attribute=names[1], measure="event F1",
                     tolerance_s=tolerance_s, units=events, estimate=estimate,
                 )  # fmt: skip
@@ -207,8 +207,8 @@ class _Judge:
                     yield self._row(comparison, pair, names, measure, frame_s, frames, coefficient)
 
     def group(
-        self, comparison: str, coders: tuple[str, ...], sessions: Sequence[Session], frame_s: float
-    ) -> Iterable[Row]:
+        self, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession], frame_s: float
+    ) -> Iterable[AgreementRow]:
         for polarity, attribute in _kinds(sessions, coders):
             if polarity and attribute:
                 frames = [_frames(s, coders, polarity, attribute, frame_s) for s in sessions]
@@ -230,9 +230,9 @@ class _Judge:
         tolerance_s: float,
         by_session: list[Tally],
         coefficient: Callable[[Tally], float | None],
-    ) -> Row:
+    ) -> AgreementRow:
         estimate = self._estimate(by_session, lambda chosen: coefficient(_summed(chosen)))
-        return Row(
+        return AgreementRow(
             comparison=comparison, coders=coders, polarity=names[0], attribute=names[1], measure=measure,
             tolerance_s=tolerance_s, units=_summed(by_session).total(), estimate=estimate,
         )  # fmt: skip
@@ -255,7 +255,7 @@ def _summed(tallies: Iterable[Tally]) -> Tally:
     return total
 
 
-def _kinds(sessions: Sequence[Session], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
+def _kinds(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
     """All, then each polarity and attribute that any of the coders used."""
     used = {(x.polarity, x.attribute) for s in sessions for c in coders for x in s.labels[c]}
     return [(None, None), *((p.value, a.value) for p in Polarity for a in Attribute if (p, a) in used)]
@@ -281,13 +281,13 @@ def _f1(counts: Sequence[tuple[int, int, int]]) -> float | None:
 def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
     found = match_any(a, b, tolerance_ns)
     units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in found.pairs]
-    units += [(_category(a[i]), NOTHING) for i in found.left_a]
-    units += [(NOTHING, _category(b[j])) for j in found.left_b]
+    units += [(_category(a[i]), NO_EVENT) for i in found.left_a]
+    units += [(NO_EVENT, _category(b[j])) for j in found.left_b]
     return Counter(units)
 
 
 def _frames(
-    session: Session, coders: Sequence[str], polarity: str | None, attribute: str | None, frame_s: float
+    session: CodedSession, coders: Sequence[str], polarity: str | None, attribute: str | None, frame_s: float
 ) -> Tally:
     """For each frame whether each coder marks anything that touches it; an instant touches one frame."""
     frame_ns = s_to_ns(frame_s)
@@ -303,11 +303,11 @@ def _frames(
     return Counter(tuple("yes" if frame in touched else "no" for touched in marked) for frame in range(number))
 
 
-def _confusion(pair: tuple[str, str], sessions: Sequence[Session], tolerance_s: float) -> Confusion:
+def _confusion(pair: tuple[str, str], sessions: Sequence[CodedSession], tolerance_s: float) -> Confusion:
     units = _summed(_event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
     used = {value for unit in units for value in unit}
     order = [f"{p.value} {a.value}" for p in Polarity for a in Attribute]
-    categories = (*(name for name in order if name in used), NOTHING)
+    categories = (*(name for name in order if name in used), NO_EVENT)
     counts = tuple(tuple(units[a, b] for b in categories) for a in categories)
     return Confusion(coders=pair, categories=categories, counts=counts, tolerance_s=tolerance_s)
 
@@ -316,7 +316,7 @@ def _category(label: Label) -> str:
     return f"{label.polarity.value} {label.attribute.value}"
 
 
-def _remarks(sessions: Sequence[Session], humans: Sequence[str]) -> Iterable[str]:
+def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str]) -> Iterable[str]:
     if len(sessions) < 2:
         yield "one session alone gives no interval: intervals resample whole sessions"
     if len(humans) < 2:

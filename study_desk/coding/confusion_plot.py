@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-from study_desk.coding.agreement import NOTHING, Confusion
+from study_desk.coding.agreement import NO_EVENT, Confusion
 
 _CELL, _LEFT, _TOP, _EDGE = 46, 260, 250, 16
 _SLANT_DEG = 52  # of the columns' labels
@@ -32,7 +32,7 @@ def confusion_svg(confusion: Confusion) -> str:
     ]
     for index, (x, name) in enumerate(columns):
         y = _TOP + index * _CELL + _CELL // 2 + 4
-        shown, ink = escape(name), _FAINT if name == NOTHING else _INK
+        shown, ink = escape(name), _FAINT if name == NO_EVENT else _INK
         parts.append(f'<text x="{_LEFT - 10}" y="{y}" text-anchor="end" fill="{ink}">{shown}</text>')
         parts.append(f'<text transform="translate({x} {_TOP - 10}) rotate(-{_SLANT_DEG})" fill="{ink}">{shown}</text>')
     for row, counts in enumerate(confusion.counts):

@@ -17,7 +17,7 @@ class ChainError(ValueError):
     """A line that is not what its hash says."""
 
 
-def link(seq: int, kind: str, wall_ns: int, ros_ns: int, plain: Any, salt: str, prev: str) -> dict[str, Any]:  # noqa: PLR0917
+def link_hash(seq: int, kind: str, wall_ns: int, ros_ns: int, plain: Any, salt: str, prev: str) -> dict[str, Any]:  # noqa: PLR0917
     """The line of an entry, to be written as canonical JSON."""
     body = {"salt": salt, "record": plain}
     head = {
@@ -48,7 +48,7 @@ def parse(text: bytes) -> dict[str, Any]:
     return line
 
 
-def check(line: dict[str, Any], seq: int, prev: str) -> None:
+def check_line(line: dict[str, Any], seq: int, prev: str) -> None:
     """Raises ChainError where the line is not the one that belongs there; a line without a body passes."""
     missing = {"seq", "kind", "wall_ns", "ros_ns", "body_sha256", "prev", "hash"} - line.keys()
     if missing:
@@ -64,6 +64,6 @@ def check(line: dict[str, Any], seq: int, prev: str) -> None:
         raise ChainError("does not follow the line before it: lines were removed, added or moved")
 
 
-def erased(line: dict[str, Any]) -> dict[str, Any]:
+def erased_line(line: dict[str, Any]) -> dict[str, Any]:
     """The line without its body and salt."""
     return {key: value for key, value in line.items() if key != "body"}

@@ -8,7 +8,7 @@ from typing import Any
 from norm_core.bags.reader import BagReader
 from norm_core.records.messages import MessageError, message_type
 from norm_core.runtime.time import Clock, ReplayClock
-from study_desk.log.live_log import Sieve
+from study_desk.log.live_log import RecordFilter
 from study_desk.log.reader import LogError, read_sound
 from study_desk.log.recording import BAGGED, bag_reference
 from study_desk.log.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in, renumbered
@@ -31,7 +31,7 @@ def log_bag(  # noqa: PLR0917
 
     tell gives the records; those recorded in the bag if left out. Frames and sound stay in the bag.
     """
-    sieve = Sieve()
+    sieve = RecordFilter()
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
         told = [

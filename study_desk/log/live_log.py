@@ -8,8 +8,8 @@ from typing import Any
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.bounded_queue import Policy
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.bounded_queue import OverflowPolicy
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.reader import LogError
 from study_desk.log.writer import StudyLog
@@ -20,7 +20,7 @@ RETRY_S, END_S = 2.0, 5.0
 PRESENCE_EVERY_NS = NS_PER_S
 
 
-class Sieve:
+class RecordFilter:
     """Says which records a log keeps: words that are final, and presence as it changes or once a second."""
 
     def __init__(self) -> None:
@@ -43,13 +43,13 @@ class Sieve:
 
 
 class LiveLog:
-    """Writes what it is given from a thread of its own; what ails it stands in the ledger, and is tried again."""
+    """Writes what it is given from a thread of its own; what ails it stands in the health log, and is tried again."""
 
-    def __init__(self, open_log: Callable[[], StudyLog], ledger: Ledger, *, retry_s: float = RETRY_S) -> None:
+    def __init__(self, open_log: Callable[[], StudyLog], health_log: HealthLog, *, retry_s: float = RETRY_S) -> None:
         """open_log begins or resumes the log; it is called until it succeeds."""
-        self._open, self._ledger, self._retry_s = open_log, ledger, retry_s
-        self._queue = ledger.queue("study_log", QUEUED, Policy.REFUSE)
-        self._sieve = Sieve()
+        self._open, self._health_log, self._retry_s = open_log, health_log, retry_s
+        self._queue = health_log.queue("study_log", QUEUED, OverflowPolicy.REFUSE)
+        self._sieve = RecordFilter()
         self._ending, self._changed = Event(), Condition()
         self._given = self._done = 0
         self._ails = False
@@ -85,9 +85,9 @@ class LiveLog:
             if entry is None:
                 continue
             self._tried(partial(log.append, *entry))
-            while log.held and not self._ending.wait(self._retry_s):
+            while log.is_locked and not self._ending.wait(self._retry_s):
                 self._tried(log.flush)
-            if log.held:
+            if log.is_locked:
                 break
             with self._changed:
                 self._done += 1
@@ -95,7 +95,7 @@ class LiveLog:
         if log:
             self._tried(partial(log.close, sealed=True))
         if lost := self._given - self._done:
-            self._ledger.count("study_log_lost", lost)
+            self._health_log.count("study_log_lost", lost)
             self._ail(f"{lost} entries were not written before the end")
 
     def _opened(self) -> StudyLog | None:
@@ -117,18 +117,18 @@ class LiveLog:
         except OSError as error:
             self._ail(f"{error}, and it goes on")
         except LogError as error:
-            self._ledger.count("study_log_refused")
-            self._ledger.trouble("study_log_entry", Health.DEGRADED, str(error))
+            self._health_log.count("study_log_refused")
+            self._health_log.raise_issue("study_log_entry", Health.DEGRADED, str(error))
         else:
             self._mend()
 
     def _ail(self, why: str) -> None:
-        self._ledger.trouble("study_log", Health.DEGRADED, f"study log: {why}")
+        self._health_log.raise_issue("study_log", Health.DEGRADED, f"study log: {why}")
         with self._changed:
             self._ails = True
             self._changed.notify_all()
 
     def _mend(self) -> None:
-        self._ledger.mended("study_log")
+        self._health_log.clear_issue("study_log")
         with self._changed:
             self._ails = False

@@ -16,14 +16,14 @@ UNNAMED = "unnamed"
 
 
 @record
-class Recovery:
+class LogRecoveryReport:
     """How many entries the new log has, and what of the old one is not in it."""
 
     entries: int
     lost: tuple[str, ...]
 
 
-def recover(old: Path, folder: Path) -> Recovery:
+def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
     """Writes every line that is what its own hash says into a new log, in the order of their numbers."""
     sound, lost = _sound(old)
     if not sound:
@@ -43,7 +43,7 @@ def recover(old: Path, folder: Path) -> Recovery:
                 log.append(kept, entry.ros_ns)
         log.append(Recovered(torn_bytes=contents.torn_bytes, lost=tuple(lost)), 0)
         log.close(sealed=contents.sealed)
-    return Recovery(entries=log.entries, lost=tuple(lost))
+    return LogRecoveryReport(entries=log.entries, lost=tuple(lost))
 
 
 def _sound(old: Path) -> tuple[dict[int, Entry], list[str]]:

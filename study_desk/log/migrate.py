@@ -4,7 +4,7 @@ from typing import Any
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.time import NS_PER_S
-from study_desk.log.hash_chain import ChainError, check
+from study_desk.log.hash_chain import ChainError, check_line
 from study_desk.log.schema import SCHEMA
 
 # By kind, what schema 2 wrote where a field had no value.
@@ -25,10 +25,10 @@ def check_and_upgrade(line: dict[str, Any], seq: int, prev: str) -> dict[str, An
     """The line in the present schema, its hash still the one it was written with; raises ChainError."""
     match line["schema"]:
         case 3:
-            check(line, seq, prev)
+            check_line(line, seq, prev)
             return line
         case 2:
-            check(line, seq, prev)
+            check_line(line, seq, prev)
             return _from_2(line)
         case 1:
             _check_1(line, seq, prev)

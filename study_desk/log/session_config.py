@@ -6,11 +6,11 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from norm_core.runtime.config import Config, load
+from norm_core.runtime.config import Config, load_config
 from study_desk.log.reader import LogError
 from study_desk.log.schema import Participant
 from study_desk.privacy.key_file import KeyFile
-from study_desk.privacy.redact import Policy, Redactor
+from study_desk.privacy.redact import RedactionPolicy, Redactor
 
 
 class StudyConfig(Config):
@@ -66,4 +66,4 @@ def redactor_of(policy: Path | None, keys: Path | None, participants: Iterable[P
         file = KeyFile(keys)
         names = file.names()
         file.check_pseudonyms(participant.pseudonym for participant in participants)
-    return Redactor(load(Policy, policy) if policy else None, names, participants)
+    return Redactor(load_config(RedactionPolicy, policy) if policy else None, names, participants)

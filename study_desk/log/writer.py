@@ -17,7 +17,7 @@ from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock
 from study_desk.log.event_track import EventTrack, write_track
-from study_desk.log.hash_chain import GENESIS, erased, link, parse, to_line
+from study_desk.log.hash_chain import GENESIS, erased_line, link_hash, parse, to_line
 from study_desk.log.private_file import MODE
 from study_desk.log.reader import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
 from study_desk.log.schema import FIRST_ERASABLE, KINDS, Closed, Recovered, SessionInfo, Tombstone
@@ -124,7 +124,7 @@ class StudyLog:
         return self._seq
 
     @property
-    def held(self) -> int:
+    def is_locked(self) -> int:
         """Entries that wait for the disk."""
         return len(self._held)
 
@@ -144,7 +144,7 @@ class StudyLog:
         """Writes what is held. Raises LogWriteError where the disk still does not take it."""
         while self._held:
             record, plain, ros_ns, wall_ns = self._held[0]
-            line = link(
+            line = link_hash(
                 self._seq,
                 KINDS[type(record)].value,
                 wall_ns,
@@ -166,7 +166,7 @@ class StudyLog:
             self._seq, self._prev = self._seq + 1, line["hash"]
             self._tracked(record, wall_ns)
 
-    def bury(self, tombstone: Tombstone) -> None:
+    def replace_entries(self, tombstone: Tombstone) -> None:
         """Writes a tombstone, and takes the bodies that it names out of the files. Raises LogWriteError.
 
         The tombstone is first: a crash, or a full disk, then leaves a log whose next writer finishes this.
@@ -363,4 +363,4 @@ def _without_bodies(path: Path, seqs: set[int]) -> None:
     lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
     if any(line["seq"] in seqs and "body" in line for line, _ in lines):
         with atomic_file(path, mode=MODE, fsync=True) as new:
-            new.writelines(to_line(erased(line)) if line["seq"] in seqs else text for line, text in lines)
+            new.writelines(to_line(erased_line(line)) if line["seq"] in seqs else text for line, text in lines)

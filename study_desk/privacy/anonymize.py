@@ -6,26 +6,26 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from norm_core.bags.atomic_bag import whole_bag
+from norm_core.bags.atomic_bag import atomic_bag
 from norm_core.bags.reader import BagError, BagMessage, BagReader
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import serialize
 from norm_core.records.messages import RECORDS, MessageError
-from norm_monitor.senses.camera.picture import PictureError
+from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.senses.microphone.pcm import SoundError
 from study_desk.log.recording import from_bag
 from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.clip_sound import audible_spans
-from study_desk.privacy.picture_blurring import Pictures
+from study_desk.privacy.picture_blurring import PictureBlurring
 from study_desk.privacy.redact import Redactor
-from study_desk.privacy.topic_treatments import AnonymityReport, Choices, TopicReport, Treatment, treatments
-from study_desk.privacy.voice_muting import Sound, joined
+from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments
+from study_desk.privacy.voice_muting import VoiceMuting, join_spans
 
 
 def anonymize(
     bag: Path,
     made: Path,
-    choices: Choices,
+    choices: AnonymizeOptions,
     find: FindFaces | None,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> AnonymityReport:
@@ -41,11 +41,11 @@ def anonymize(
         for message in reader.messages(names) if names else ():
             work.look(message)
             progress(done := done + 1, whole)
-        with whole_bag(made) as writer:
+        with atomic_bag(made) as writer:
             for message in reader.messages(passing) if passing else ():
                 changed = work.changed(message)
                 if changed is not None:
-                    topic = work.described(message)
+                    topic = work.with_definitions(message)
                     writer.write_copied(topic, changed, message.stamp_ns)
                 progress(done := done + 1, whole)
     return work.report(str(made))
@@ -54,18 +54,18 @@ def anonymize(
 class _Work:
     """The state of one bag's two passes."""
 
-    def __init__(self, bag: Path, reader: BagReader, choices: Choices, find: FindFaces | None) -> None:
+    def __init__(self, bag: Path, reader: BagReader, choices: AnonymizeOptions, find: FindFaces | None) -> None:
         self._reader = reader
         self._find = find
         self._topics = {topic.key: topic for topic in reader.topics}
         self._fates = treatments(reader.topics, choices)
         self._redactor = Redactor(choices.policy, choices.names, choices.participants)
         self._pictures = {
-            key: Pictures(find, choices.no_face)
+            key: PictureBlurring(find, choices.no_face)
             for key, (treatment, _) in self._fates.items()
             if treatment is Treatment.BLURRED
         }
-        self._sound = Sound([])
+        self._sound = VoiceMuting([])
         self._unlabelled: list[str] = []  # pseudonyms of who may be heard and whom no utterance names
         if self.topics_with(Treatment.MUTED):
             recording = from_bag(bag)
@@ -73,7 +73,7 @@ class _Work:
             labels = {utterance.speaker_id for utterance in recording.utterances}
             self._unlabelled = [p.pseudonym for p in choices.participants if p.clips and not labels & {*p.person_ids}]
             bounds = reader.bounds_ns or (0, 0)
-            self._sound = Sound(joined(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10)))
+            self._sound = VoiceMuting(join_spans(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10)))
         self._counts = {key: dict.fromkeys(("messages", "written", "changed", "unreadable"), 0) for key in self._topics}
 
     def topics_with(self, *wanted: Treatment) -> list[str]:
@@ -106,16 +106,16 @@ class _Work:
         if treatment is not Treatment.KEPT:
             try:
                 data = self._made_anonymous(key, treatment, message)
-            except (PictureError, SoundError, BagError, MessageError):
+            except (PictureFormatError, SoundError, BagError, MessageError):
                 counts["unreadable"] += 1
                 return None
         counts["written"] += data is not None
         counts["changed"] += data is not None and data != message.data
         return data
 
-    def described(self, message: BagMessage) -> BagTopic:
+    def with_definitions(self, message: BagMessage) -> BagTopic:
         """The topic as it is to be declared in the new bag."""
-        return self._reader.described(message)
+        return self._reader.with_definitions(message)
 
     def report(self, made: str) -> AnonymityReport:
         reports = []

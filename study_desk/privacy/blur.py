@@ -20,7 +20,7 @@ class BlurError(TactfulError, ValueError):
     """A picture that cannot be made."""
 
 
-def blurred(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
+def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
     """The picture with its faces made unrecognisable; where nobody looked for faces, all of it."""
     height, width = image.shape[:2]
     out = image.copy()
@@ -35,7 +35,7 @@ def blurred(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
     return out
 
 
-def jpeg(image: Pixels, quality: int = 70) -> bytes:
+def encode_jpeg(image: Pixels, quality: int = 70) -> bytes:
     """A BGR picture's JPEG."""
     encoded, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
     if not encoded:

@@ -102,9 +102,9 @@ def _bury(folder: Path, tombstone: Tombstone, clock: Clock) -> None:
     with StudyLog.resume(folder, clock) as log:
         if tombstone.seqs:
             try:
-                log.bury(tombstone)
+                log.replace_entries(tombstone)
             except LogWriteError as error:
-                if log.held:
+                if log.is_locked:
                     raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
                 raise
 

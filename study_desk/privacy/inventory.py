@@ -10,7 +10,7 @@ from study_desk.log.schema import Kind, SessionInfo
 
 WHY = {
     Kind.SESSION: "whose session it is, by pseudonym, and how it was made",
-    Kind.FLAG: "the errors and competencies that the study is about, with what was measured",
+    Kind.FLAG: "the errors and competences that the study is about, with what was measured",
     Kind.DECISION: "what the robot was advised to do",
     Kind.UTTERANCE: "the words that a flag is judged by, names taken out",
     Kind.ROBOT_SPEECH: "when the robot spoke",
@@ -26,7 +26,7 @@ WHY = {
 
 
 @record
-class Stored:
+class StoredItem:
     """One kind of thing in one place."""
 
     place: str
@@ -39,7 +39,7 @@ class Stored:
 
 @record
 class Inventory:
-    stored: tuple[Stored, ...]
+    stored: tuple[StoredItem, ...]
     sessions: tuple[str, ...]
     participants: tuple[str, ...]
     retention: tuple[str, ...]
@@ -51,7 +51,7 @@ _PERSONAL = {Kind.FLAG, Kind.UTTERANCE, Kind.PRESENCE, Kind.DECISION, Kind.REVIE
 
 def inventory(paths: Iterable[Path]) -> Inventory:
     """What the logs, and whatever else lies in their folders, hold."""
-    stored: list[Stored] = []
+    stored: list[StoredItem] = []
     sessions: list[str] = []
     people: set[str] = set()
     retention: list[str] = []
@@ -64,7 +64,7 @@ def inventory(paths: Iterable[Path]) -> Inventory:
             erased += sum(entry.record is None for entry in entries) - contents.half_erased
             for kind, count in kinds.items():
                 stored.append(
-                    Stored(
+                    StoredItem(
                         place=str(path),
                         kind=kind.value,
                         count=count,
@@ -88,7 +88,7 @@ def inventory(paths: Iterable[Path]) -> Inventory:
     )
 
 
-def _files(path: Path) -> list[Stored]:
+def _files(path: Path) -> list[StoredItem]:
     """Files by what they are; what is not the study desk's own is named as such."""
     known = {
         ".jsonl": ("the log itself", True),
@@ -105,6 +105,6 @@ def _files(path: Path) -> list[Stored]:
         if bag:
             why, personal = "a recording with whatever its topics hold, faces and voices included", True
         found.append(
-            Stored(place=str(file), kind="file", count=1, bytes=file.stat().st_size, personal=personal, why=why)
+            StoredItem(place=str(file), kind="file", count=1, bytes=file.stat().st_size, personal=personal, why=why)
         )
     return found

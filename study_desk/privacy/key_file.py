@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from study_desk.log.reader import SEGMENTS
-from study_desk.privacy.redact import Names
+from study_desk.privacy.redact import NamesToRemove
 
 # Without the letters and digits that are taken for one another.
 _ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
@@ -19,7 +19,7 @@ class KeyFileError(TactfulError, ValueError):
     """A key file that cannot be used."""
 
 
-class Person(BaseModel):
+class KeyFilePerson(BaseModel):
     model_config = ConfigDict(extra="forbid")
     names: tuple[str, ...] = ()
     note: str = ""
@@ -28,7 +28,7 @@ class Person(BaseModel):
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
     version: int = 1
-    participants: dict[str, Person] = {}
+    participants: dict[str, KeyFilePerson] = {}
 
 
 class KeyFile:
@@ -57,7 +57,7 @@ class KeyFile:
             if pseudonym:
                 raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already")
             pseudonym = "P-" + "".join(secrets.choice(_ALPHABET) for _ in range(5))
-        taken[pseudonym] = Person(names=names, note=note)
+        taken[pseudonym] = KeyFilePerson(names=names, note=note)
         self._save()
         return pseudonym
 
@@ -68,7 +68,7 @@ class KeyFile:
             self._save()
         return there
 
-    def names(self) -> Names:
+    def names(self) -> NamesToRemove:
         """All names with the pseudonyms that stand for them in transcripts; a file must be there."""
         if not self._path.exists():  # or a mistyped path would leave every name in
             raise KeyFileError(f"{self._path}: there is no such key file; study participant add makes one")
@@ -78,7 +78,7 @@ class KeyFile:
                 raise KeyFileError(
                     f"{self._path}: {key} has the name {name!r}, without a letter: take it out of the file"
                 )
-        return Names(by_name=tuple(sorted(pairs)))
+        return NamesToRemove(by_name=tuple(sorted(pairs)))
 
     def check_pseudonyms(self, pseudonyms: Iterable[str]) -> None:
         """Raises KeyFileError where one is a real name of the file."""

@@ -10,10 +10,10 @@ import numpy as np
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.faults import SightFault
-from norm_monitor.senses.camera.picture import PictureError, codec_of, decode, picture_of
-from study_desk.privacy.blur import FindFaces, Pixels, blurred, jpeg
-from study_desk.privacy.topic_treatments import NoFace
+from norm_monitor.senses.camera.faults import CameraFault
+from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, decode, picture_of
+from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
+from study_desk.privacy.topic_treatments import NoFacePolicy
 
 # A face that is missed in one picture was often found in the one before or after it.
 NEIGHBOURS_NS = NS_PER_S // 2
@@ -22,10 +22,10 @@ CERTAIN = 0.5
 _QUALITY = 90
 
 
-class Pictures:
+class PictureBlurring:
     """One topic's faces by the order of its pictures; find None blurs all of every picture."""
 
-    def __init__(self, find: FindFaces | None, no_face: NoFace) -> None:
+    def __init__(self, find: FindFaces | None, no_face: NoFacePolicy) -> None:
         self._find = find
         self._no_face = no_face
         self._found: list[tuple[int, tuple[Face, ...]]] = []
@@ -38,7 +38,7 @@ class Pictures:
         if self._find and message is not None:
             try:
                 faces = tuple(self._find(_pixels(message)))
-            except PictureError:
+            except PictureFormatError:
                 faces = ()
         self.faces += sum(face.confidence >= CERTAIN for face in faces)
         self._found.append((stamp_ns, faces))
@@ -46,18 +46,18 @@ class Pictures:
     def changed(self, message: Any) -> Any:
         """Second pass, in the order of the first: the message with its faces blurred, None where it is left out.
 
-        Raises PictureError for what cannot be read.
+        Raises PictureFormatError for what cannot be read.
         """
         index, self._next = self._next, self._next + 1
         pixels = _pixels(message)
         faces = self._around(index)
-        if any(face.confidence >= CERTAIN for face in faces) or (faces and self._no_face is NoFace.LEAVE):
+        if any(face.confidence >= CERTAIN for face in faces) or (faces and self._no_face is NoFacePolicy.LEAVE):
             self.blurred_by_face += 1
-            return _with_pixels(message, blurred(pixels, faces))
-        if self._find is None or self._no_face is NoFace.BLUR:
+            return _with_pixels(message, blur_faces(pixels, faces))
+        if self._find is None or self._no_face is NoFacePolicy.BLUR:
             self.blurred_whole += 1
-            return _with_pixels(message, blurred(pixels, None))
-        if self._no_face is NoFace.DROP:
+            return _with_pixels(message, blur_faces(pixels, None))
+        if self._no_face is NoFacePolicy.DROP:
             return None
         self.left += 1
         return message
@@ -81,14 +81,14 @@ def _pixels(message: Any) -> Pixels:
         return decode(picture_of(message))
     image = cv2.imdecode(np.frombuffer(message.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
     if image is None:
-        raise PictureError(SightFault.DECODE_FAILED, "the kept frame is no JPEG")
+        raise PictureFormatError(CameraFault.DECODE_FAILED, "the kept frame is no JPEG")
     return np.asarray(image, np.uint8)
 
 
 def _with_pixels(message: Any, pixels: Pixels) -> Any:
     """The message with another picture; a raw one becomes bgr8, and a digest is that of what it now holds."""
     if isinstance(message, Frame):
-        tile = jpeg(pixels, _QUALITY)
+        tile = encode_jpeg(pixels, _QUALITY)
         return replace(message, tile_jpeg=tile, payload_sha256=hashlib.sha256(tile).hexdigest())
     picture = picture_of(message)
     if not picture.compressed:
@@ -102,6 +102,6 @@ def _with_pixels(message: Any, pixels: Pixels) -> Any:
     if codec_of(picture) == "png":
         encoded, png = cv2.imencode(".png", pixels)
         if not encoded:
-            raise PictureError(SightFault.DECODE_FAILED, "the picture could not be encoded again")
+            raise PictureFormatError(CameraFault.DECODE_FAILED, "the picture could not be encoded again")
         return replace(message, format="png", data=np.frombuffer(png.tobytes(), np.uint8))
-    return replace(message, format="jpeg", data=np.frombuffer(jpeg(pixels, _QUALITY), np.uint8))
+    return replace(message, format="jpeg", data=np.frombuffer(encode_jpeg(pixels, _QUALITY), np.uint8))

@@ -38,7 +38,7 @@ _TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
 _QUOTE = re.compile("“(.*?)”(?=[^”]*(?:“|$))", re.DOTALL)
 
 
-class Policy(Config):
+class RedactionPolicy(Config):
     """What may be kept of words. The default keeps words without names."""
 
     words: bool = Field(default=True, description="whether transcripts are kept at all")
@@ -53,7 +53,7 @@ class Policy(Config):
 
 
 @record
-class Names:
+class NamesToRemove:
     """Real names with what stands for them; they come from the key file and never enter a log."""
 
     by_name: tuple[tuple[str, str], ...] = ()
@@ -63,9 +63,12 @@ class Redactor:
     """Cleans records for one log. It remembers names that were said, so that later mentions go too."""
 
     def __init__(
-        self, policy: Policy | None = None, names: Names | None = None, participants: Iterable[Participant] = ()
+        self,
+        policy: RedactionPolicy | None = None,
+        names: NamesToRemove | None = None,
+        participants: Iterable[Participant] = (),
     ) -> None:
-        self._policy = policy or Policy()
+        self._policy = policy or RedactionPolicy()
         self._names: dict[str, str] = {}
         self._participants = tuple(participants)
         self._any_name: re.Pattern[str] | None = None
@@ -74,7 +77,7 @@ class Redactor:
         self._withheld_words = ""
         self._withheld_sentences: dict[str, re.Pattern[str]] = {}
         self._kept_words: dict[str, str] = {}  # by speaker: what a flag may quote
-        for name, stand_in in (names or Names()).by_name:
+        for name, stand_in in (names or NamesToRemove()).by_name:
             self._learn(name, stand_in)
         for word in self._policy.also:
             self._learn(word, NAME)

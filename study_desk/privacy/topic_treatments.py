@@ -13,7 +13,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from study_desk.log.schema import Participant
-from study_desk.privacy.redact import Names, Policy
+from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
 
 PICTURES = (*IMAGE_TYPES, message_type(Frame))
 WORDS = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, Decision, Presence))
@@ -27,27 +27,27 @@ class Treatment(StrEnum):
     DROPPED = "dropped"
 
 
-class Audio(StrEnum):
+class AudioTreatment(StrEnum):
     DROP = "drop"
     MUTE = "mute"
 
 
-class NoFace(StrEnum):
+class NoFacePolicy(StrEnum):
     BLUR = "blur"
     LEAVE = "leave"
     DROP = "drop"
 
 
 @record
-class Choices:
+class AnonymizeOptions:
     """How a bag is made anonymous. keep lists topics that pass as they are; those with pictures or sound may not."""
 
-    audio: Audio = Audio.DROP
-    no_face: NoFace = NoFace.BLUR
+    audio: AudioTreatment = AudioTreatment.DROP
+    no_face: NoFacePolicy = NoFacePolicy.BLUR
     keep: tuple[str, ...] = ()
     participants: tuple[Participant, ...] = ()
-    names: Names = Names()
-    policy: Policy = Policy()
+    names: NamesToRemove = NamesToRemove()
+    policy: RedactionPolicy = RedactionPolicy()
 
 
 @record
@@ -76,17 +76,17 @@ class AnonymityReport:
     warnings: tuple[str, ...]
 
 
-def treatments(topics: tuple[BagTopic, ...], choices: Choices) -> dict[tuple[str, str], tuple[Treatment, str]]:
+def treatments(topics: tuple[BagTopic, ...], choices: AnonymizeOptions) -> dict[tuple[str, str], tuple[Treatment, str]]:
     """What becomes of each topic and why; what is neither known nor listed goes."""
     return {topic.key: _treatment(topic, choices) for topic in topics}
 
 
-def _treatment(topic: BagTopic, choices: Choices) -> tuple[Treatment, str]:
+def _treatment(topic: BagTopic, choices: AnonymizeOptions) -> tuple[Treatment, str]:
     listed = topic.topic in choices.keep
     if topic.type_name in PICTURES:
         found = (Treatment.BLURRED, "")
     elif is_sound(topic.type_name):
-        mute = choices.audio is Audio.MUTE
+        mute = choices.audio is AudioTreatment.MUTE
         found = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
     elif topic.type_name in WORDS:
         found = (Treatment.REDACTED, "")

@@ -15,7 +15,7 @@ _STATED_NOWHERE = PcmFormat(sample_format="unstated", rate_hz=0, channels=0)
 _SILENCES = (b"\0", b"\x80", b"\0\x80")
 
 
-class Sound:
+class VoiceMuting:
     """spans_ns: when only those speak who may be heard; they are in order and apart from one another."""
 
     def __init__(self, spans_ns: list[tuple[int, int]]) -> None:
@@ -35,7 +35,7 @@ class Sound:
         return _silent(message, chunk)
 
 
-def joined(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans in order, those that touch made one."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans_ns):

@@ -18,9 +18,9 @@ from norm_core.records.messages import message_type
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
-from norm_monitor.senses.camera.picture import PictureError, decode, picture_of
+from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
 from study_desk.log.recording import Recording, bag_reference
-from study_desk.privacy.blur import FindFaces, Pixels, blurred, jpeg
+from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
 from study_desk.privacy.clip_sound import RATE_HZ, muted_sound
 
 _KEPT = message_type(Frame)
@@ -152,7 +152,7 @@ def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pi
             if message.stamp_ns in stamps:
                 image = _pixels(reader.decode(message))
                 if image is not None:
-                    found[message.stamp_ns] = blurred(image, find(image) if find else None)
+                    found[message.stamp_ns] = blur_faces(image, find(image) if find else None)
     return found
 
 
@@ -163,7 +163,7 @@ def _pixels(decoded: Any) -> Pixels | None:
     else:
         try:
             image = decode(picture_of(decoded))
-        except PictureError:
+        except PictureFormatError:
             return None
     if image is None:
         return None
@@ -173,7 +173,7 @@ def _pixels(decoded: Any) -> Pixels | None:
 
 
 def _data_url(image: Pixels) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(jpeg(image)).decode()
+    return "data:image/jpeg;base64," + base64.b64encode(encode_jpeg(image)).decode()
 
 
 def _webm(images: dict[int, Pixels], sound: NDArray[np.int16] | None, from_ns: int) -> bytes:

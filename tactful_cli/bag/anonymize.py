@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from norm_core.runtime.config import load
+from norm_core.runtime.config import load_config
 from study_desk.log.session_config import participants_of
 from study_desk.privacy.anonymize import anonymize as make_anonymous
 from study_desk.privacy.key_file import KeyFile
-from study_desk.privacy.redact import Names, Policy
-from study_desk.privacy.topic_treatments import Audio, Choices, NoFace, TopicReport, Treatment
+from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
+from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment, NoFacePolicy, TopicReport, Treatment
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder
@@ -28,10 +28,12 @@ def anonymize(  # noqa: PLR0917
         list[str] | None,
         typer.Option(help="Further topic that passes as it is. Repeatable.", autocompletion=topics_of),
     ] = None,
-    audio: Annotated[Audio, typer.Option(help="Drop all sound, or mute all voices but consented ones.")] = Audio.DROP,
+    audio: Annotated[
+        AudioTreatment, typer.Option(help="Drop all sound, or mute all voices but consented ones.")
+    ] = AudioTreatment.DROP,
     no_face: Annotated[
-        NoFace, typer.Option(help="Blur, leave or drop a picture in which no face is found.")
-    ] = NoFace.BLUR,
+        NoFacePolicy, typer.Option(help="Blur, leave or drop a picture in which no face is found.")
+    ] = NoFacePolicy.BLUR,
     participant: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,13 +55,13 @@ def anonymize(  # noqa: PLR0917
 
     A machine misses faces and names: look through the result before it leaves your hands.
     """
-    choices = Choices(
+    choices = AnonymizeOptions(
         audio=audio,
         no_face=no_face,
         keep=tuple(keep or ()),
         participants=participants_of(participant or (), voice or (), no_words or ()),
-        names=KeyFile(keys).names() if keys else Names(),
-        policy=load(Policy, policy) if policy else Policy(),
+        names=KeyFile(keys).names() if keys else NamesToRemove(),
+        policy=load_config(RedactionPolicy, policy) if policy else RedactionPolicy(),
     )
     with progress("anonymizing") as tell:
         report = make_anonymous(bag, made, choices, face_finder(), tell)

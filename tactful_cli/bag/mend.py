@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from norm_core.bags.bag_cut import cut as cut_bag
+from norm_core.bags.bag_cut import cut_bag
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.bag_recovery import recover as recover_bag
-from norm_core.bags.recovery.report import Recovery
+from norm_core.bags.recovery.bag_recovery import recover_bag
+from norm_core.bags.recovery.report import BagRecoveryReport
 from norm_core.runtime.time import ns_to_s
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
@@ -79,7 +79,7 @@ def cut(  # noqa: PLR0917
         err.print(f"nothing of {shown}{f' and {more} more topics' if more > 0 else ''}", markup=False)
 
 
-def _show(found: Recovery) -> None:
+def _show(found: BagRecoveryReport) -> None:
     first_ns = found.first_ns or 0
     length_s = ns_to_s((found.last_ns or 0) - first_ns)
     print(f"{found.made}: {found.messages} messages in {length_s:.3f} s")

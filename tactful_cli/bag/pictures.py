@@ -12,7 +12,7 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.models.manifest import Manifest
 from norm_core.records.frame import Frame
 from norm_core.runtime.config import ConfigError
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import picture_of
@@ -45,7 +45,7 @@ def _frames(bag: Path) -> Iterator[Frame | None]:
         topics = [t.topic for t in reader.topics if t.type_name in (*IMAGE_TYPES, _KEPT)]
         if not topics:
             raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}")
-        camera = FrameKeeper(topics[0], Ledger(), FrameConfig(keep_hz=2.0))
+        camera = FrameKeeper(topics[0], HealthLog(), FrameConfig(keep_hz=2.0))
         for message in reader.messages(topics[:1]):
             decoded = reader.decode(message)
             yield decoded if isinstance(decoded, Frame) else camera.keep(picture_of(decoded))

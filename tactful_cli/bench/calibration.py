@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
-from sim_replays.runs.results.conformal_coverage import Calibrated, as_set, cases_of, cross_validated
+from sim_replays.runs.results.conformal_coverage import ConformalCoverage, as_set, cases_of, cross_validated
 from sim_replays.runs.results.run_folder import RunError, open_run
 from tactful_cli.console import print_json, print_table
 
@@ -32,6 +32,6 @@ def show_calibration(folder: Path, wanted: list[float], as_json: bool) -> None:
     print("to hold: as the run had it, then FITTED on labels and measured on pictures or videos that were left out")
 
 
-def _cells(row: Calibrated) -> list[str]:
+def _cells(row: ConformalCoverage) -> list[str]:
     wanted = "as set" if row.wanted is None else f"{100 * row.wanted:g} %"
     return [wanted, f"{row.coverage:.3f}", str(row.held), str(row.sure), str(row.right), f"{row.size:.2f}"]

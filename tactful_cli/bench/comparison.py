@@ -5,8 +5,8 @@ from pathlib import Path
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
-from sim_replays.published import published
-from sim_replays.runs.results.calibration import calibrated, confusions
+from sim_replays.published import published_results
+from sim_replays.runs.results.calibration import confusions, measure_calibration
 from sim_replays.runs.results.compare import compare, first_difference
 from sim_replays.runs.results.plot import picture
 from sim_replays.runs.results.run_folder import RunError, finish, open_run, write_whole
@@ -50,7 +50,7 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, table: str | Non
     suite = suite_called(suites.pop())
     reports = [(run.name, finish(run)) for run in runs]
     if as_json:
-        told = [to_plain(calibrated(run)) for run in runs]
+        told = [to_plain(measure_calibration(run)) for run in runs]
         print_json(
             [
                 {"run": name, **report_plain(found), "calibration": one}
@@ -58,7 +58,7 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, table: str | Non
             ]
         )
         return
-    paper = None if table is None else published(suite.name).table(table)
+    paper = None if table is None else published_results(suite.name).table(table)
     columns = tuple(dict.fromkeys((*suite.columns, *(paper.columns if paper else ()))))
     head = ["run", *columns, "n", "unanswered"]
     rows: list[list[str]] = []
@@ -105,7 +105,8 @@ def _groups(found: Report, run: str, by: str, columns: tuple[str, ...]) -> list[
 def draw(folder: Path, path: Path) -> None:
     """Writes a run's calibration and confusion as an SVG picture."""
     run = open_run(folder)
-    write_whole(path, picture(run.name, calibrated(run), confusions(run)))
+    write_whole(path, picture(run.name, measure_calibration(run), confusions(run)))
     print(
-        f"{path}: " + "; ".join(f"{one.task}: expected calibration error {one.error:.1f} %" for one in calibrated(run))
+        f"{path}: "
+        + "; ".join(f"{one.task}: expected calibration error {one.error:.1f} %" for one in measure_calibration(run))
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from norm_core.runtime.config import check
+from norm_core.runtime.config import check_config
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.examples import suite_data
 from sim_replays.runs import execute
@@ -13,7 +13,7 @@ from sim_replays.runs.execute import ENCODER, files_for
 from sim_replays.runs.items.suite_items import SETTINGS
 from sim_replays.runs.results.run_folder import RunError
 from sim_replays.runs.results.tables import FORMATS
-from sim_replays.runs.run_config import Asking, Frames, Precedents, ids_in, is_named
+from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
@@ -269,9 +269,9 @@ def monitor(  # noqa: PLR0917
     limit: Limit = 0,
     seed: Annotated[int, typer.Option(help="Stretches the gaps between turns, and draws clean talk.")] = 0,
     source: Annotated[
-        monitor_bench.Source,
+        monitor_bench.BenchSource,
         typer.Option("--from", help="script: its words and times; audio: what ears and camera make of them."),
-    ] = monitor_bench.Source.SCRIPT,
+    ] = monitor_bench.BenchSource.SCRIPT,
     kept: Annotated[
         Path, typer.Option(metavar="DIR", help="Where what was heard is kept; an interrupted run goes on from it.")
     ] = Path("runs/heard"),
@@ -312,11 +312,13 @@ def _form(name: str) -> str:
     return name
 
 
-def _asking(suite: str, data: Path, setting: str, **given: Any) -> Asking:
+def _asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
     suite_called(suite)
     plain = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in given.items()}
     plain = {name: value for name, value in plain.items() if value is not None}
-    return check(Asking, {"suite": suite, "data": str(data.resolve()), "setting": setting, **plain}, "options")
+    return check_config(
+        RunConfig, {"suite": suite, "data": str(data.resolve()), "setting": setting, **plain}, "options"
+    )
 
 
 def _drawn(precedents: str) -> str:

@@ -9,12 +9,18 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, WallClock
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.drivers.bag_driver import MONITORED
-from sim_replays.monitor_bench.event_metrics import TIMING_CUES, online, only, prior, silent
-from sim_replays.monitor_bench.interval_metrics import Agreement, agreement
-from sim_replays.monitor_bench.labelled_recording import Recording, recorded, session_of
+from sim_replays.monitor_bench.event_metrics import (
+    TIMING_CUES,
+    alarms_of_cues,
+    prior_alarms,
+    score_online,
+    without_alarms,
+)
+from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interval_agreement
+from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
 from sim_replays.monitor_bench.labels_file import read_intervals
 from tactful_cli.bench.monitor_bench import show_rows
 from tactful_cli.console import err, print_json, print_table
@@ -29,14 +35,14 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as
         )
     meaning = Meanings.shipped()
     recordings = [_recorded(bag, file, topic, language, meaning) for bag, file in zip(bags, labels, strict=True)]
-    found = agreement(recordings)
+    found = interval_agreement(recordings)
     sessions = [session_of(one) for one in recordings]
     detectors = {
-        "speech timing alone": only(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
-        "prior": prior(sessions),
-        "always no": silent(sessions),
+        "speech timing alone": alarms_of_cues(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
+        "prior": prior_alarms(sessions),
+        "always no": without_alarms(sessions),
     }
-    rows = {"monitor": found.online, **{name: online(chosen) for name, chosen in detectors.items()}}
+    rows = {"monitor": found.online, **{name: score_online(chosen) for name, chosen in detectors.items()}}
     if as_json:
         print_json(
             {
@@ -51,20 +57,20 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as
     _show(found)
 
 
-def _recorded(bag: Path, file: Path, topic: str, language: str, meaning: Meanings) -> Recording:
+def _recorded(bag: Path, file: Path, topic: str, language: str, meaning: Meanings) -> LabelledRecording:
     with BagReader(bag) as reader:
         if reader.bounds_ns is None:
             raise TactfulError(f"{bag}: holds no message")
         labels = read_intervals(file, *reader.bounds_ns)
         senses = senses_of(reader, topic, language)
         clock = ReplayClock()
-        monitor = Monitor(MonitorConfig.for_replay(senses.sources), Table.shipped(), meaning, clock)
+        monitor = Monitor(MonitorConfig.for_replay(senses.sources), ThresholdTable.shipped(), meaning, clock)
         with err.status(f"watching {bag.name}"):
             watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
-            return recorded(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
+            return record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
 
 
-def _show(found: Agreement) -> None:
+def _show(found: IntervalAgreement) -> None:
     shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s", "tenths of seconds")
     for name, row in found.by_class.items():
         recall = "/".join(f"{value:.0f}" for value in row.recall.values())

@@ -15,33 +15,33 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_monitor.context.meaning import Concepts, Meaning, Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.script_driver import watched, watched_from_sound
+from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.event_metrics import (
     MEASURED,
     READINGS,
     TIMING_CUES,
     TOLERANCES_S,
-    Online,
-    Session,
-    online,
-    only,
-    prior,
-    resting_on,
-    silent,
+    EventSession,
+    OnlineScores,
+    alarms_of_cues,
+    events_resting_on,
+    prior_alarms,
+    score_online,
+    without_alarms,
 )
 from sim_replays.monitor_bench.false_alarms import false_alarms
 from sim_replays.monitor_bench.judge_triggering import (
     CUES_ALONE_S,
     EVERY_WINDOW_S,
     SLOW_BEAT_S,
-    Asking,
-    judged,
-    triggering,
+    JudgeStandIn,
+    measure_triggering,
+    run_with_judge,
 )
-from sim_replays.monitor_bench.sensed_cache import sensed
+from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.library import encounters
@@ -52,35 +52,35 @@ _HEADLINE = "2"  # the tolerance in seconds whose interval is shown
 _UNMEASURED = frozenset(Basis) - MEASURED
 
 
-class Source(StrEnum):
+class BenchSource(StrEnum):
     SCRIPT = "script"
     AUDIO = "audio"
 
 
 def evaluate(  # noqa: PLR0917
-    split: str, limit: int, seed: int, source: Source, kept: Path, model: str, judge_every_s: float, as_json: bool
+    split: str, limit: int, seed: int, source: BenchSource, kept: Path, model: str, judge_every_s: float, as_json: bool
 ) -> None:
     """Prints one row a detector and polarity, the events told apart by whether the table can have a row, attributes."""
-    if model and source is Source.AUDIO:
+    if model and source is BenchSource.AUDIO:
         raise TactfulError("a model is asked about the scripts' words: leave out --from audio, or --model")
     clock = WallClock()
     engine = open_engine_by_name(model, clock) if model else None  # first: a model that is not here is known at once
     chosen = encounters(split)[: limit or None]
-    meaning, table = _meaning(), Table.shipped()
+    meaning, table = _meaning(), ThresholdTable.shipped()
     sessions = _sessions(chosen, meaning, table, seed, source, kept)
     detectors = _detectors(sessions)
     asked: dict[str, Any] = {}
     if engine:
-        asking = Asking(Judge(engine), clock)
+        asking = JudgeStandIn(Judge(engine), clock)
         try:
             shown = track(chosen, f"asking {model}", console=err)
-            found = judged(shown, meaning, table, asking, seed, judge_every_s)
+            found = run_with_judge(shown, meaning, table, asking, seed, judge_every_s)
         finally:
             engine.close()
         asked = _told_of(asking, model)
         detectors = {"monitor": sessions, f"monitor and {model}": found, **detectors}
     rows = {
-        f"{name}, {polarity.value}s": online(found, polarity)
+        f"{name}, {polarity.value}s": score_online(found, polarity)
         for name, found in detectors.items()
         for polarity in Polarity
     }
@@ -107,7 +107,7 @@ def evaluate(  # noqa: PLR0917
             print(f"  {count} times: {reason}")
 
 
-def show_rows(rows: Mapping[str, Online]) -> None:
+def show_rows(rows: Mapping[str, OnlineScores]) -> None:
     """A table with a row a detector."""
     tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
     shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
@@ -119,10 +119,10 @@ def show_rows(rows: Mapping[str, Online]) -> None:
 def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
     """Prints which labelled events a judge would not be shown, one row a way to trigger and kind of event."""
     chosen = encounters(split)[: limit or None]
-    meaning, table = _meaning(), Table.shipped()
+    meaning, table = _meaning(), ThresholdTable.shipped()
     ways = {"cues alone": CUES_ALONE_S, "and every 30 s": SLOW_BEAT_S, "every window": EVERY_WINDOW_S}
     found = {
-        name: triggering(track(chosen, name, console=err), meaning, table, every_s, seed)
+        name: measure_triggering(track(chosen, name, console=err), meaning, table, every_s, seed)
         for name, every_s in ways.items()
     }
     if as_json:
@@ -141,7 +141,7 @@ def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
 def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
     """Prints how many errors are flagged in clean talk."""
     talks = track(list(clean_talk(length_s, seed)), "watching", console=err)
-    found = false_alarms(talks, _meaning(), Table.shipped(), seed)
+    found = false_alarms(talks, _meaning(), ThresholdTable.shipped(), seed)
     if as_json:
         print_json(to_plain(found))
         return
@@ -157,7 +157,7 @@ def _meaning() -> Meanings:
     return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
 
 
-def _told_of(asking: Asking, model: str) -> dict[str, Any]:
+def _told_of(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     """How the asking went."""
     return {
         "model": model,
@@ -169,33 +169,33 @@ def _told_of(asking: Asking, model: str) -> dict[str, Any]:
 
 
 def _sessions(  # noqa: PLR0917
-    chosen: Sequence[Encounter], meaning: Meaning, table: Table, seed: int, source: Source, kept: Path
-) -> list[Session]:
+    chosen: Sequence[Encounter], meaning: Meaning, table: ThresholdTable, seed: int, source: BenchSource, kept: Path
+) -> list[EventSession]:
     followed = track(chosen, "watching", console=err)
-    if source is Source.SCRIPT:
-        return [watched(one, meaning, table, seed) for one in followed]
+    if source is BenchSource.SCRIPT:
+        return [monitor_script(one, meaning, table, seed) for one in followed]
     try:
         kept.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SuiteError(f"{kept}: cannot hold what is heard: {error.strerror}") from error
     whisper = Whisper(WhisperConfig())
-    return [watched_from_sound(sensed(one, kept, whisper, seed), meaning, table) for one in followed]
+    return [monitor_from_sound(sense_encounter(one, kept, whisper, seed), meaning, table) for one in followed]
 
 
-def _detectors(sessions: list[Session]) -> dict[str, list[Session]]:
+def _detectors(sessions: list[EventSession]) -> dict[str, list[EventSession]]:
     return {
         "monitor": sessions,
-        "where a row exists": resting_on(sessions, MEASURED),
-        "only rows' false alarms": resting_on(sessions, MEASURED, lambda alarm: alarm.cue_id not in READINGS),
-        "where none does": resting_on(sessions, _UNMEASURED),
-        "only readings' false alarms": resting_on(sessions, _UNMEASURED, lambda alarm: alarm.cue_id in READINGS),
-        "speech timing alone": only(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
-        "prior": prior(sessions),
-        "always no": silent(sessions),
+        "where a row exists": events_resting_on(sessions, MEASURED),
+        "only rows' false alarms": events_resting_on(sessions, MEASURED, lambda alarm: alarm.cue_id not in READINGS),
+        "where none does": events_resting_on(sessions, _UNMEASURED),
+        "only readings' false alarms": events_resting_on(sessions, _UNMEASURED, lambda alarm: alarm.cue_id in READINGS),
+        "speech timing alone": alarms_of_cues(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
+        "prior": prior_alarms(sessions),
+        "always no": without_alarms(sessions),
     }
 
 
-def _cells(row: Online) -> list[str]:
+def _cells(row: OnlineScores) -> list[str]:
     at_each = "/".join(f"{value:.0f}" for value in row.f1.values())
     latency = f"{row.latency_s['p50']:.1f}" if row.latency_s else "-"
     shares = [f"{row.precision:.0f}", f"{row.recall:.0f}", f"{row.false_alarms_per_hour:.0f}"]

@@ -15,13 +15,13 @@ from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.records.record import record
 from norm_core.runtime.time import WallClock
 from sim_replays.runs import execute
-from sim_replays.runs.answerers import Files
+from sim_replays.runs.answerers import AnswererConfig
 from sim_replays.runs.items.item_bag import build, is_built
-from sim_replays.runs.items.suite_items import material
+from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.ray_shards import RayShards
-from sim_replays.runs.results.grading import graded, pairs, read_grades
+from sim_replays.runs.results.grading import grade_answers, pairs, read_grades
 from sim_replays.runs.results.run_folder import BLIND, finish, open_run, predictions
-from sim_replays.runs.run_config import Asking
+from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
 from sim_replays.runs.transport import Transport, TransportError
 from sim_replays.suites.catalogue import suite_called
@@ -50,7 +50,15 @@ class Spread:
 
 
 def run(
-    out: Path, asking: Asking, files: Files, spread: Spread, *, how: How, rate: float, blind: bool, as_json: bool
+    out: Path,
+    asking: RunConfig,
+    files: AnswererConfig,
+    spread: Spread,
+    *,
+    how: How,
+    rate: float,
+    blind: bool,
+    as_json: bool,
 ) -> None:
     """Runs what is left to be run, blind as well where that is asked for, and shows the score of the whole."""
     began_s = time.monotonic()
@@ -83,21 +91,21 @@ def grade(folder: Path, judge: str, as_json: bool) -> None:
     with _progress() as progress:
         before = len(read_grades(folder))
         progress(before, wanted)
-        for done, _ in enumerate(graded(folder, targets, read, engine), before + 1):
+        for done, _ in enumerate(grade_answers(folder, targets, read, engine), before + 1):
             progress(done, wanted)
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
 
 
-def make(bag: Path, asking: Asking) -> str:
+def make(bag: Path, asking: RunConfig) -> str:
     """Builds a bag where it is not built; says what it holds."""
-    made = material(asking)
+    made = items_of_suite(asking)
     if is_built(bag, asking, made):
         return f"{bag} is built already"
     key = build(bag, asking, made)
     return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
-def _transport(how: How, files: Files, rate: float, spread: Spread) -> Transport:
+def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread) -> Transport:
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError("rclpy and norm_nodes are not installed here: run it by ./tactful, or with --transport direct")
     if spread.ray:

@@ -12,7 +12,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from sim_replays.examples.demo_session import DemoSession
-from sim_replays.monitor_bench.event_metrics import Alarm, Session, matched
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
 from tactful_cli.demo.view import MARKS, DemoView
 
 TOLERANCE_S = 2.0
@@ -75,7 +75,7 @@ def write(folder: Path, session: DemoSession, view: DemoView, said: Sequence[tup
 
 def _pairs(session: DemoSession, view: DemoView) -> dict[int, int]:
     alarms = tuple(Alarm.of(seen.flag, seen.known_ns) for seen in view.flags.values())
-    return dict(matched(Session(truth=session.truth, alarms=alarms), TOLERANCE_S))
+    return dict(match_alarms(EventSession(truth=session.truth, alarms=alarms), TOLERANCE_S))
 
 
 def _table(session: DemoSession, view: DemoView) -> Table:

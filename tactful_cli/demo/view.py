@@ -20,7 +20,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ns_to_s
-from sim_replays.drivers.node_driver import Said
+from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.examples.demo_session import DemoSession
 
 RECORDS: dict[str, type] = {
@@ -38,7 +38,7 @@ _COLUMN_NS, _INDENT = NS_PER_S // 2, 14
 
 
 @record
-class Seen:
+class DemoCounts:
     """A flag as it stood last, and how far the session had been played when it was first known."""
 
     flag: SocialFlag
@@ -49,7 +49,7 @@ class DemoView:
     """Takes what the nodes say, in order; use it in a with statement."""
 
     def __init__(self, session: DemoSession, console: Console) -> None:
-        self.flags: dict[str, Seen] = {}
+        self.flags: dict[str, DemoCounts] = {}
         self.decisions: list[Decision] = []
         self.windows: list[ClosedWindow] = []
         self.statuses: dict[str, MonitorStatus] = {}
@@ -74,7 +74,7 @@ class DemoView:
         if self._live:
             self._live.stop()
 
-    def take(self, said: Said) -> Any:
+    def take(self, said: NodeOutput) -> Any:
         """Shows what was said, and gives it as a record where it is one."""
         self._at_ns, self._wall_s = max(self._at_ns, said.at_ns), said.wall_s
         while self._scenes and self._scenes[0].start_ns <= self._at_ns:
@@ -134,7 +134,7 @@ class DemoView:
 
     def _flagged(self, flag: SocialFlag) -> Iterator[RenderableType]:
         before = self.flags.get(flag.event_id)
-        self.flags[flag.event_id] = Seen(flag=flag, known_ns=before.known_ns if before else self._at_ns)
+        self.flags[flag.event_id] = DemoCounts(flag=flag, known_ns=before.known_ns if before else self._at_ns)
         if before and before.flag.attributes == flag.attributes:
             return
         mark, colour = MARKS[flag.polarity]

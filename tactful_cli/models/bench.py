@@ -77,7 +77,7 @@ def _engine(catalogue: Catalogue, name: str) -> tuple[str, Callable[[], None]]:
         if scores.outcome is not Outcome.ANSWERED:
             raise EngineFailedError(f"{name} {scores.outcome}: {scores.reason}")
 
-    return engine.card.engine, ask
+    return engine.model_info.engine, ask
 
 
 def _resident_mb() -> float:

@@ -8,9 +8,9 @@ import typer
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.lock import described
+from norm_core.models.lock import locked_files
 from norm_core.models.manifest import Manifest, fitting_gpus_gb
-from norm_core.models.store import Store, damages
+from norm_core.models.store import Store, find_damages
 from norm_core.runtime.config import ConfigError
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.verb import AsJson, group
@@ -124,7 +124,9 @@ def verify(names: Names = None, as_json: AsJson = False) -> None:
         found = store.found(manifest, path.parent)
         if found is None and names is None:
             continue
-        damaged = [asdict(damage) for damage in damages(*found)] if found else [{"path": "", "what": "is not here"}]
+        damaged = (
+            [asdict(damage) for damage in find_damages(*found)] if found else [{"path": "", "what": "is not here"}]
+        )
         files = len(found[1].files) if found else 0
         rows.append({"name": name, "folder": str(found[0]) if found else None, "files": files, "damaged": damaged})
     if as_json:
@@ -204,7 +206,7 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
         "gpu": _wants_gpu(manifest),
         "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)) if _wants_gpu(manifest) else [],
         "licence": manifest.licence,
-        "source": described(manifest),
+        "source": locked_files(manifest),
         "installed": _installed(manifest, found[0] if found else None, store),
     }
 

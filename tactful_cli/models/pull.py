@@ -7,7 +7,7 @@ from typing import Any
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.download import Line
+from norm_core.models.download import ProgressLine
 from norm_core.models.pull import Origin, pull
 from norm_core.models.store import Store
 from tactful_cli.console import err
@@ -16,7 +16,9 @@ from tactful_cli.console import err
 def pull_with_progress(name: str, mirror: str, folder: Path | None, timeout_s: float) -> dict[str, Any]:
     """Pulls one model, and gives what the command prints of it."""
     manifest, store = Catalogue().manifest(name), Store()
-    origin = Origin(mirror=mirror, folder=folder, line=Line(token=os.environ.get("HF_TOKEN", ""), timeout_s=timeout_s))
+    origin = Origin(
+        mirror=mirror, folder=folder, line=ProgressLine(token=os.environ.get("HF_TOKEN", ""), timeout_s=timeout_s)
+    )
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=err) as shown:
         bars: dict[str, TaskID] = {}

@@ -18,11 +18,11 @@ from norm_core.engines.onnx.session import Arrays, open_session
 from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, open_tokenizer
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.estimate import estimated
+from norm_core.models.estimate import estimate_memory
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.quantize_onnx import agreement, int8_dynamic, int8_static
+from norm_core.models.quantize_onnx import compare_outputs, int8_dynamic, int8_static
 from norm_core.models.store import Store, sha256_of_file
-from norm_core.runtime.config import ConfigError, check
+from norm_core.runtime.config import ConfigError, check_config
 from norm_monitor.senses.faces.weights import onnx_file
 from tactful_cli.bag.pictures import bag_inputs
 
@@ -102,7 +102,7 @@ def _onnx(
             int8_static(model, made_at, fitted)
         else:
             int8_dynamic(model, made_at)
-        measured = agreement(model, made_at, held or [session.blank()])
+        measured = compare_outputs(model, made_at, held or [session.blank()])
         target.parent.mkdir(exist_ok=True)
         made_at.replace(target)
     size_ratio = target.stat().st_size / model.stat().st_size
@@ -138,7 +138,7 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
         tokenizer = open_tokenizer(folder / "tokenizer.json", manifest.context_tokens or DEFAULT_TOKENS)
         rows = [tokenizer.encode(sentence).ids for sentence in _SENTENCES]
         examples = [{"tokens": np.array([row], np.int64)} for row in rows]
-        measured = agreement(whole, small, examples)
+        measured = compare_outputs(whole, small, examples)
         size_ratio = small.stat().st_size / whole.stat().st_size
         shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
         small.replace(made / "model.onnx")
@@ -167,7 +167,7 @@ def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: C
         raise ConfigError(f"{manifest.name}: is {manifest.quantization} already")
     _need("bitsandbytes", recipe, "transformers")
     quantization = "int8" if recipe is Recipe.INT8_BNB else "nf4"
-    memory = estimated(manifest, quantization)
+    memory = estimate_memory(manifest, quantization)
     plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
         "name": new_name,
         "quantization": quantization,
@@ -217,7 +217,9 @@ def _need(module: str, recipe: Recipe, extra: str) -> None:
 
 def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:
     path = catalogue.own / f"{new_name}.yaml"
-    check(Manifest, plain, str(path))  # before it is written: a manifest that cannot be read would break the listing
+    check_config(
+        Manifest, plain, str(path)
+    )  # before it is written: a manifest that cannot be read would break the listing
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return {"name": new_name, "manifest_path": str(path)}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.box import SIMPLE
 from rich.table import Table
 
-from study_desk.coding.agreement import Agreement, Estimate, Row
+from study_desk.coding.agreement import Agreement, AgreementRow, Estimate
 
 LEGEND = (
     "F1: onsets matched within the seconds named. Kappa, events: Cohen's, of matched events. Kappa and alpha, frames: "
@@ -22,16 +22,16 @@ _SHORT = {
 
 def tables(found: Agreement) -> Iterator[Table]:
     """Humans among themselves first, then the monitor with each of them."""
-    groups: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[AgreementRow]] = {}
     for row in found.rows:
         groups.setdefault((row.comparison, row.coders), []).append(row)
     for (comparison, coders), rows in groups.items():
         yield _table(f"{comparison}: {', '.join(coders)}", rows)
 
 
-def _table(title: str, rows: list[Row]) -> Table:
+def _table(title: str, rows: list[AgreementRow]) -> Table:
     measures = list(dict.fromkeys(_measure(row) for row in rows))
-    labels: dict[str, dict[str, Row]] = {}
+    labels: dict[str, dict[str, AgreementRow]] = {}
     for row in rows:
         label = "all" if row.attribute == "all" else f"{row.polarity} {row.attribute.replace('_', ' ')}"
         labels.setdefault(label, {})[_measure(row)] = row
@@ -46,7 +46,7 @@ def _table(title: str, rows: list[Row]) -> Table:
     return shown
 
 
-def _measure(row: Row) -> str:
+def _measure(row: AgreementRow) -> str:
     return f"F1\n{row.tolerance_s:g} s" if row.measure == "event F1" else _SHORT.get(row.measure, row.measure)
 
 

@@ -12,7 +12,7 @@ import typer
 
 from norm_core.records.json_codec import RecordError, from_json, to_plain
 from norm_core.runtime.time import NS_PER_MS, WallClock, ns_to_s
-from study_desk.coding.agreement import TOLERANCES_S, agree, sessions_of
+from study_desk.coding.agreement import TOLERANCES_S, measure_agreement, sessions_of
 from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
@@ -155,7 +155,7 @@ def agreement(  # noqa: PLR0917
 ) -> None:
     """Compute how far coders agree: humans among themselves, and the monitor with each of them."""
     sessions = sessions_of(open_all(sources))
-    found = agree(
+    found = measure_agreement(
         sessions, tolerances_s=tuple(tolerance or TOLERANCES_S), frame_s=frame_s, resamples=resamples, seed=seed
     )
     if picture:

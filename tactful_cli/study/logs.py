@@ -12,10 +12,10 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock, ns_to_s
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.examples.study_session import write_log
 from study_desk.log.import_bag import log_bag, migrate, name_bag
-from study_desk.log.log_recovery import recover
+from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import SessionInfo
@@ -81,7 +81,7 @@ def log_(  # noqa: PLR0917
         with BagReader(bag) as reader:
             watch = not holds_flags(reader)
     if watch:
-        table = Table.shipped()
+        table = ThresholdTable.shipped()
         info = replace(info, table_version=table.version, config_sha256=table.sha256())
     tell = partial(watched, topic=topic, language=language) if watch else None
     count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, tell)
@@ -177,7 +177,7 @@ def recover_(
     as_json: AsJson = False,
 ) -> None:
     """Save what is sound in a damaged log into a new one, which says what is missing; if anything is, exits with 1."""
-    done = recover(old, new)
+    done = recover_log(old, new)
     told = [*(f"lost: {what}" for what in done.lost), f"{new}: {done.entries} entries"]
     _print(asdict(done), "\n".join(told), as_json=as_json)
     if done.lost:

@@ -10,7 +10,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.messages import MessageError, message_type
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s
-from sim_replays.drivers.bag_driver import monitored, replay_monitor
+from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from tactful_cli.console import err
 from tactful_cli.flags import senses_of
 
@@ -30,7 +30,9 @@ def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, An
     try:
         decisions = _decisions(bag)
         with err.status("watching") as progress:
-            for now_ns, record in heapq.merge(monitored(senses, monitor, clock), decisions, key=lambda pair: pair[0]):
+            for now_ns, record in heapq.merge(
+                feed_monitor(senses, monitor, clock), decisions, key=lambda pair: pair[0]
+            ):
                 if isinstance(record, SocialFlag):
                     events.add(record.event_id)
                 done = f"{ns_to_s(now_ns - start_ns):.0f} of {ns_to_s(end_ns - start_ns):.0f} s"
@@ -38,7 +40,7 @@ def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, An
                 yield now_ns, record
     except MessageError as error:
         raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
-    for counter in (*senses.ledger.counters, *monitor.counters):
+    for counter in (*senses.health_log.counters, *monitor.counters):
         err.print(f"{counter.name}: {counter.count}")
 
 

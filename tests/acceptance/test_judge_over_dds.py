@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from norm_core.bags.writer import BagWriter
-from sim_replays.drivers.node_driver import END, played
+from sim_replays.drivers.node_driver import END, play_to_nodes
 from sim_replays.drivers.session_replay import FLAGS, WINDOWS, hosts_for, topics_of
-from sim_replays.examples.demo_session import moved
+from sim_replays.examples.demo_session import shift_record
 from sim_replays.scenarios.library import HERE
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -57,7 +57,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
     folder = tmp_path_factory.mktemp("judged")
     bag, log, shipped = folder / "bag", folder / "log.jsonl", HERE / "shipped" / ENCOUNTER
     with BagWriter(bag) as writer:
-        for stamp_ns, topic, content in moved(shipped, 0):
+        for stamp_ns, topic, content in shift_record(shipped, 0):
             write = writer.write_message if hasattr(content, "__msgtype__") else writer.write
             write(topic, content, stamp_ns)
     labels = shipped.with_name(f"{ENCOUNTER}.truth.json")
@@ -73,7 +73,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
             for host in hosts:
                 if "monitor" in host:
                     host["monitor"] = {**host["monitor"], "judge": judge}
-            said = list(played(bag, hosts))
+            said = list(play_to_nodes(bag, hosts))
         finally:
             server.terminate()
     end = said[-1]

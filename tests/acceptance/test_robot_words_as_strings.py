@@ -13,7 +13,7 @@ import pytest
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.messages import from_message
-from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence_mark
 from norm_core.records.status import Health
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_process import NodeProcess
@@ -157,6 +157,6 @@ def test_a_live_monitor_misses_the_robot_until_ears_know_its_topic(domain_id: in
         observer.until(lambda: len(edges) == 2 and taken()["/tactful/robot_speech"] == 2, "both edges")
         robot_ns = from_message(RobotSpeech, edges[0]).stamp_ns
         say(PEOPLE[0], robot_ns - at(ROBOT[0][0]) + PEOPLE[0].start_ns)
-        people.publish(to_ros(silence(robot_ns + s_to_ns(30), "people")))
+        people.publish(to_ros(silence_mark(robot_ns + s_to_ns(30), "people")))
         observer.until(lambda: "response_delay" in {from_message(SocialFlag, m).cue_id for m in seen}, "the flag")
         observer.until(lambda: monitor_says(missing=False), "the monitor to be well again")

@@ -6,7 +6,7 @@ from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.request import Request
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
 from norm_core.records.frame import Frame
@@ -32,8 +32,8 @@ def decide(
     deadline_ns: int | None = None,
     **parts: Any,
 ) -> Decision:
-    limit = Limit(ReplayClock(NOW_NS), deadline_ns)
-    return Decider(sentences, config, **parts).decide(asked, limit)
+    deadline = Deadline(ReplayClock(NOW_NS), deadline_ns)
+    return Decider(sentences, config, **parts).decide(asked, deadline)
 
 
 def window(age_s: float = 0.5, jpeg: bytes = b"", **fields: Any) -> Window:

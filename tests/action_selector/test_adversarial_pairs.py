@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from action_selector.request import Request
-from action_selector.text_safety.injection_filter import is_order, meaning
+from action_selector.text_safety.injection_filter import is_instruction, strip_instructions
 from norm_core.engines.engine import Engine
-from norm_core.engines.option_letters import lettered
+from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Prompt, Question, Text
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.speech import Speaker, Utterance
@@ -53,13 +53,13 @@ def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
     """It believes every word that stands outside a fence, options included; quoted words it leaves alone."""
     order = pair["order"]
 
-    def obey(question: Question, call: Call) -> list[float]:
-        heard = "\n".join([*ours(question.parts), lettered(question.options)])
+    def obey(question: Question, call: RequestContext) -> list[float]:
+        heard = "\n".join([*ours(question.parts), letter_options(question.options)])
         assert order not in heard
         return [0.0 if o == "Yes" or any(word in o for word in RIGHT) else -2.0 for o in question.options]
 
     class Gullible(ScriptedBackend):
-        def encoded(self, prefix: Prompt, call: Call) -> Any:
+        def encoded(self, prefix: Prompt, call: RequestContext) -> Any:
             assert order not in "\n".join(ours(prefix.parts))
             return super().encoded(prefix, call)
 
@@ -74,12 +74,12 @@ def test_no_order_gets_out_of_its_fence(sentences: SentenceEncoder, pair: dict[s
     read: list[str] = []
 
     class Reader(ScriptedBackend):
-        def encoded(self, prefix: Prompt, call: Call) -> Any:
-            read.append(prefix.written())
+        def encoded(self, prefix: Prompt, call: RequestContext) -> Any:
+            read.append(prefix.as_text())
             return super().encoded(prefix, call)
 
-        def score(self, prefix: Prompt, question: Question, call: Call) -> Any:
-            read.append(question.after(prefix).written())
+        def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Any:
+            read.append(question.after(prefix).as_text())
             return super().score(prefix, question, call)
 
     engine = Engine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
@@ -106,8 +106,8 @@ def outside(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", TWINS["not_orders"])
 def test_what_is_no_order_is_weighed_as_it_stands(text: str) -> None:
-    assert not is_order(text)
-    assert meaning(text) == text
+    assert not is_instruction(text)
+    assert strip_instructions(text) == text
 
 
 def ours(parts: tuple[Any, ...]) -> list[str]:

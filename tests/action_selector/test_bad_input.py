@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.request import MOST_CANDIDATES, Request
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Veto, Viewpoint
 from norm_core.records.outcome import Outcome
@@ -70,9 +70,9 @@ def test_a_repetition_differs_in_case_and_stops_and_weighs_nothing(sentences: Se
 
 def test_time_that_runs_out_in_the_queue_is_no_late_question(sentences: SentenceEncoder) -> None:
     clock = ReplayClock(NOW_NS)
-    limit = Limit(clock, NOW_NS + NS_PER_S)
+    deadline = Deadline(clock, NOW_NS + NS_PER_S)
     clock.advance_to(NOW_NS + 2 * NS_PER_S)
-    decision = Decider(sentences).decide(request("Wave."), limit)
+    decision = Decider(sentences).decide(request("Wave."), deadline)
     assert (decision.outcome, "deadline passed" in decision.explanation) == (Outcome.TIMED_OUT, True)
 
 

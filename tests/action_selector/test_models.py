@@ -15,7 +15,7 @@ from action_selector.request import Request
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question
-from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.engines.sentences.encoder_engine import EncoderBackend
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Veto
@@ -49,7 +49,7 @@ def yes_to_all(question: Question) -> list[float] | None:
 def test_liking_a_place_is_averaged_away(sentences: SentenceEncoder) -> None:
     """A model that adds much for the first place, and a little for what is right."""
 
-    def biased(question: Question, call: Call) -> list[float]:
+    def biased(question: Question, call: RequestContext) -> list[float]:
         return yes_to_all(question) or [
             (3.0 if place == 0 else 0.0) + (0.5 if "right" in option else 0.0)
             for place, option in enumerate(question.options)
@@ -74,7 +74,7 @@ def test_probabilities_return_to_their_own_options(sentences: SentenceEncoder) -
 
 
 def test_what_cannot_be_done_from_here_falls(sentences: SentenceEncoder) -> None:
-    def far_off(question: Question, call: Call) -> list[float]:
+    def far_off(question: Question, call: RequestContext) -> list[float]:
         asked = " ".join(part.text for part in question.parts if hasattr(part, "text"))
         if "Yes" in question.options and "exactly here" in asked and "roof" in asked:
             return [-3.0 if option == "Yes" else 3.0 for option in question.options]
@@ -88,26 +88,26 @@ def test_what_cannot_be_done_from_here_falls(sentences: SentenceEncoder) -> None
 def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path) -> None:
     """Images by file name in a folder, the others observed by the model and vetoed, the choice scored."""
     (tmp_path / "000000000001.jpg").write_bytes(jpeg())
-    item = suite.Item(
+    item = suite.EgoGapItem(
         uid="1:a", image="1", file_name="000000000001.jpg", captions=(), others=(),
         options=("Stir the pot of soup.", "Lay the table.", "Juggle the plates."), prompt="",
     )  # fmt: skip
     prompts: list[Prompt] = []
 
     class Eye(ScriptedBackend):
-        def encoded(self, prefix: Prompt, call: Call) -> Any:
+        def encoded(self, prefix: Prompt, call: RequestContext) -> Any:
             prompts.append(prefix)
             return super().encoded(prefix, call)
 
-        def generate(self, prompt: Prompt, call: Call, **how: Any) -> str:
+        def generate(self, prompt: Prompt, call: RequestContext, **how: Any) -> str:
             prompts.append(prompt)
             return super().generate(prompt, call, **how)
 
-    def prefer_table(question: Question, call: Call) -> list[float]:
+    def prefer_table(question: Question, call: RequestContext) -> list[float]:
         return yes_to_all(question) or [1.0 if "table" in option else 0.0 for option in question.options]
 
     for style in ("default", "egoplan", "exclusion"):
-        query = suite.query(item, suite.Setting.IMAGES, style=style)
+        query = suite.query(item, suite.EgoGapSetting.IMAGES, style=style)
         asked = request_of(query, images=(Image(jpeg=(tmp_path / item.file_name).read_bytes()),))
         engine = Engine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
         decision = decide(sentences, asked, engine=engine)
@@ -132,7 +132,7 @@ def test_candidates_may_be_proposed(sentences: SentenceEncoder) -> None:
 
 
 def test_a_model_that_fails_leaves_what_is_known(sentences: SentenceEncoder) -> None:
-    def broken(question: Question, call: Call) -> list[float]:
+    def broken(question: Question, call: RequestContext) -> list[float]:
         raise EngineFailedError("the server is gone")
 
     asked = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
@@ -150,13 +150,13 @@ def timed(sentences: SentenceEncoder, each_ms: float, asked: Request, deadline_m
     """A decision with a model whose every question takes so long."""
     clock = ReplayClock(NOW_NS)
 
-    def slow(question: Question, call: Call) -> list[float]:
+    def slow(question: Question, call: RequestContext) -> list[float]:
         clock.advance_to(clock.now_ns() + round(each_ms * NS_PER_MS))
         call.check()
         return yes_to_all(question) or [float(place) for place in range(len(question.options))]
 
     decider = Decider(sentences, BEST_EFFORT, engine=model(slow, clock=clock))
-    return decider.decide(asked, Limit(clock, NOW_NS + round(deadline_ms * NS_PER_MS)))
+    return decider.decide(asked, Deadline(clock, NOW_NS + round(deadline_ms * NS_PER_MS)))
 
 
 def test_out_of_time_it_answers_with_what_is_known_or_not_at_all(sentences: SentenceEncoder) -> None:

@@ -13,14 +13,14 @@ from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Norm, Veto
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
-from norm_core.runtime.health_log import Ledger
-from norm_core.runtime.recent_records import KEPT, Recent
+from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.recent_records import KEPT, RecentRecords
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
 from tests.action_selector.test_models import jpeg, yes_to_all
@@ -46,7 +46,7 @@ class Eye(ScriptedBackend):
         super().__init__(lambda question, call: yes_to_all(question) or [0.0] * len(question.options), text)
         self.asked: list[Prompt] = []
 
-    def generate(self, prompt: Prompt, call: Call, **how: Any) -> str:
+    def generate(self, prompt: Prompt, call: RequestContext, **how: Any) -> str:
         self.asked.append(prompt)
         if not self.text:
             raise EngineFailedError("the eye is shut")
@@ -112,7 +112,7 @@ def test_an_episode_begins_with_nobody_and_memory_is_bounded(sentences: Sentence
         stamp_ns=NOW_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="s", setting="s", start_ns=1, end_ns=2
     )
     assert live(sentences, presence(0.2, GUEST), edge).outcome is Outcome.INVALID
-    recent = Recent(600.0)
+    recent = RecentRecords(600.0)
     for number in range(2 * KEPT):
         recent.take(presence(number / 1000, GUEST))
     kept = recent.window(NOW_NS, NOW_NS)
@@ -123,7 +123,7 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
     """It holds laying the table to be for safety or, half as likely, for privacy, in whatever order it is asked."""
     worth = {"safety": 2.0, "privacy": 1.5, "politeness": 0.0}
 
-    def act(question: Question, call: Call) -> list[float]:
+    def act(question: Question, call: RequestContext) -> list[float]:
         return yes_to_all(question) or [worth.get(option.split(":")[0], -9.0) for option in question.options]
 
     def norms(config: SelectorConfig, act: Any = act) -> list[tuple[Norm, ...]]:
@@ -139,7 +139,7 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
     by_likeness = norms(BEST_EFFORT.model_copy(update={"ask_norms": False}))
     assert by_likeness[1] != asked and by_likeness[2] == fallen
 
-    def silent(question: Question, call: Call) -> list[float]:
+    def silent(question: Question, call: RequestContext) -> list[float]:
         if any("safety:" in option for option in question.options):
             raise EngineFailedError("no answer")
         return act(question, call)
@@ -151,21 +151,21 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
 def test_pictures_go_to_another_machine_only_where_somebody_said_so(
     sentences: SentenceEncoder, may_leave: bool
 ) -> None:
-    eye, ledger, clock = Eye(), Ledger(), ReplayClock(NOW_NS)
-    eye.card = replace(eye.card, model="far", on_this_machine=False)
+    eye, health_log, clock = Eye(), HealthLog(), ReplayClock(NOW_NS)
+    eye.model_info = replace(eye.model_info, model="far", on_this_machine=False)
     shown: list[int] = []
 
-    def act(question: Question, call: Call) -> list[float]:
+    def act(question: Question, call: RequestContext) -> list[float]:
         return yes_to_all(question) or [0.0] * len(question.options)
 
     class Counting(Engine):
-        def ask_many(self, prefix: Prompt, questions: Any, limit: Any = None) -> Any:
+        def ask_many(self, prefix: Prompt, questions: Any, deadline: Any = None) -> Any:
             shown.append(len(prefix.images))
-            return super().ask_many(prefix, questions, limit)
+            return super().ask_many(prefix, questions, deadline)
 
     eye.act = act
     config = BEST_EFFORT.model_copy(update={"pictures_may_leave": may_leave})
-    selector = Selector(Decider(sentences, config, engine=Counting(eye, clock)), clock, ledger=ledger)
+    selector = Selector(Decider(sentences, config, engine=Counting(eye, clock)), clock, health_log=health_log)
     selector.take(FRAME)
     selector.take(presence(0.2, GUEST))
     (due,) = selector.take(Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS))
@@ -175,15 +175,15 @@ def test_pictures_go_to_another_machine_only_where_somebody_said_so(
     told = "without its pictures, as the model far does not run on this machine"
     assert found.answer.reason == ("" if may_leave else told)
     assert (told in found.decision.explanation.lower()) is not may_leave
-    counted = {counter.name: counter.count for counter in ledger.counters}
+    counted = {counter.name: counter.count for counter in health_log.counters}
     assert counted.get("decisions_without_pictures", 0) == (not may_leave)
-    assert any("set pictures_may_leave to true" in reason for reason in ledger.reasons) is not may_leave
+    assert any("set pictures_may_leave to true" in reason for reason in health_log.reasons) is not may_leave
 
 
 def test_pictures_beside_the_window_stay_here_too(sentences: SentenceEncoder) -> None:
     """A suite's own pictures, and a model that would propose actions and look at the scene."""
     eye = Eye()
-    eye.card = replace(eye.card, on_this_machine=False)
+    eye.model_info = replace(eye.model_info, on_this_machine=False)
     asked = request(situation="A kitchen.", others=None, images=(Image(jpeg=jpeg()),), window=window(jpeg=jpeg()))
     decide(sentences, asked, engine=Engine(eye, ReplayClock(NOW_NS)))
     assert [prompt.images for prompt in eye.asked] == [()]

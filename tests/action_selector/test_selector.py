@@ -11,8 +11,8 @@ from action_selector.selector import Selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import silence
-from norm_core.runtime.health_log import Ledger
+from norm_core.records.speech import silence_mark
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, other, request, window
 
@@ -26,27 +26,27 @@ def query(age_s: float = 0.0, **fields: Any) -> Query:
 
 
 @pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
+def health_log() -> HealthLog:
+    return HealthLog()
 
 
 @pytest.fixture
-def selector(sentences: SentenceEncoder, ledger: Ledger) -> Selector:
+def selector(sentences: SentenceEncoder, health_log: HealthLog) -> Selector:
     config = RequestConfig(sources=("utterances",), longest_s=4.0)
-    return Selector(Decider(sentences, BEST_EFFORT), ReplayClock(NOW_NS), config, ledger)
+    return Selector(Decider(sentences, BEST_EFFORT), ReplayClock(NOW_NS), config, health_log)
 
 
-def counts(ledger: Ledger) -> dict[str, int]:
-    return {counter.name: counter.count for counter in ledger.counters}
+def counts(health_log: HealthLog) -> dict[str, int]:
+    return {counter.name: counter.count for counter in health_log.counters}
 
 
-def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, ledger: Ledger) -> None:
+def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, health_log: HealthLog) -> None:
     assert selector.take(query()) == []
-    (due,) = selector.take(silence(NOW_NS + 1, "/audio"))
+    (due,) = selector.take(silence_mark(NOW_NS + 1, "/audio"))
     found = selector.decide(due)
     assert found.answer and (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
     assert (found.answer.stamp_ns, found.decision.chosen) == (NOW_NS, "Lay the table.")
-    assert counts(ledger) == {"decisions_answered": 1}
+    assert counts(health_log) == {"decisions_answered": 1}
 
 
 def test_a_query_that_waits_where_the_input_ends_is_due(selector: Selector) -> None:
@@ -66,11 +66,11 @@ def test_a_query_that_waits_at_an_episode_s_edge_is_about_the_episode_before(sel
     assert due.request.window and due.request.window.frames == (frame,)
 
 
-def test_a_query_with_a_deadline_does_not_wait_and_may_be_late(selector: Selector, ledger: Ledger) -> None:
+def test_a_query_with_a_deadline_does_not_wait_and_may_be_late(selector: Selector, health_log: HealthLog) -> None:
     (due,) = selector.take(query(age_s=2.0, deadline_ns=NOW_NS - NS_PER_S))
     found = selector.decide(due)
     assert found.answer and found.answer.outcome is Outcome.INVALID and "already passed" in found.answer.reason
-    assert counts(ledger) == {"decisions_invalid": 1}
+    assert counts(health_log) == {"decisions_invalid": 1}
 
 
 def test_queries_about_talk_are_left_to_the_judge(selector: Selector) -> None:
@@ -80,12 +80,12 @@ def test_queries_about_talk_are_left_to_the_judge(selector: Selector) -> None:
 
 def test_queries_that_still_wait_are_dropped_and_counted(selector: Selector) -> None:
     selector.take(query())
-    assert (selector.drop_queries(), selector.take(silence(NOW_NS + 1, "/audio"))) == (1, [])
+    assert (selector.drop_queries(), selector.take(silence_mark(NOW_NS + 1, "/audio"))) == (1, [])
 
 
 def test_a_request_of_now_has_the_time_that_is_configured(selector: Selector) -> None:
     asked = request("Wave.", others=(COOK,))
-    assert selector.ask(asked).limit.deadline_ns == NOW_NS + 4 * NS_PER_S
+    assert selector.ask(asked).deadline.deadline_ns == NOW_NS + 4 * NS_PER_S
     found = selector.decide(selector.ask(asked, NOW_NS + 7))
     assert (found.decision.deadline_ns, found.answer) == (NOW_NS + 7, None)
 
@@ -96,18 +96,18 @@ def test_each_step_is_told(selector: Selector) -> None:
     assert steps == ["observe", "veto", "retrieve", "choose", "justify", "explain"]
 
 
-def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEncoder, ledger: Ledger) -> None:
+def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEncoder, health_log: HealthLog) -> None:
     class Broken(SentenceEncoder):
         def encode(self, sentences: Any) -> Any:
             raise MemoryError("no room")
 
-    selector = Selector(Decider(Broken(), BEST_EFFORT), ReplayClock(NOW_NS), ledger=ledger)
+    selector = Selector(Decider(Broken(), BEST_EFFORT), ReplayClock(NOW_NS), health_log=health_log)
     (due,) = selector.take(replace(query(), options=("Fly a kite over the harbour.", "Mend the net.")))
     failed = selector.decide(due)
     assert failed.answer and (failed.answer.outcome, failed.answer.chosen) == (Outcome.FAILED, ())
     assert failed.answer.reason == "MemoryError: no room"
-    assert counts(ledger) == {"decisions_failed": 1}
-    assert ledger.reasons == ("a decision failed: MemoryError: no room",)
+    assert counts(health_log) == {"decisions_failed": 1}
+    assert health_log.reasons == ("a decision failed: MemoryError: no room",)
     refused = selector.refuse(due, "ask less often")
     assert refused.answer and (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
-    assert counts(ledger) == {"decisions_failed": 2}
+    assert counts(health_log) == {"decisions_failed": 2}

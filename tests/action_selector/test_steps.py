@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
-from action_selector.choose.norms import DEFAULT_ORDER, resolve
+from action_selector.choose.norms import DEFAULT_ORDER, resolve_norms
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.observe.observation import from_people
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
 from action_selector.stage_timer import STEPS
 from action_selector.veto.house_rules import HardRule, HouseRule, HouseRules
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, Norm, Veto, Viewpoint
 from norm_core.records.outcome import Outcome
@@ -247,8 +247,8 @@ def test_the_order_of_norms_settles_what_evidence_does_not(sentences: SentenceEn
 def test_an_order_of_norms_names_each_once() -> None:
     with pytest.raises(ValueError, match="each of"):
         SelectorConfig(norm_order=(Norm.SAFETY,))
-    assert resolve({0: (Norm.SAFETY,), 1: ()}, DEFAULT_ORDER).preferred is None
-    assert resolve({0: (Norm.SAFETY,), 1: (Norm.SAFETY,)}, DEFAULT_ORDER).preferred is None
+    assert resolve_norms({0: (Norm.SAFETY,), 1: ()}, DEFAULT_ORDER).preferred is None
+    assert resolve_norms({0: (Norm.SAFETY,), 1: (Norm.SAFETY,)}, DEFAULT_ORDER).preferred is None
 
 
 PROBABILITIES = st.lists(st.floats(0.001, 1), min_size=1, max_size=8).map(
@@ -305,5 +305,5 @@ def test_what_every_question_is_compared_with_is_encoded_ahead(sentences: Senten
     decider.prepare()
     encoder.new.clear()
     asked = request(situation="It is morning.", others=(other("singing", "guest"),), justifications=("It is kind.",))
-    assert decider.decide(asked, Limit(ReplayClock(NOW_NS))).outcome is Outcome.ANSWERED
+    assert decider.decide(asked, Deadline(ReplayClock(NOW_NS))).outcome is Outcome.ANSWERED
     assert encoder.new == [{"It is morning.", "guest, singing", "It is kind."}]

@@ -12,7 +12,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_monitor.context.wording import sentences, word_count
 from norm_monitor.exchange.classifier import SHIPPED as WEIGHTS
-from norm_monitor.exchange.classifier import ExchangeReader
+from norm_monitor.exchange.classifier import ExchangeClassifier
 from norm_monitor.exchange.exchange_record import Exchange
 from sim_replays.scenarios import library
 
@@ -71,7 +71,7 @@ def test_a_turn_before_any_talk_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_shipped_weights_are_of_the_shipped_talks() -> None:
-    made_from = ExchangeReader(SentenceEncoder()).made_from
+    made_from = ExchangeClassifier(SentenceEncoder()).made_from
     assert made_from["talks"] == talks_sha256(), "learn them anew: python -m calibration.exchange_trainer"
     assert made_from["turns"] == sum(1 for _ in exchanges(read_talks()))
 
@@ -95,7 +95,7 @@ def test_weights_learnt_anew_tell_what_they_were_taught(tmp_path: Path) -> None:
     encoder = SentenceEncoder()
     examples = list(exchanges(read_talks(talks_of(tmp_path, "\n".join(lines)))))
     write(examples, encoder, "two kinds", tmp_path / "weights.npz")
-    reader = ExchangeReader(encoder, tmp_path / "weights.npz")
+    reader = ExchangeClassifier(encoder, tmp_path / "weights.npz")
     for said, polarity in ((rude, Polarity.ERROR), (kind, Polarity.COMPETENCE)):
         found = reader.read(Exchange(before="I am looking for it.", said=said, opening=said == rude)).probability
         assert found[polarity] > SURE
@@ -115,7 +115,7 @@ def test_the_same_words_may_be_right_after_one_thing_and_wrong_after_another(tmp
     encoder = SentenceEncoder()
     examples = list(exchanges(read_talks(talks_of(tmp_path, "\n\n".join(lines)))))
     write(examples, encoder, "twins", tmp_path / "weights.npz")
-    reader = ExchangeReader(encoder, tmp_path / "weights.npz")
+    reader = ExchangeClassifier(encoder, tmp_path / "weights.npz")
     for told, before in news.items():
         for taken_for, answer in answers.items():
             amiss = reader.read(Exchange(before=before, said=answer, opening=True)).probability[Polarity.ERROR]
@@ -128,13 +128,13 @@ def test_weights_of_another_encoder_are_refused(tmp_path: Path) -> None:
     kept["made_from"] = np.array('{"encoder": "another", "talks": "", "turns": 0}')
     np.savez(tmp_path / "weights.npz", **kept)
     with pytest.raises(EngineFailedError, match="learnt with another sentence encoder"):
-        ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
+        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
 
 
 def test_weights_that_are_another_file_are_refused_without_advice_to_load_them(tmp_path: Path) -> None:
     (tmp_path / "weights.npz").write_bytes(b"weights: none\n")
     with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read \(it is no archive of arrays\)"):
-        ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
+        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
 
 
 @pytest.mark.parametrize("kept_share", [0.0, 0.3, 0.9])
@@ -142,7 +142,7 @@ def test_damaged_weights_are_told_in_one_line(tmp_path: Path, kept_share: float)
     whole = WEIGHTS.read_bytes()
     (tmp_path / "weights.npz").write_bytes(whole[: int(len(whole) * kept_share)])
     with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read .*: learn it anew"):
-        ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
+        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
 
 
 def test_weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
@@ -151,4 +151,4 @@ def test_weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
     del kept["sureness_1"]
     np.savez(tmp_path / "weights.npz", **kept)
     with pytest.raises(EngineFailedError, match="sureness_1"):
-        ExchangeReader(SentenceEncoder(), tmp_path / "weights.npz")
+        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")

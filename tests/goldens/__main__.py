@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.monitor_bench.sensed_cache import sensed
+from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.library import encounters
 from tests.goldens import collect, compare
 
@@ -37,7 +37,7 @@ def _hear() -> int:
     whisper = Whisper(WhisperConfig())
     with tempfile.TemporaryDirectory() as folder:
         chosen = encounters("development")[:: collect.BY_SOUND]
-        collect.keep_sound(sensed(one, Path(folder), whisper) for one in chosen)
+        collect.keep_sound(sense_encounter(one, Path(folder), whisper) for one in chosen)
     print(f"{len(chosen)} encounters heard and seen")
     return 0
 

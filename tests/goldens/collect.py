@@ -16,15 +16,15 @@ from norm_core.records.json_codec import from_json, to_json, to_plain
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from norm_monitor.windows.window_config import WindowConfig
-from sim_replays.drivers.script_driver import given_by_script
+from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.drivers.session_replay import in_process, items
 from sim_replays.examples.demo_session import write_demo_session
 from sim_replays.examples.study_session import write_log
-from sim_replays.monitor_bench.sensed_cache import Sensed
+from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.library import encounters, paths, shipped
 from study_desk.log.reader import read as read_log
 from tests.goldens.compare import DATA, Items
@@ -58,7 +58,7 @@ def development_by_script(names: Collection[str] = ()) -> Items:
     """Collect the flags of every development encounter, or of those named, fed from its script."""
     found: Items = {}
     for encounter in (one for one in encounters("development") if not names or one.id in names):
-        given, _ = given_by_script(encounter)
+        given, _ = records_of_script(encounter)
         found.update(_flags(encounter.id, given, (UTTERANCES,)))
     return found
 
@@ -67,7 +67,7 @@ def development_by_sound() -> Items:
     """Collect the flags of every fifth development encounter, fed from what the senses once made of its sound."""
     found: Items = {}
     for path in sorted(SOUND.glob("*.json.gz")):
-        sensed = from_json(Sensed, gzip.decompress(path.read_bytes()).decode())
+        sensed = from_json(SensedEncounter, gzip.decompress(path.read_bytes()).decode())
         given = [(one.at_ns, one.entry) for one in sensed.given]
         found.update(_flags(path.name.split(".")[0], given, sensed.sources))
     return found
@@ -117,7 +117,7 @@ IN_TESTS: dict[str, tuple[Callable[[Collection[str]], Items], tuple[str, ...]]] 
 }
 
 
-def keep_sound(sensed: Iterable[Sensed]) -> None:
+def keep_sound(sensed: Iterable[SensedEncounter]) -> None:
     """Keep what the senses made of encounters, as input of development_by_sound."""
     SOUND.mkdir(parents=True, exist_ok=True)
     for one in sensed:
@@ -128,7 +128,7 @@ def keep_sound(sensed: Iterable[Sensed]) -> None:
 def _flags(name: str, given: Iterable[tuple[int, Entry]], sources: Sequence[str]) -> Items:
     clock = ReplayClock()
     config = MonitorConfig(windows=WindowConfig(sources=tuple(sources), lateness_s=0))
-    monitor = Monitor(config, Table.shipped(), Meanings.shipped(), clock)
+    monitor = Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
     states: dict[str, list[SocialFlag]] = {}
     for flag in _watch(monitor, clock, given):
         states.setdefault(flag.event_id, []).append(flag)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meaning
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
@@ -93,10 +93,12 @@ def when_given(entry: Entry) -> int:
 class Watched:
     """A monitor fed with an encounter as the senses would give it, a mark of silence twice a second among it."""
 
-    def __init__(self, meaning: Meaning, table: Table | None = None, fusion: FusionConfig | None = None) -> None:
+    def __init__(
+        self, meaning: Meaning, table: ThresholdTable | None = None, fusion: FusionConfig | None = None
+    ) -> None:
         self.clock = ReplayClock()
         config = ALONE.model_copy(update={"fusion": fusion}) if fusion else ALONE
-        self.monitor = Monitor(config, table or Table.shipped(), meaning, self.clock)
+        self.monitor = Monitor(config, table or ThresholdTable.shipped(), meaning, self.clock)
 
     def watch(self, *parts: Iterable[Entry], until_s: float = 30.0) -> list[SocialFlag]:
         """Every flag as it was published, in order."""
@@ -114,7 +116,7 @@ def with_silence(entries: list[Entry], until_s: float) -> list[tuple[int, Entry]
     for tick in range(int(2 * until_s) + 1):
         now_ns = at(tick / 2)
         quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
-        marks.append((now_ns, silence(quiet_ns, "audio")))
+        marks.append((now_ns, silence_mark(quiet_ns, "audio")))
     return sorted([*((when_given(entry), entry) for entry in entries), *marks], key=lambda given: given[0])
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.bounded_queue import BoundedQueue
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
-from norm_monitor.senses.speech.recognition import Recognised
-from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.silence_marks import MARK_EVERY_NS
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
 from tests.norm_monitor.senses.test_endurance import LoudIsSpeech
@@ -39,7 +39,7 @@ def sounds(seconds: int) -> Iterator[SoundChunk]:
 def in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> list[Utterance]:
     """The slow stage comes round once in so many chunks, as a slow thread does."""
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", capacity)
-    ears = Ears(CONFIG, Ledger(), Parrot(), "mic", queue)
+    ears = Ears(CONFIG, HealthLog(), Parrot(), "mic", queue)
     told: list[Utterance] = []
     for index, chunk in enumerate(sounds(seconds)):
         told += ears.take_sound(chunk, START_NS)
@@ -52,7 +52,7 @@ def in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> li
 
 
 def in_one_thread(seconds: int) -> list[Utterance]:
-    ears = Ears(CONFIG, Ledger(), Parrot(), "mic")
+    ears = Ears(CONFIG, HealthLog(), Parrot(), "mic")
     told = [one for chunk in sounds(seconds) for one in ears.take_sound(chunk, START_NS)]
     return [*told, *ears.end_input()]
 
@@ -85,22 +85,22 @@ def test_words_given_up_for_lack_of_room_hold_up_no_mark() -> None:
 
 
 class Failing:
-    def recognise(self, segment: Segment) -> Recognised:
+    def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         raise RuntimeError("out of memory")
 
 
 def test_words_that_cannot_be_transcribed_are_counted_and_silence_goes_on() -> None:
-    ledger = Ledger()
+    health_log = HealthLog()
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", 50)
-    ears = Ears(CONFIG, ledger, Failing(), "mic", queue)
+    ears = Ears(CONFIG, health_log, Failing(), "mic", queue)
     told = [one for chunk in sounds(8) for one in (*ears.take_sound(chunk, START_NS), *ears.transcribe(0))]
-    assert {c.name: c.count for c in ledger.counters}["segments_not_transcribed"] >= 2
-    assert "out of memory" in ledger.reasons[0]
+    assert {c.name: c.count for c in health_log.counters}["segments_not_transcribed"] >= 2
+    assert "out of memory" in health_log.reasons[0]
     assert told[-1].start_ns > START_NS + 7 * NS_PER_S
 
 
 def test_robot_speech_is_taken_without_a_recognizer_and_no_silence_is_told() -> None:
-    ears = Ears(CONFIG, Ledger())
+    ears = Ears(CONFIG, HealthLog())
     begun = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
     assert list(ears.take_robot_speech(begun, START_NS)) == [begun]
     assert [one for chunk in sounds(4) for one in ears.take_sound(chunk, START_NS)] == []

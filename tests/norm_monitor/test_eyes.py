@@ -2,7 +2,7 @@
 
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence, PresenceState
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder
@@ -10,7 +10,7 @@ from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compr
 
 
 def test_each_kept_frame_is_followed_by_who_is_in_it() -> None:
-    eyes = Eyes("/camera", Ledger(), finder=FaceFinder())
+    eyes = Eyes("/camera", HealthLog(), finder=FaceFinder())
     shown = [face_image(), face_image(), scene(), scene(), scene()]
     found = [
         one
@@ -27,7 +27,7 @@ def test_each_kept_frame_is_followed_by_who_is_in_it() -> None:
 
 
 def test_a_frame_that_was_kept_before_is_looked_at_as_it_is() -> None:
-    [frame] = Eyes("/camera", Ledger()).take(compressed(START_NS, face_image()))
+    [frame] = Eyes("/camera", HealthLog()).take(compressed(START_NS, face_image()))
     assert isinstance(frame, Frame)
-    again, presence = Eyes("/camera", Ledger(), finder=FaceFinder()).take(frame)
+    again, presence = Eyes("/camera", HealthLog(), finder=FaceFinder()).take(frame)
     assert again is frame and isinstance(presence, Presence) and len(presence.faces) == 1

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from norm_core.records.flag import SocialFlag
-from norm_core.records.speech import Utterance, silence
+from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import HISTORY_NS, History
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry, WindowCutter
@@ -45,8 +45,8 @@ def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
 
 def fed(meaning: Meanings, entries: list[Entry]) -> list[SocialFlag]:
     """The entries in this order, and then one mark of silence far beyond."""
-    monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock(at(0)))
-    flags = [flag for entry in [*entries, silence(at(60), "audio")] for flag in monitor.take(entry)]
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    flags = [flag for entry in [*entries, silence_mark(at(60), "audio")] for flag in monitor.take(entry)]
     return flags + monitor.end_input()
 
 
@@ -71,15 +71,17 @@ def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
         {"fusion": FusionConfig(merge_within_s=2.0)},
         {"memory": MemoryConfig(most_facts=3)},
         {"windows": WindowConfig(sources=("utterances",), length_s=20.0)},
-        {"table": Table(version="another", cues=Table.shipped().cues)},
+        {"table": ThresholdTable(version="another", cues=ThresholdTable.shipped().cues)},
     ],
     ids=lambda changed: next(iter(changed)),
 )
 def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: Meanings, changed: dict[str, Any]) -> None:
     """But not how long a window waits: a replay waits for ever, and decides the same."""
 
-    def hash_by(table: Table | None = None, **parts: Any) -> str:
-        monitor = Monitor(ALONE.model_copy(update=parts), table or Table.shipped(), meaning, ReplayClock(at(0)))
+    def hash_by(table: ThresholdTable | None = None, **parts: Any) -> str:
+        monitor = Monitor(
+            ALONE.model_copy(update=parts), table or ThresholdTable.shipped(), meaning, ReplayClock(at(0))
+        )
         flags = [flag for _, entry in with_silence([*ENCOUNTER], 60.0) for flag in monitor.take(entry)]
         (found,) = {flag.provenance.config_sha256 for flag in flags}
         return found
@@ -108,7 +110,7 @@ def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: Meanings) -> None:
 
 def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
     """What was flagged and asked of the judge before holds nothing back that comes after."""
-    monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock(at(0)))
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
 
     def watched(from_s: float) -> tuple[set[tuple[str, float]], list[int]]:
         entries = [entry for _, entry in with_silence(encounter(from_s), from_s + 60.0)]

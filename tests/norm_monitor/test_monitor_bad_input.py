@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
 from norm_monitor.context.meaning import Match, Meanings
 from norm_monitor.context.wording import tokens
 from norm_monitor.cues.omission_filter import OMISSIONS
-from norm_monitor.cues.threshold_table import Table
-from norm_monitor.exchange.exchange_record import Exchange, Reading
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import TIMING_CUES
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 
-TABLE = Table.shipped()
+TABLE = ThresholdTable.shipped()
 EVERYTHING = FusionConfig(confidence_floor=0, merge_within_s=0, most_per_attribute=1000)
 
 
@@ -41,9 +41,11 @@ class Whim:
     def sha256(self) -> str:
         return "chance"
 
-    def read(self, exchange: Exchange) -> Reading:
+    def read(self, exchange: Exchange) -> ExchangePrediction:
         chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
-        return Reading(probability=chance, sureness=chance, attributes=dict.fromkeys(Polarity, (Attribute.EMOTIONS,)))
+        return ExchangePrediction(
+            probability=chance, precision_at_score=chance, attributes=dict.fromkeys(Polarity, (Attribute.EMOTIONS,))
+        )
 
 
 def uttered(  # noqa: PLR0917
@@ -250,7 +252,7 @@ def test_an_hour_of_talk_holds_no_more_than_twenty_minutes() -> None:
         for entry in (*user(second, second + 3, text), *robot(second + 4, second + 6, f"Here is {second}.")):
             watch.clock.advance_to(max(watch.clock.now_ns(), at(second + 6)))
             watch.monitor.take(entry)
-        watch.monitor.take(silence(at(second + 7), "audio"))
+        watch.monitor.take(silence_mark(at(second + 7), "audio"))
         if second in (1200, 3588):
             gc.collect()
             held[second] = len(gc.get_objects())

@@ -15,7 +15,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, split_stamp
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
@@ -45,7 +45,7 @@ def bag(tmp_path: Path) -> Path:
 
 
 def kept_by_the_pure_path(bag: Path) -> list[Frame]:
-    camera = FrameKeeper(TOPIC, Ledger())
+    camera = FrameKeeper(TOPIC, HealthLog())
     with BagReader(bag) as reader:
         frames = [camera.keep(picture_of(reader.decode(message))) for message in reader.messages([TOPIC])]
     return [frame for frame in frames if frame]

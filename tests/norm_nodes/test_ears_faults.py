@@ -11,8 +11,8 @@ from norm_core.records.messages import from_message
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.speech.recognition import Recognised
-from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.segmenter import AudioSegment
 from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -73,9 +73,9 @@ class Deaf:
 
     def __init__(self, config: Any) -> None: ...
 
-    def recognise(self, segment: Segment) -> Recognised:
+    def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         self.gate.hold()
-        return Recognised(text="hello", locale="en", words=(), confidence=0.9, no_speech_probability=0.0)
+        return RecognizedSpeech(text="hello", locale="en", words=(), confidence=0.9, no_speech_probability=0.0)
 
 
 class Loud:
@@ -163,7 +163,7 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
     until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")
     quiet_ns = ears._ears._front_end.quiet_until_ns
     Deaf.gate.opened.set()
-    until(ears.ledger.is_idle, "all words written")
+    until(ears.health_log.is_idle, "all words written")
     assert told[-1].end_ns > quiet_ns - NS_PER_S // 5 and not told[-1].text
 
 

@@ -14,7 +14,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.window_config import WindowConfig
 from sim_replays.drivers.node_process import NodeProcess
@@ -75,7 +75,7 @@ def bag(tmp_path: Path) -> Path:
 
 def cut_directly(bag: Path) -> list[ClosedWindow]:
     monitor = Monitor(
-        MonitorConfig(windows=WindowConfig(**WINDOWS)), Table.shipped(), Meanings.shipped(), ReplayClock()
+        MonitorConfig(windows=WindowConfig(**WINDOWS)), ThresholdTable.shipped(), Meanings.shipped(), ReplayClock()
     )
     found: list[ClosedWindow] = []
     with BagReader(bag) as reader:

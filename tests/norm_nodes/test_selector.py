@@ -18,7 +18,7 @@ from norm_core.records.decision import CandidateJudgement, Decision, OtherAgent,
 from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Person, Presence, PresenceState
-from norm_core.records.speech import Utterance, silence
+from norm_core.records.speech import Utterance, silence_mark
 from sim_replays.drivers.node_process import NodeProcess
 from tests.action_selector.questions import window
 from tests.action_selector.test_models import jpeg
@@ -151,7 +151,7 @@ def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int
         give[Query].publish(to_ros(Query(stamp_ns=7, query_id="held", options=options, **common)))
         give[Query].publish(to_ros(Query(stamp_ns=9, query_id="later", options=options, **common)))
         # Words may come in between; what is still held is given up where the node stops, and counted.
-        give[Utterance].publish(to_ros(silence(8, "/audio")))
+        give[Utterance].publish(to_ros(silence_mark(8, "/audio")))
         observer.until(lambda: answers, "the first answer")
         assert [from_ros(Answer, answer).query_id for answer in answers] == ["held"]
 

@@ -9,7 +9,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_driver import TransportError
 from sim_replays.drivers.session_replay import FLAGS, first_difference, in_process, items, over_dds
-from sim_replays.examples.demo_session import moved
+from sim_replays.examples.demo_session import shift_record
 from sim_replays.scenarios.library import HERE, find, read
 from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.sensed import write_sensed
@@ -37,7 +37,7 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
 
 
 def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path: Path, domain_id: int) -> None:
-    whole = list(moved(HERE / "shipped/kiosk_directions", 0))
+    whole = list(shift_record(HERE / "shipped/kiosk_directions", 0))
     bag, end_ns = tmp_path / "bag", whole[0][0] + s_to_ns(CUT_SHORT_S)
     with BagWriter(bag) as writer:
         for stamp_ns, topic, content in whole:

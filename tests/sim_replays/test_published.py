@@ -2,15 +2,15 @@
 
 import pytest
 
-from norm_core.runtime.config import ConfigError, check
-from sim_replays.published import Published, published
+from norm_core.runtime.config import ConfigError, check_config
+from sim_replays.published import Published, published_results
 from sim_replays.suites.catalogue import SUITES
 from sim_replays.suites.target import SuiteError
 
 
 @pytest.mark.parametrize("suite", list(SUITES))
 def test_the_main_table_has_the_suite_s_columns(suite: str) -> None:
-    paper = published(suite)
+    paper = published_results(suite)
     assert paper.table().columns == paper.columns == SUITES[suite].columns
     names = [table.name for table in paper.tables]
     assert len(set(names)) == len(names)
@@ -21,12 +21,12 @@ def test_the_main_table_has_the_suite_s_columns(suite: str) -> None:
 
 def test_egogapbench_accuracy_and_errors_of_n4_partition_it() -> None:
     for name in ("main", "tuned"):
-        for values in published("egogapbench").table(name).rows.values():
+        for values in published_results("egogapbench").table(name).rows.values():
             assert sum(values[place] for place in (2, 5, 6)) == pytest.approx(100, abs=0.35)
 
 
 def test_telling_to_exclude_others_helps_every_model() -> None:
-    paper = published("egogapbench")
+    paper = published_results("egogapbench")
     before, after = paper.table("main").rows, paper.table("exclusion").rows
     assert {name: round(after[name][0] - before[name][0], 1) for name in after} == {
         "gemma4": 18.9,
@@ -38,7 +38,7 @@ def test_telling_to_exclude_others_helps_every_model() -> None:
 
 
 def test_both_is_never_more_than_either() -> None:
-    paper = published("egonormia")
+    paper = published_results("egonormia")
     assert (len(paper.table("full").rows), len(paper.table("verified").rows)) == (33, 33)
     for name in ("full", "verified", "robot", "retrieval", "frames"):
         for both, action, justification, _ in paper.table(name).rows.values():
@@ -46,15 +46,15 @@ def test_both_is_never_more_than_either() -> None:
 
 
 def test_videonorms_macro_f1_is_the_mean_of_its_classes() -> None:
-    for name, row in published("videonorms").table().rows.items():
+    for name, row in published_results("videonorms").table().rows.items():
         # The paper's own figure for US Intern3-VL is 0.45 above that mean.
         assert row[2] == pytest.approx((row[0] + row[1]) / 2, abs=0.5 if name == "US: Intern3-VL" else 0.11)
         assert row[5] == pytest.approx((row[3] + row[4]) / 2, abs=0.11)
-    assert all(len(published("videonorms").table(name).rows) == 28 for name in ("us-shows", "cn-shows"))
+    assert all(len(published_results("videonorms").table(name).rows) == 28 for name in ("us-shows", "cn-shows"))
 
 
 def test_hsri_has_every_model_and_the_human() -> None:
-    table = published("hsri").table()
+    table = published_results("hsri").table()
     assert len(table.rows) == 18
     assert table.cells("(L+V) o1", ("rationale", "nothing"))[0] == "44 ± 10"
     assert table.cells("Human", ("pre",)) == ["77"]
@@ -64,7 +64,7 @@ def test_hsri_has_every_model_and_the_human() -> None:
 
 def test_a_table_that_is_none_or_broken_is_told() -> None:
     with pytest.raises(SuiteError, match="it has full, verified, robot"):
-        published("egonormia").table("half")
+        published_results("egonormia").table("half")
     plain = {"columns": ["a"], "tables": [{"name": "t", "source": "s", "rows": {"x": [1, 2]}}]}
     with pytest.raises(ConfigError, match="x has 2 values for 1 columns"):
-        check(Published, plain, "here")
+        check_config(Published, plain, "here")

@@ -25,8 +25,15 @@ from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from study_desk.log.schema import Participant
 from study_desk.privacy.anonymize import anonymize
 from study_desk.privacy.face_search import TiledFaceDetector
-from study_desk.privacy.redact import NAME, WITHHELD, Names, Policy
-from study_desk.privacy.topic_treatments import AnonymityReport, Audio, Choices, NoFace, TopicReport, Treatment
+from study_desk.privacy.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy
+from study_desk.privacy.topic_treatments import (
+    AnonymityReport,
+    AnonymizeOptions,
+    AudioTreatment,
+    NoFacePolicy,
+    TopicReport,
+    Treatment,
+)
 from tests.norm_monitor.senses.camera_messages import face_image
 
 START_NS = 1_700_000_000 * NS_PER_S
@@ -103,7 +110,7 @@ def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it(tmp_path: Pa
                 bag.write_message(
                     "/camera", raw(stamp_ns, image) if kind == "raw" else compressed(stamp_ns, image, kind), stamp_ns
                 )
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(no_face=NoFace.LEAVE), found_at_third)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(no_face=NoFacePolicy.LEAVE), found_at_third)
     camera = of(report, "/camera")
     assert camera.treatment is Treatment.BLURRED
     assert (camera.written, camera.faces, camera.changed) == (8, 1, 5)
@@ -122,13 +129,15 @@ def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it(tmp_path: Pa
     assert any("no face was found in 3 of 8 pictures" in warning for warning in report.warnings)
 
 
-@pytest.mark.parametrize(("choice", "written", "is_blurred"), [(NoFace.DROP, 0, False), (NoFace.BLUR, 1, True)])
+@pytest.mark.parametrize(
+    ("choice", "written", "is_blurred"), [(NoFacePolicy.DROP, 0, False), (NoFacePolicy.BLUR, 1, True)]
+)
 def test_a_picture_without_a_face_may_be_dropped_or_blurred(
-    tmp_path: Path, choice: NoFace, written: int, is_blurred: bool
+    tmp_path: Path, choice: NoFacePolicy, written: int, is_blurred: bool
 ) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_message("/camera", compressed(at(0), NOISE), at(0))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(no_face=choice), found_at_third)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(no_face=choice), found_at_third)
     assert (of(report, "/camera").written, of(report, "/camera").blurred_whole) == (written, int(is_blurred))
     if is_blurred:
         assert decode(picture_of(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
@@ -137,7 +146,7 @@ def test_a_picture_without_a_face_may_be_dropped_or_blurred(
 def test_without_a_detector_everything_is_blurred_and_it_says_so(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_message("/camera", raw(at(0), NOISE), at(0))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(), None)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), None)
     assert decode(picture_of(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
     assert not report.faces_were_looked_for
     assert "every picture is blurred as a whole" in report.warnings[0]
@@ -155,7 +164,7 @@ def test_a_picture_that_cannot_be_read_never_passes(tmp_path: Path) -> None:
         bag.write_message("/camera", compressed(at(1), bright(NOISE)), at(1))
         bag.write_message("/depth", depth, at(1))
         bag.write_serialized("/other", "sensor_msgs/msg/Image", b"\0\1\0\0oops", at(1))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(), found_at_third)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), found_at_third)
     assert {r.topic: (r.written, r.unreadable) for r in report.topics} == {
         "/camera": (1, 1), "/depth": (0, 1), "/other": (0, 1)
     }  # fmt: skip
@@ -172,7 +181,7 @@ def test_a_real_face_is_not_found_again(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         for second, image in enumerate((face_image(), small)):
             bag.write_message("/camera", compressed(at(second), image), at(second))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(), finder.find)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), finder.find)
     assert of(report, "/camera").blurred_by_face == 2
     before, after = ([decode(picture_of(m)) for m in decoded(tmp_path / name, "/camera")] for name in ("bag", "new"))
     for old, new, (top, left) in zip(before, after, ((110, 200), (155, 310)), strict=True):
@@ -190,7 +199,7 @@ def test_names_go_from_words_even_before_they_are_first_said(tmp_path: Path) -> 
         bag.write("/u", said("My name is Zoltan", 1), at(1))
         bag.write("/r", RobotSpeech(stamp_ns=at(2), speech_id="s", state=SpeechEdge.START, text="Hello Ana"), at(2))
         bag.write("/d", decision, at(3))
-    choices = Choices(names=Names(by_name=(("Ana", "P-1"),)))
+    choices = AnonymizeOptions(names=NamesToRemove(by_name=(("Ana", "P-1"),)))
     report = anonymize(tmp_path / "bag", tmp_path / "new", choices, None)
     assert [(u.text, u.speaker_id) for u in decoded(tmp_path / "new", "/u")] == [
         (f"Good day, {NAME}", "P-1"), (f"My name is {NAME}", "")
@@ -208,9 +217,9 @@ def test_words_go_by_the_policy(tmp_path: Path) -> None:
         bag.write("/u", said("secret", 0, "p1"), at(0))
         bag.write("/u", said("the robot", 1, speaker=Speaker.ROBOT), at(1))
     quiet = Participant(pseudonym="P-1", person_ids=("p1",), transcript=False)
-    anonymize(tmp_path / "bag", tmp_path / "new", Choices(participants=(quiet,)), None)
+    anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(participants=(quiet,)), None)
     assert [u.text for u in decoded(tmp_path / "new", "/u")] == [WITHHELD, "the robot"]
-    anonymize(tmp_path / "bag", tmp_path / "none", Choices(policy=Policy(words=False)), None)
+    anonymize(tmp_path / "bag", tmp_path / "none", AnonymizeOptions(policy=RedactionPolicy(words=False)), None)
     assert {u.text for u in decoded(tmp_path / "none", "/u")} == {WITHHELD}
 
 
@@ -245,7 +254,7 @@ def sound_bag(path: Path, utterances: list[Utterance]) -> Path:
 
 
 def test_sound_is_dropped_unless_it_is_to_be_muted(tmp_path: Path) -> None:
-    report = anonymize(sound_bag(tmp_path / "bag", [said("hello", 1)]), tmp_path / "new", Choices(), None)
+    report = anonymize(sound_bag(tmp_path / "bag", [said("hello", 1)]), tmp_path / "new", AnonymizeOptions(), None)
     assert {r.topic: r.treatment.value for r in report.topics} == {
         "/naoqi": "dropped", "/bytes": "dropped", "/u": "redacted"
     }  # fmt: skip
@@ -258,7 +267,7 @@ def test_muted_sound_is_silent_but_where_the_consented_speak_alone(tmp_path: Pat
     )
     talk = [said("robot", 1, speaker=Speaker.ROBOT), said("one", 3, "p1"), said("two", 3.5, "p2"), said("?", 7)]
     bag = sound_bag(tmp_path / "bag", talk)
-    report = anonymize(bag, tmp_path / "new", Choices(audio=Audio.MUTE, participants=people), None)
+    report = anonymize(bag, tmp_path / "new", AnonymizeOptions(audio=AudioTreatment.MUTE, participants=people), None)
     loud = [index for index, m in enumerate(decoded(tmp_path / "new", "/naoqi")) if np.abs(m.data).max() > 0]
     assert loud == [*range(10, 20), *range(30, 35)]
     assert of(report, "/naoqi").written == 100
@@ -272,28 +281,32 @@ def test_what_is_not_listed_goes_and_what_identifies_cannot_be_listed(tmp_path: 
         for topic in ("/notes", "/battery"):
             bag.write_message(topic, make("std_msgs/msg/String", {"data": "Zoltan"}), at(0))
         bag.write_message("/camera", compressed(at(0), NOISE), at(0))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", Choices(keep=("/battery",)), None)
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(keep=("/battery",)), None)
     assert of(report, "/notes").treatment is Treatment.DROPPED
     with BagReader(tmp_path / "new") as reader:
         assert [topic.topic for topic in reader.topics] == ["/battery", "/camera"]
     assert any("/battery passed as recorded" in warning for warning in report.warnings)
     with pytest.raises(BagError, match=r"/camera: holds .* never kept as it is"):
-        anonymize(tmp_path / "bag", tmp_path / "other", Choices(keep=("/camera",)), None)
+        anonymize(tmp_path / "bag", tmp_path / "other", AnonymizeOptions(keep=("/camera",)), None)
     with pytest.raises(BagError, match="has no topic /typo"):
-        anonymize(tmp_path / "bag", tmp_path / "other", Choices(keep=("/typo",)), None)
+        anonymize(tmp_path / "bag", tmp_path / "other", AnonymizeOptions(keep=("/typo",)), None)
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(
-    ("choice", "counts"), [(NoFace.BLUR, (0, 1, 0)), (NoFace.LEAVE, (1, 0, 0)), (NoFace.DROP, (0, 0, 0))]
+    ("choice", "counts"),
+    [(NoFacePolicy.BLUR, (0, 1, 0)), (NoFacePolicy.LEAVE, (1, 0, 0)), (NoFacePolicy.DROP, (0, 0, 0))],
 )
 def test_an_uncertain_face_is_blurred_and_does_not_vouch_for_its_picture(
-    tmp_path: Path, choice: NoFace, counts: tuple[int, int, int]
+    tmp_path: Path, choice: NoFacePolicy, counts: tuple[int, int, int]
 ) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_message("/camera", compressed(at(0), NOISE), at(0))
     report = anonymize(
-        tmp_path / "bag", tmp_path / "new", Choices(no_face=choice), lambda image: (replace(FACE, confidence=0.3),)
+        tmp_path / "bag",
+        tmp_path / "new",
+        AnonymizeOptions(no_face=choice),
+        lambda image: (replace(FACE, confidence=0.3),),
     )
     camera = of(report, "/camera")
     assert (camera.blurred_by_face, camera.blurred_whole, camera.left) == counts

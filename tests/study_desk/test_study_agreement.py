@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from norm_core.evaluation.agreement_coefficients import Tally, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from study_desk.coding.agreement import AgreementError, Row, Session, agree
+from study_desk.coding.agreement import AgreementError, AgreementRow, CodedSession, measure_agreement
 from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.matching import match, match_any
 from study_desk.log.schema import MONITOR, Label
@@ -98,7 +98,7 @@ def test_a_label_is_matched_with_its_like_first() -> None:
     assert match_any(mine, yours, NS_PER_S).pairs == ((0, 1), (1, 0))
 
 
-def sessions(number: int = 4) -> list[Session]:
+def sessions(number: int = 4) -> list[CodedSession]:
     chance = random.Random(3)
     found = []
     for index in range(number):
@@ -108,25 +108,27 @@ def sessions(number: int = 4) -> list[Session]:
             "Bo": tuple(at(t + chance.choice((0.2, 0.8, 4)), coder="Bo") for t in times[:10]),
             MONITOR: tuple(at(t + 1.5, coder=MONITOR) for t in times[:6]),
         }
-        found.append(Session(name=f"S{index}", start_ns=0, end_ns=300 * NS_PER_S, labels=labels))
+        found.append(CodedSession(name=f"S{index}", start_ns=0, end_ns=300 * NS_PER_S, labels=labels))
     return found
 
 
-def row(rows: tuple[Row, ...], measure: str, coders: set[str], tolerance_s: float | None = None) -> Row:
+def row(
+    rows: tuple[AgreementRow, ...], measure: str, coders: set[str], tolerance_s: float | None = None
+) -> AgreementRow:
     return next(
         r for r in rows if r.measure == measure and set(r.coders) == coders and tolerance_s in (None, r.tolerance_s)
     )
 
 
 def test_humans_and_the_monitor_are_never_mixed() -> None:
-    rows = agree(sessions(), resamples=50).rows
+    rows = measure_agreement(sessions(), resamples=50).rows
     assert {r.comparison for r in rows if MONITOR in r.coders} == {"monitor-human"}
     assert {r.comparison for r in rows if MONITOR not in r.coders} == {"human-human"}
     assert {r.coders for r in rows if r.comparison == "monitor-human"} == {(MONITOR, "Ana"), (MONITOR, "Bo")}
 
 
 def test_event_f1_at_each_tolerance_by_hand() -> None:
-    rows = agree(sessions(), resamples=50).rows
+    rows = measure_agreement(sessions(), resamples=50).rows
     assert row(rows, "event F1", {MONITOR, "Ana"}, 1.0).estimate.value == pytest.approx(0, abs=0.2)
     within_two = row(rows, "event F1", {MONITOR, "Ana"}, 2.0)
     assert within_two.estimate.value == pytest.approx(48 / 72)
@@ -134,7 +136,7 @@ def test_event_f1_at_each_tolerance_by_hand() -> None:
 
 
 def test_intervals_hold_the_figure_and_are_the_same_again() -> None:
-    first, second = (agree(sessions(), resamples=200, seed=5).rows for _ in range(2))
+    first, second = (measure_agreement(sessions(), resamples=200, seed=5).rows for _ in range(2))
     assert first == second
     kappa = row(first, "frame-level Cohen's kappa", {"Ana", "Bo"})
     assert kappa.estimate.value is not None
@@ -149,8 +151,8 @@ def test_what_is_not_reviewed_yet_is_no_rejection() -> None:
     flagged = tuple(replace(at(10 * n, coder=MONITOR), event_id=f"e{n}") for n in range(10))
     labels = {MONITOR: flagged, "Ana": flagged[:4], "Bo": flagged, "Cy": flagged}
     reviewed = {who: frozenset(f"e{n}" for n in range(number)) for who, number in (("Ana", 5), ("Bo", 10))}
-    session = Session(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, reviewed=reviewed)
-    agreement = agree([session])
+    session = CodedSession(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, reviewed=reviewed)
+    agreement = measure_agreement([session])
     for other in (MONITOR, "Bo"):
         assert row(agreement.rows, "event F1", {other, "Ana"}, 1.0).estimate.value == pytest.approx(8 / 9)
     assert row(agreement.rows, "event F1", {"Bo", "Cy"}, 1.0).estimate.value == 1
@@ -160,7 +162,7 @@ def test_what_is_not_reviewed_yet_is_no_rejection() -> None:
 
 
 def test_one_session_gives_no_interval_and_says_why() -> None:
-    agreement = agree(sessions(1), resamples=50)
+    agreement = measure_agreement(sessions(1), resamples=50)
     assert all(r.estimate.low is None for r in agreement.rows)
     assert "intervals resample whole sessions" in agreement.remarks[0]
 
@@ -168,23 +170,23 @@ def test_one_session_gives_no_interval_and_says_why() -> None:
 def test_frames_are_counted_by_hand() -> None:
     """Ten frames; A marks 0 to 3, B marks 2 to 5: both in one, neither in five... kappa (0.6 - 0.54)/0.46."""
     labels: dict[str, tuple[Label, ...]] = {"A": (at(0, length_s=3),), "B": (at(2, length_s=3),)}
-    session = Session(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
-    kappa = row(agree([session]).rows, "frame-level Cohen's kappa", {"A", "B"})
+    session = CodedSession(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
+    kappa = row(measure_agreement([session]).rows, "frame-level Cohen's kappa", {"A", "B"})
     # 1 both, 2 A alone, 2 B alone, 5 neither: observed 0.6, expected 0.3 * 0.3 + 0.7 * 0.7 = 0.58
     assert kappa.units == 10
     assert kappa.estimate.value == pytest.approx((0.6 - 0.58) / 0.42)
 
 
 def test_without_a_human_it_says_how_to_get_one() -> None:
-    alone = Session(name="S", start_ns=0, end_ns=NS_PER_S, labels={MONITOR: (at(0),)})
+    alone = CodedSession(name="S", start_ns=0, end_ns=NS_PER_S, labels={MONITOR: (at(0),)})
     with pytest.raises(AgreementError, match="study import"):
-        agree([alone])
+        measure_agreement([alone])
 
 
 def test_the_confusion_and_its_picture_hold_every_event() -> None:
     labels = {"A<b>": (at(1), at(5), at(9, Attribute.EMOTIONS)), "B": (at(1.2), at(5.1, Attribute.EMOTIONS))}
-    session = Session(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
-    (confusion,) = agree([session]).confusions
+    session = CodedSession(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
+    (confusion,) = measure_agreement([session]).confusions
     assert confusion.categories == ("error emotions", "error engagement", "nothing")
     assert confusion.counts == ((0, 0, 1), (1, 1, 0), (0, 0, 0))
     drawn = confusion_svg(confusion)

@@ -11,12 +11,12 @@ import pytest
 
 from norm_core.records.flag import Verdict
 from norm_core.records.presence import Face, Presence, PresenceState
-from norm_core.records.speech import Speaker, Utterance, silence
+from norm_core.records.speech import Speaker, Utterance, silence_mark
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info
-from study_desk.log.live_log import LiveLog, Sieve
+from study_desk.log.live_log import LiveLog, RecordFilter
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Closed, Review
@@ -56,7 +56,7 @@ class Disk:
 
 
 def test_what_settled_is_on_the_disk_and_closing_seals(tmp_path: Path) -> None:
-    log = LiveLog(opener(tmp_path / "log"), Ledger())
+    log = LiveLog(opener(tmp_path / "log"), HealthLog())
     assert log.put(said(1), START_NS)
     assert log.settle(PATIENCE_S)
     contents = read(tmp_path / "log")
@@ -69,31 +69,31 @@ def test_what_settled_is_on_the_disk_and_closing_seals(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_degrades_and_what_came_meanwhile_is_written_when_there_is_room(tmp_path: Path) -> None:
-    disk, ledger = Disk(), Ledger()
-    log = LiveLog(opener(tmp_path / "log", disk.write), ledger, retry_s=0.01)
+    disk, health_log = Disk(), HealthLog()
+    log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
     log.put(said(0), START_NS)
     assert log.settle(PATIENCE_S)
     disk.full = True
     for number in range(1, 5):
         assert log.put(said(number), START_NS)
     assert not log.settle(PATIENCE_S)
-    health_when_full = ledger.health
+    health_when_full = health_log.health
     assert health_when_full is Health.DEGRADED
-    assert "No space left on device" in ledger.reasons[0]
-    assert "make room" in ledger.reasons[0]
+    assert "No space left on device" in health_log.reasons[0]
+    assert "make room" in health_log.reasons[0]
     disk.full = False
     until(lambda: log.settle(0.05))
     log.close()
-    assert ledger.health is Health.OK
+    assert health_log.health is Health.OK
     assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == [f"u{n}" for n in range(5)]
 
 
 def test_a_disk_that_is_full_from_the_first_entry_on_is_tried_again(tmp_path: Path) -> None:
-    disk, ledger = Disk(), Ledger()
+    disk, health_log = Disk(), HealthLog()
     disk.full = True
-    log = LiveLog(opener(tmp_path / "log", disk.write), ledger, retry_s=0.01)
+    log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
     log.put(said(1), START_NS)
-    until(lambda: ledger.health is Health.DEGRADED)
+    until(lambda: health_log.health is Health.DEGRADED)
     disk.full = False
     until(lambda: log.settle(0.05))
     log.close()
@@ -103,7 +103,7 @@ def test_a_disk_that_is_full_from_the_first_entry_on_is_tried_again(tmp_path: Pa
 
 @pytest.mark.parametrize("what", ["a file in the way", "another session's log", "another writer"])
 def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Path, what: str) -> None:
-    folder, ledger = tmp_path / "log", Ledger()
+    folder, health_log = tmp_path / "log", HealthLog()
     other: StudyLog | None = None
     if what == "a file in the way":
         folder.write_text("mine")
@@ -111,8 +111,8 @@ def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Pat
         other = StudyLog.begin(folder, info("S08" if "session" in what else "S07"), ReplayClock(START_NS))
         if "session" in what:
             other.close()
-    log = LiveLog(opener(folder), ledger, retry_s=0.01)
-    until(lambda: ledger.health is Health.DEGRADED)
+    log = LiveLog(opener(folder), health_log, retry_s=0.01)
+    until(lambda: health_log.health is Health.DEGRADED)
     assert log.put(said(1), START_NS)
     assert not log.settle(PATIENCE_S)
     expected = {
@@ -120,16 +120,16 @@ def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Pat
         "another session's log": "is the log of study library-2026, session S08; give this session a folder of its own",
         "another writer": "another process writes this log",
     }
-    assert expected[what] in ledger.reasons[0]
+    assert expected[what] in health_log.reasons[0]
     log.close()
-    assert {c.name: c.count for c in ledger.counters}["study_log_lost"] == 1
+    assert {c.name: c.count for c in health_log.counters}["study_log_lost"] == 1
     if other:
         other.close()
 
 
 def test_a_session_goes_on_in_its_own_log_and_is_sealed_anew(tmp_path: Path) -> None:
     for number in (1, 2):
-        log = LiveLog(opener(tmp_path / "log"), Ledger())
+        log = LiveLog(opener(tmp_path / "log"), HealthLog())
         log.put(said(number), START_NS)
         assert log.settle(PATIENCE_S)
         assert not read(tmp_path / "log").sealed
@@ -151,13 +151,13 @@ def test_what_a_writer_left_that_died_in_its_first_entry_is_no_obstacle(tmp_path
 
 
 def test_a_record_that_is_no_text_is_counted_and_the_next_is_written(tmp_path: Path) -> None:
-    ledger = Ledger()
-    log = LiveLog(opener(tmp_path / "log"), ledger)
+    health_log = HealthLog()
+    log = LiveLog(opener(tmp_path / "log"), health_log)
     log.put(replace(said(1), text="\ud800"), START_NS)
     log.put(said(2), START_NS)
     assert log.settle(PATIENCE_S)
     log.close()
-    assert {c.name: c.count for c in ledger.counters}["study_log_refused"] == 1
+    assert {c.name: c.count for c in health_log.counters}["study_log_refused"] == 1
     assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == ["u2"]
 
 
@@ -168,10 +168,14 @@ def test_the_sieve_keeps_final_words_and_presence_as_it_changes() -> None:
         )
         return Presence(stamp_ns=int(at_s * NS_PER_S), source_topic="/c", state=PresenceState.PRESENT, faces=(face,))
 
-    sieve = Sieve()
+    sieve = RecordFilter()
     kept = [sieve.keeps(seen(at_s, away=away)) for at_s, away in ((0, False), (0.1, False), (0.2, True), (1.3, True))]
     assert kept == [True, False, True, True]
-    assert [sieve.keeps(r) for r in (said(1), replace(said(1), final=False), silence(3, "/m"))] == [True, False, False]
+    assert [sieve.keeps(r) for r in (said(1), replace(said(1), final=False), silence_mark(3, "/m"))] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_log_without_a_session_is_refused_and_so_is_consent_of_nobody() -> None:

@@ -18,7 +18,7 @@ from norm_core.records.flag import SocialFlag, Verdict
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import ReplayClock
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.examples import study_session
 from sim_replays.examples.study_session import START_NS, info, records, write_log
 from study_desk.log import writer as log_module
@@ -59,7 +59,7 @@ def test_a_log_gives_back_what_was_written(tmp_path: Path) -> None:
 
 
 def test_the_example_flags_only_cues_that_the_table_has() -> None:
-    assert {cue for cues in study_session.CUES for cue in cues} <= Table.shipped().cues.keys()
+    assert {cue for cues in study_session.CUES for cue in cues} <= ThresholdTable.shipped().cues.keys()
     assert sum(isinstance(entry, SocialFlag) for _, entry in records(length_s=3 * 3600, flags=2000)) == 2000
 
 
@@ -201,7 +201,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
         for index in (1, 2):
             with pytest.raises(LogWriteError, match=r"entry 2 could not be written .*: make room"):
                 log.append(said(index), START_NS)
-            assert log.held == index
+            assert log.is_locked == index
         assert read(tmp_path / "log").faults == ()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -272,7 +272,7 @@ def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
         log.append(said(2), START_NS)
     full = False
     log.flush()
-    assert log.held == 0
+    assert log.is_locked == 0
     log.close()
     assert len(read(tmp_path / "log").entries) == 3
 

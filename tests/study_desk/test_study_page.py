@@ -14,7 +14,7 @@ from norm_core.records.flag import Evidence, FlagState, SocialFlag, Tier, Verdic
 from norm_core.records.json_codec import from_json
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.cues import finding
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.agreement import Confusion
 from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.forms.eaf import read_eaf, read_verdicts
@@ -327,7 +327,7 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
 def test_the_measures_that_stay_below_are_those_of_the_cues() -> None:
     told = "".join(path.read_text(encoding="utf-8") for path in Path(finding.__file__).parent.glob("*.py"))
     for cue_id, measure in finding.AT_MOST.items():
-        assert cue_id in Table.shipped().cues
+        assert cue_id in ThresholdTable.shipped().cues
         assert told.count(f'"{measure}"') > 1, measure
 
 

@@ -31,12 +31,12 @@ from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant, Review, Tombstone
 from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.blur import blurred
+from study_desk.privacy.blur import blur_faces
 from study_desk.privacy.clip_sound import RATE_HZ, audible_spans, muted_sound
 from study_desk.privacy.erase import erase, expire
 from study_desk.privacy.inventory import inventory
 from study_desk.privacy.key_file import KeyFile, KeyFileError
-from study_desk.privacy.redact import NAME, WITHHELD, Names, Policy, Redactor
+from study_desk.privacy.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.report import clips
 from study_desk.report.clips import ClipError, check_bag, clip, thumbnails
 
@@ -70,12 +70,12 @@ def said(text: str, speaker_id: str = "", speaker: Speaker = Speaker.USER, at_s:
     ],
 )
 def test_names_are_taken_out(text: str, clean: str) -> None:
-    assert Redactor(names=Names(by_name=(("Ana", "P-1"), ("李雷", "P-2")))).text(text) == clean
+    assert Redactor(names=NamesToRemove(by_name=(("Ana", "P-1"), ("李雷", "P-2")))).text(text) == clean
 
 
 @given(st.text(max_size=40))
 def test_a_known_name_never_passes(text: str) -> None:
-    assert "Zoltan" not in Redactor(names=Names(by_name=(("Zoltan", "P-1"),))).text(f"{text} Zoltan {text}")
+    assert "Zoltan" not in Redactor(names=NamesToRemove(by_name=(("Zoltan", "P-1"),))).text(f"{text} Zoltan {text}")
 
 
 def test_a_name_said_once_is_out_of_flags_too(session: Recording) -> None:
@@ -87,7 +87,9 @@ def test_a_name_said_once_is_out_of_flags_too(session: Recording) -> None:
 
 def test_who_did_not_consent_keeps_the_time_and_not_the_words(session: Recording) -> None:
     quiet = Participant(pseudonym="P-1", person_ids=("p1",), transcript=False)
-    redactor = Redactor(Policy(known_only=True), participants=(quiet, Participant(pseudonym="P-2", person_ids=("p2",))))
+    redactor = Redactor(
+        RedactionPolicy(known_only=True), participants=(quiet, Participant(pseudonym="P-2", person_ids=("p2",)))
+    )
     kept = [redactor.clean(said("secret", who)) for who in ("p1", "p2", "passer_by")]
     assert [u.text for u in kept] == [WITHHELD, "secret", WITHHELD]
     assert kept[0].start_ns == START_NS + NS_PER_S
@@ -148,7 +150,7 @@ def test_a_withheld_sentence_that_the_robot_repeats_goes_too(secret: str, repeat
 
 def test_a_policy_without_words_keeps_none_of_the_robots_either() -> None:
     spoken = RobotSpeech(stamp_ns=1, speech_id="s", state=SpeechEdge.START, text="Hello Ana")
-    assert Redactor(Policy(words=False)).clean(spoken).text == WITHHELD
+    assert Redactor(RedactionPolicy(words=False)).clean(spoken).text == WITHHELD
 
 
 def test_where_someone_refused_a_voice_that_nobody_is_known_to_have_is_withheld() -> None:
@@ -191,7 +193,7 @@ def test_a_name_has_letters_and_is_no_pseudonym(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="P-1 has the name '', without a letter"):
         KeyFile(tmp_path / "keys.json").names()
     with pytest.raises(ValueError, match="match pattern"):
-        Policy(also=("",))
+        RedactionPolicy(also=("",))
 
 
 def everything(folder: Path) -> bytes:
@@ -428,12 +430,12 @@ def test_a_person_id_that_the_bag_lacks_is_refused_with_those_it_has(tmp_path: P
 def test_faces_are_gone_and_the_rest_is_not() -> None:
     image = np.random.default_rng(0).integers(0, 255, (200, 200, 3), dtype=np.uint8)
     face = Face(left_ratio=0.4, top_ratio=0.4, width_ratio=0.2, height_ratio=0.2, confidence=1)
-    out = blurred(image, [face])
+    out = blur_faces(image, [face])
     assert np.array_equal(out[:60], image[:60])
     inside, before = out[80:120, 80:120].astype(float), image[80:120, 80:120].astype(float)
     assert abs(np.corrcoef(inside.ravel(), before.ravel())[0, 1]) < 0.35
     assert inside.std() < before.std() / 2
-    assert blurred(image, None)[:60].astype(float).std() < image[:60].astype(float).std() / 2
+    assert blur_faces(image, None)[:60].astype(float).std() < image[:60].astype(float).std() / 2
 
 
 def test_thumbnails_need_consent_are_few_and_within_the_budget(tmp_path: Path) -> None:

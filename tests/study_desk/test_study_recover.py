@@ -6,7 +6,7 @@ import pytest
 
 from norm_core.runtime.time import ReplayClock
 from sim_replays.examples.study_session import START_NS, write_log
-from study_desk.log.log_recovery import recover
+from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import LogError, read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Recovered, Tombstone
@@ -33,7 +33,7 @@ def test_all_but_the_damaged_line_are_saved(log: Path, tmp_path: Path, how: str,
     before, lines = read(log), lines_of(log)
     there = {"changed": [lines[number].replace(b'"ros_ns":1', b'"ros_ns":2')], "no JSON": [b"\xff\n"], "removed": []}
     damage(log, [*lines[:number], *there[how], *lines[number + 1 :]])
-    done = recover(log, tmp_path / "new")
+    done = recover_log(log, tmp_path / "new")
     assert len(done.lost) == 1
     after = read(tmp_path / "new")
     kept = [e.record for e in before.entries[1:-1] if e.seq != number]
@@ -46,7 +46,7 @@ def test_all_but_the_damaged_line_are_saved(log: Path, tmp_path: Path, how: str,
 
 def test_a_lost_session_is_said_and_the_rest_is_read(log: Path, tmp_path: Path) -> None:
     damage(log, [b"{}\n", *lines_of(log)[1:]])
-    done = recover(log, tmp_path / "new")
+    done = recover_log(log, tmp_path / "new")
     assert "the entry that names the session and its participants" in done.lost
     assert len(open_recording(tmp_path / "new").flags) == 4
 
@@ -55,7 +55,7 @@ def test_what_was_to_be_erased_is_not_saved(log: Path, tmp_path: Path) -> None:
     said = next(e for e in read(log).entries if e.kind == "utterance")
     with StudyLog.resume(log, ReplayClock(START_NS)) as writer:
         writer.append(Tombstone(participant="P-7K3MX", seqs=(said.seq,), reason="wish"), 0)
-    assert recover(log, tmp_path / "new").lost == ()
+    assert recover_log(log, tmp_path / "new").lost == ()
     assert read(tmp_path / "new").faults == ()
     assert said.record.utterance_id not in {u.utterance_id for u in open_recording(tmp_path / "new").utterances}
 
@@ -63,10 +63,10 @@ def test_what_was_to_be_erased_is_not_saved(log: Path, tmp_path: Path) -> None:
 def test_lines_that_do_not_follow_one_another_are_named(log: Path, tmp_path: Path) -> None:
     write_log(tmp_path / "other", length_s=60, flags=4, seed=8)
     damage(log, [*lines_of(log)[:4], *lines_of(tmp_path / "other")[4:5], *lines_of(log)[5:]])
-    assert all("one is not the original" in what for what in recover(log, tmp_path / "new").lost)
+    assert all("one is not the original" in what for what in recover_log(log, tmp_path / "new").lost)
 
 
 def test_a_log_without_a_sound_line_cannot_be_recovered(log: Path, tmp_path: Path) -> None:
     damage(log, [b"nothing\n"])
     with pytest.raises(LogError, match="holds no line that is sound"):
-        recover(log, tmp_path / "new")
+        recover_log(log, tmp_path / "new")

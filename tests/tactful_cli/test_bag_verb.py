@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.bag_recovery import recover
+from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.writer import BagWriteError
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.bag.arguments import progress_lines
@@ -131,7 +131,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limit[1]))
     try:
         with pytest.raises(BagWriteError, match="writing failed after"):
-            recover(bag, tmp_path / "new")
+            recover_bag(bag, tmp_path / "new")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]

@@ -14,7 +14,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from sim_replays.drivers.node_driver import Said
+from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
 from tactful_cli.demo import report
 from tactful_cli.demo.view import DemoView
@@ -27,7 +27,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> DemoSession:
     return write_demo_session(tmp_path_factory.mktemp("demo") / "session")
 
 
-def said(session: DemoSession) -> list[Said]:
+def said(session: DemoSession) -> list[NodeOutput]:
     """A robot's turn, a user's, a choice and an error that a person marked too."""
     start_ns = session.truth.start_ns
     error = next(event for event in session.truth.events if event.polarity is Polarity.ERROR)
@@ -76,7 +76,7 @@ def said(session: DemoSession) -> list[Said]:
         ("/tactful/decisions", query.stamp_ns, 24.03, decision),
         ("/tactful/flags", error.onset_ns + 3 * NS_PER_S, 28.0, flag),
     ]
-    return [Said(topic=topic, at_ns=at_ns, wall_s=wall_s, what=to_plain(r)) for topic, at_ns, wall_s, r in lines]
+    return [NodeOutput(topic=topic, at_ns=at_ns, wall_s=wall_s, what=to_plain(r)) for topic, at_ns, wall_s, r in lines]
 
 
 def shown(session: DemoSession, width: int, terminal: bool) -> tuple[str, DemoView]:

@@ -6,24 +6,26 @@ from pathlib import Path
 
 import zstandard
 
-from norm_core.bags.atomic_bag import part_of, whole_bag
+from norm_core.bags.atomic_bag import atomic_bag, partial_folder
 from norm_core.bags.definitions import Definitions
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed, list_files
 from norm_core.bags.recovery.fragments import Hole, Salvaged
 from norm_core.bags.recovery.mcap_salvage import McapSalvage
-from norm_core.bags.recovery.report import Recovery, Tally
+from norm_core.bags.recovery.report import BagRecoveryReport, Tally
 from norm_core.bags.recovery.sqlite_salvage import SqliteSalvage
 from norm_core.bags.writer import BagWriteError, BagWriter
 
 
-def recover(bag: Path, made: Path, progress: Callable[[int, int], None] = lambda done, size: None) -> Recovery:
+def recover_bag(
+    bag: Path, made: Path, progress: Callable[[int, int], None] = lambda done, size: None
+) -> BagRecoveryReport:
     """Writes all whole messages of bag into a new MCAP bag at made; progress is told bytes passed, of all bytes."""
     listing = list_files(bag)
     size = sum(file.stat().st_size for file in listing.files)
     tally, passed = Tally(listing), 0
-    with whole_bag(made) as writer:
-        scratch = part_of(made) / "scratch"
+    with atomic_bag(made) as writer:
+        scratch = partial_folder(made) / "scratch"
         scratch.mkdir()
         for file in listing.files:
 

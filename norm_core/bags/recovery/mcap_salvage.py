@@ -24,7 +24,7 @@ from norm_core.bags.mcap_parts import (
 )
 from norm_core.bags.mcap_summary import read_summary
 from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
-from norm_core.bags.storage import unpacked
+from norm_core.bags.storage import unpack_file
 from norm_core.bags.topic import BagTopic
 
 _LARGEST_RECORD_BYTES = 1 << 32
@@ -161,7 +161,7 @@ class McapSalvage:
             )
             return self._hole(at, len(body), why, lost={topic.topic if topic else UNKNOWN_TOPIC: 1})
         try:
-            return Salvaged(topic=topic, stamp_ns=stamp_ns, data=unpacked(body[MESSAGE_HEAD.size :]))
+            return Salvaged(topic=topic, stamp_ns=stamp_ns, data=unpack_file(body[MESSAGE_HEAD.size :]))
         except BagError:
             return self._hole(at, len(body), "has a compressed message that is damaged", lost={topic.topic: 1})
 

@@ -18,7 +18,7 @@ class LostTime:
 
 
 @record
-class Recovery:
+class BagRecoveryReport:
     """lost_by_topic is the least known to be lost, by what lost_known_from names; is_cut: an unknown rest may be."""
 
     bag: str
@@ -99,10 +99,10 @@ class Tally:
         """What stands in the way, where no message was found."""
         return "; ".join(f"{hole.file} {hole.why}" for hole in self._holes[:3]) or "its files hold no message"
 
-    def recovery(self, bag: str, made: str, size_bytes: int) -> Recovery:
+    def recovery(self, bag: str, made: str, size_bytes: int) -> BagRecoveryReport:
         lost, known_from = self._known_lost()
         self._tear(None)
-        return Recovery(
+        return BagRecoveryReport(
             bag=bag,
             made=made,
             size_bytes=size_bytes,

@@ -13,7 +13,7 @@ from rosbags.rosbag2.metadata import parse_qos
 
 from norm_core.bags.errors import BagError
 from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
-from norm_core.bags.storage import UNMERGED, unpacked
+from norm_core.bags.storage import UNMERGED, unpack_file
 from norm_core.bags.topic import BagTopic
 
 _MAGIC = b"SQLite format 3\0"
@@ -87,7 +87,7 @@ class SqliteSalvage:
         if topic is None or not isinstance(stamp_ns, int) or not isinstance(data, bytes) or stamp_ns < 0:
             return self._hole(0, 0, "holds a row that is no message of a stated topic", {name: 1})
         try:
-            return Salvaged(topic=topic, stamp_ns=stamp_ns, data=unpacked(data))
+            return Salvaged(topic=topic, stamp_ns=stamp_ns, data=unpack_file(data))
         except BagError:
             return self._hole(0, 0, "holds a compressed message that is damaged", {name: 1})
 

@@ -9,25 +9,25 @@ from typing import Any
 from norm_core.engines.chat_template import chat_frame, rendering
 from norm_core.engines.llama_cpp.gguf_images import Projector
 from norm_core.engines.llama_cpp.gguf_model import GgufModel
-from norm_core.engines.option_letters import LETTERS, lettered
+from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
 from norm_core.engines.option_tokens import LetterTokens
-from norm_core.engines.prompt import Image, Part, Prompt, Question, words
-from norm_core.engines.reply import Card
-from norm_core.engines.request_context import DECODE, PREFILL, Call
+from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
 from norm_core.records.record import record
 
 Piece = list[int] | bytes
 
 
 @record
-class Held:
+class TokenPrefix:
     """A prefix that the model holds: its pieces, where it ends, and which call read it."""
 
     digest: str
     pieces: tuple[Piece, ...]
     position: int
     token_count: int
-    read_by: Call
+    read_by: RequestContext
 
 
 class LlamaCppBackend:
@@ -54,7 +54,7 @@ class LlamaCppBackend:
             path, context_tokens=context_tokens, threads=threads, gpu_layers=gpu_layers, batch_tokens=batch_tokens
         )
         self._projector: Projector | None = None
-        self._held: Held | None = None
+        self._held: TokenPrefix | None = None
         try:
             if projector_path is not None:
                 self._projector = Projector(self._model, projector_path, use_gpu=gpu_layers != 0)
@@ -65,25 +65,25 @@ class LlamaCppBackend:
         except BaseException:
             self.close()
             raise
-        self.card = Card(
+        self.model_info = ModelInfo(
             model=path.stem,
             engine="llama.cpp",
             weights_sha256=weights_sha256,
             quantization=quantization,
             context_tokens=self._model.context_tokens,
             max_images=max_images if self._projector else 0,
-            max_options=len(LETTERS),
+            max_options=len(OPTION_LETTERS),
         )
 
     @contextmanager
-    def encoded(self, prefix: Prompt, call: Call) -> Iterator[Held]:
+    def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[TokenPrefix]:
         """The prefix in the model's memory; read anew only where another one is held."""
         digest = prefix.digest
         if self._held is None or self._held.digest != digest:
             self._held = None
             pieces = (self._model.tokens(self._before, control=True), *self._pieces(prefix.parts))
             self._read_anew(pieces, call)
-            self._held = Held(
+            self._held = TokenPrefix(
                 digest=digest,
                 pieces=pieces,
                 position=self._model.position,
@@ -92,23 +92,25 @@ class LlamaCppBackend:
             )
         yield self._held
 
-    def score(self, prefix: Held, question: Question, call: Call) -> Sequence[float]:
-        self._go_on(prefix, (*self._pieces(question.parts), self._model.tokens(lettered(question.options))), call)
-        call.enter(DECODE)
+    def score(self, prefix: TokenPrefix, question: Question, call: RequestContext) -> Sequence[float]:
+        self._go_on(prefix, (*self._pieces(question.parts), self._model.tokens(letter_options(question.options))), call)
+        call.enter_segment(DECODE)
         return self._letters.logprobs(self._model.logits(), len(question.options))
 
-    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
         model, said = self._model, bytearray()
         with (
             model.sampler(json.dumps(schema) if schema is not None else None, seed) as sampler,
             self.encoded(prompt, call) as prefix,
         ):
             self._go_on(prefix, (), call)
-            call.enter(DECODE)
+            call.enter_segment(DECODE)
             for nth in range(max_tokens):
                 call.check()
                 token = model.next_token(sampler)
-                call.used(completion_tokens=1)
+                call.add_usage(completion_tokens=1)
                 if model.ends(token):
                     break
                 said += model.piece(token)
@@ -123,32 +125,34 @@ class LlamaCppBackend:
             self._projector.close()
         self._model.close()
 
-    def _go_on(self, prefix: Held, pieces: tuple[Piece, ...], call: Call) -> None:
+    def _go_on(self, prefix: TokenPrefix, pieces: tuple[Piece, ...], call: RequestContext) -> None:
         """Reads pieces and the template's end after the prefix."""
         if self._model.cut_back(prefix.position, prefix.token_count):
-            call.used(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
+            call.add_usage(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
         else:
             self._read_anew(prefix.pieces, call)
         self._read((*pieces, self._model.tokens(self._after, control=True)), call)
 
-    def _read_anew(self, pieces: tuple[Piece, ...], call: Call) -> None:
+    def _read_anew(self, pieces: tuple[Piece, ...], call: RequestContext) -> None:
         self._model.cut_back(0, 0)
         self._read(pieces, call)
 
-    def _read(self, pieces: tuple[Piece, ...], call: Call) -> None:
+    def _read(self, pieces: tuple[Piece, ...], call: RequestContext) -> None:
         self._model.check_room(sum(len(piece) for piece in pieces if isinstance(piece, list)))
         before = self._model.token_count
         for piece in pieces:
             if isinstance(piece, list):
-                call.enter(PREFILL)
+                call.enter_segment(PREFILL)
                 self._model.read(piece, call)
             elif self._projector:
                 self._projector.read(piece, call)
-        call.used(prompt_tokens=self._model.token_count - before)
+        call.add_usage(prompt_tokens=self._model.token_count - before)
 
     def _pieces(self, parts: Sequence[Part]) -> tuple[Piece, ...]:
         """Parts as plain tokens and pictures; a token never reaches over a part's end, so prefixes stay as they are."""
-        return tuple(part.jpeg if isinstance(part, Image) else self._model.tokens(words(part) + "\n") for part in parts)
+        return tuple(
+            part.jpeg if isinstance(part, Image) else self._model.tokens(plain_text(part) + "\n") for part in parts
+        )
 
     def _frame(self, options: Mapping[str, Any]) -> tuple[str, str]:
         model = self._model

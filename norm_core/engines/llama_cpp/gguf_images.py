@@ -12,7 +12,7 @@ from llama_cpp import mtmd_cpp as mtmd
 
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.llama_cpp.gguf_model import GgufModel
-from norm_core.engines.request_context import ENCODE, PREFILL, Call
+from norm_core.engines.request_context import ENCODE, PREFILL, RequestContext
 
 _log = logging.getLogger(__name__)
 
@@ -41,13 +41,13 @@ class Projector:
             self.close()
             raise EngineFailedError(f"{path} takes no pictures")
 
-    def read(self, jpeg: bytes, call: Call) -> None:
+    def read(self, jpeg: bytes, call: RequestContext) -> None:
         """Has the model read a picture after what it holds."""
-        call.enter(ENCODE)
+        call.enter_segment(ENCODE)
         with self._chunks(jpeg) as chunks:
             held = [mtmd.mtmd_input_chunks_get(chunks, nth) for nth in range(mtmd.mtmd_input_chunks_size(chunks))]
             self._model.check_room(sum(mtmd.mtmd_input_chunk_get_n_tokens(chunk) for chunk in held))
-            call.enter(PREFILL)
+            call.enter_segment(PREFILL)
             for chunk in held:
                 call.check()
                 self._read_chunk(chunk)

@@ -11,7 +11,7 @@ import numpy as np
 from llama_cpp.llama_grammar import json_schema_to_gbnf
 
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 
 # Flash attention would shift probabilities when a prefix is shared.
 _NO_FLASH_ATTENTION = 0
@@ -107,7 +107,7 @@ class GgufModel:
         if (whole := self.token_count + count) > self.context_tokens:
             raise InvalidRequestError(f"the prompt has {whole} tokens, and the context holds {self.context_tokens}")
 
-    def read(self, tokens: list[int], call: Call) -> None:
+    def read(self, tokens: list[int], call: RequestContext) -> None:
         """Adds tokens to what is held; logits are those after the last."""
         self.check_room(len(tokens))
         for start in range(0, len(tokens), self.batch_tokens):

@@ -11,11 +11,11 @@ import onnxruntime_genai as og
 
 from norm_core.engines.chat_template import chat_frame
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.option_letters import LETTERS, lettered
+from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
 from norm_core.engines.option_tokens import LetterTokens
-from norm_core.engines.prompt import Image, Part, Prompt, Question, words
-from norm_core.engines.reply import Card
-from norm_core.engines.request_context import DECODE, PREFILL, Call
+from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
 from norm_core.records.record import record
 
 # So many tokens are read between two looks at the deadline.
@@ -23,13 +23,13 @@ _BATCH_TOKENS = 64
 
 
 @record
-class Held:
+class GenaiPrefix:
     """A prefix that a generator holds, and which call read it."""
 
     digest: str
     generator: Any
     token_count: int
-    read_by: Call
+    read_by: RequestContext
 
 
 class GenaiBackend:
@@ -61,48 +61,50 @@ class GenaiBackend:
             lambda messages: self._tokenizer.apply_chat_template(json.dumps(messages), add_generation_prompt=True)
         )
         self._letters = LetterTokens(self._tokens, lambda token: self._text([token]))
-        self._held: Held | None = None
-        self.card = Card(
+        self._held: GenaiPrefix | None = None
+        self.model_info = ModelInfo(
             model=folder.name,
             engine="onnxruntime-genai",
             weights_sha256=weights_sha256,
             quantization=quantization,
             context_tokens=self._context_tokens,
             max_images=0,
-            max_options=len(LETTERS),
+            max_options=len(OPTION_LETTERS),
         )
 
     @contextmanager
-    def encoded(self, prefix: Prompt, call: Call) -> Iterator[Held]:
+    def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[GenaiPrefix]:
         """The prefix in a generator's memory; read anew only where another one is held."""
         digest = prefix.digest
         if self._held is None or self._held.digest != digest:
             self._held = None
             generator, tokens = self._generator(), self._prefix_tokens(prefix)
             self._read(generator, tokens, call)
-            self._held = Held(digest=digest, generator=generator, token_count=len(tokens), read_by=call)
+            self._held = GenaiPrefix(digest=digest, generator=generator, token_count=len(tokens), read_by=call)
         yield self._held
 
-    def score(self, prefix: Held, question: Question, call: Call) -> Sequence[float]:
+    def score(self, prefix: GenaiPrefix, question: Question, call: RequestContext) -> Sequence[float]:
         prefix.generator.rewind_to(prefix.token_count)
-        call.used(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
-        asked = self._parts_tokens(question.parts) + self._tokens(lettered(question.options) + self._after)
+        call.add_usage(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
+        asked = self._parts_tokens(question.parts) + self._tokens(letter_options(question.options) + self._after)
         self._read(prefix.generator, asked, call)
-        call.enter(DECODE)
+        call.enter_segment(DECODE)
         return self._letters.logprobs(prefix.generator.get_logits()[0, -1], len(question.options))
 
-    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
         # What is held goes first, as two generators may not fit into memory.
         self._held = None
         generator = self._generator(schema, seed)
         self._read(generator, self._prefix_tokens(prompt) + self._tokens(self._after), call)
-        call.enter(DECODE)
+        call.enter_segment(DECODE)
         said: list[int] = []
         while len(said) < max_tokens and not generator.is_done():
             call.check()
             generator.generate_next_token()
             said.append(int(generator.get_next_tokens()[0]))
-            call.used(completion_tokens=1)
+            call.add_usage(completion_tokens=1)
         return self._text([token for token in said if token not in self._tokenizer.eos_token_ids])
 
     def close(self) -> None:
@@ -117,16 +119,16 @@ class GenaiBackend:
             params.set_guidance("json_schema", json.dumps(schema))
         return og.Generator(self._model, params)
 
-    def _read(self, generator: Any, tokens: list[int], call: Call) -> None:
+    def _read(self, generator: Any, tokens: list[int], call: RequestContext) -> None:
         whole = generator.token_count() + len(tokens)
         # The last place is for a token that is written.
         if whole >= self._context_tokens:
             raise InvalidRequestError(f"the prompt has {whole} tokens, and the context holds {self._context_tokens}")
-        call.enter(PREFILL)
+        call.enter_segment(PREFILL)
         for start in range(0, len(tokens), _BATCH_TOKENS):
             call.check()
             generator.append_tokens(np.array(tokens[start : start + _BATCH_TOKENS], np.int32))
-        call.used(prompt_tokens=len(tokens))
+        call.add_usage(prompt_tokens=len(tokens))
 
     def _prefix_tokens(self, prompt: Prompt) -> list[int]:
         lead = self._tokenizer.encode("").tolist()
@@ -134,7 +136,7 @@ class GenaiBackend:
 
     def _parts_tokens(self, parts: Sequence[Part]) -> list[int]:
         """A token never reaches over a part's end, so that prefixes stay as they are."""
-        texts = [words(part) for part in parts if not isinstance(part, Image)]
+        texts = [plain_text(part) for part in parts if not isinstance(part, Image)]
         return [token for text in texts for token in self._tokens(text + "\n")]
 
     def _tokens(self, text: str) -> list[int]:

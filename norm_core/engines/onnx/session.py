@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.records.record import record
-from norm_core.runtime.cache_dir import kept_folder
+from norm_core.runtime.cache_dir import make_cache_folder
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -134,7 +134,7 @@ def _created(  # noqa: PLR0917
 def _settings(provider: str, cache_folder: Path | None) -> dict[str, str]:
     if provider != TENSORRT:
         return {}
-    folder = cache_folder or kept_folder("tensorrt")  # building an engine takes minutes, loading one seconds
+    folder = cache_folder or make_cache_folder("tensorrt")  # building an engine takes minutes, loading one seconds
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "trt_engine_cache_enable": "1",

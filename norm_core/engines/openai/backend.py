@@ -8,12 +8,12 @@ from typing import Any
 
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.client import OpenAIServer
-from norm_core.engines.openai.reply import Reply, understood
-from norm_core.engines.option_letters import LETTERS, lettered
+from norm_core.engines.openai.reply import Reply, parse_reply
+from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
 from norm_core.engines.option_tokens import letter_weights
-from norm_core.engines.prompt import Image, Part, Prompt, Question, words
-from norm_core.engines.reply import Card
-from norm_core.engines.request_context import DECODE, PARSE, PREFILL, Call
+from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestContext
 
 
 class Guide(StrEnum):
@@ -58,51 +58,53 @@ class OpenAIBackend:
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         self._server, self._top_logprobs, self._guide, self._extra = server, top_logprobs, guide, dict(extra or {})
-        self.card = Card(
+        self.model_info = ModelInfo(
             model=model,
             engine="openai",
             weights_sha256=weights_sha256,
             quantization=quantization,
             context_tokens=context_tokens,
             max_images=max_images,
-            max_options=len(LETTERS),
+            max_options=len(OPTION_LETTERS),
             on_this_machine=is_on_this_machine(server.url),
         )
 
     @contextmanager
-    def encoded(self, prefix: Prompt, call: Call) -> Iterator[list[dict[str, Any]]]:
+    def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[list[dict[str, Any]]]:
         """The prefix as a message's content, its pictures as data URLs."""
         yield _content(prefix.parts)
 
-    def score(self, prefix: list[dict[str, Any]], question: Question, call: Call) -> Sequence[float]:
-        letters = LETTERS[: len(question.options)]
-        content = [*prefix, *_content(question.parts), {"type": "text", "text": lettered(question.options)}]
+    def score(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
+        letters = OPTION_LETTERS[: len(question.options)]
+        content = [*prefix, *_content(question.parts), {"type": "text", "text": letter_options(question.options)}]
         asked = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": self._top_logprobs}
-        call.enter(PREFILL)
+        call.enter_segment(PREFILL)
         reply = self._ask(content, asked | self._guide.asked_for(letters), call)
         return letter_weights(reply.first_token(), letters)
 
-    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
         asked: dict[str, Any] = {"max_tokens": max_tokens, "temperature": 1 if seed else 0, "seed": seed}
         if schema is not None:
             named = {"name": schema.get("title", "answer"), "schema": schema}
             asked["response_format"] = {"type": "json_schema", "json_schema": named}
-        call.enter(DECODE)
+        call.enter_segment(DECODE)
         return self._ask(_content(prompt.parts), asked, call).text
 
     def close(self) -> None:
         self._server.close()
 
-    def _ask(self, content: list[dict[str, Any]], asked: dict[str, Any], call: Call) -> Reply:
+    def _ask(self, content: list[dict[str, Any]], asked: dict[str, Any], call: RequestContext) -> Reply:
         message = {"role": "user", "content": _plain(content)}
-        body = {"model": self.card.model, "messages": [message], **asked, **self._extra}
+        body = {"model": self.model_info.model, "messages": [message], **asked, **self._extra}
         received = self._server.complete(body, call)
-        call.enter(PARSE)
-        return understood(received, call)
+        call.enter_segment(PARSE)
+        return parse_reply(received, call)
 
 
 def _content(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    return [_image(part) if isinstance(part, Image) else {"type": "text", "text": words(part)} for part in parts]
+    return [_image(part) if isinstance(part, Image) else {"type": "text", "text": plain_text(part)} for part in parts]
 
 
 def _image(image: Image) -> dict[str, Any]:

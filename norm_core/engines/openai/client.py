@@ -11,7 +11,7 @@ import httpx2
 
 from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, PastDeadlineError
 from norm_core.engines.openai.address import is_on_this_machine
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 
 # How soon a deadline or a cancellation is seen while the server works.
 _POLL_S = 0.02
@@ -57,7 +57,7 @@ class OpenAIServer:
             raise EngineFailedError(f"{url} or its key cannot be used: {type(error).__name__}") from None
         self._loop = asyncio.new_event_loop()
 
-    def complete(self, body: dict[str, Any], call: Call) -> bytes:
+    def complete(self, body: dict[str, Any], call: RequestContext) -> bytes:
         """What the server answers to a chat completion request."""
         return self._loop.run_until_complete(self._persist(json.dumps(body).encode(), call))
 
@@ -66,7 +66,7 @@ class OpenAIServer:
             self._loop.run_until_complete(self._client.aclose())
             self._loop.close()
 
-    async def _persist(self, content: bytes, call: Call) -> bytes:
+    async def _persist(self, content: bytes, call: RequestContext) -> bytes:
         for nth in range(self._tries):
             call.check()
             try:
@@ -77,10 +77,10 @@ class OpenAIServer:
                 # Many robots that share a server should not all come back at once.
                 pause_s = busy.pause_s or self._backoff_s * 2**nth * random.uniform(0.5, 1.0)
                 await self._pause(min(pause_s, _LONGEST_PAUSE_S), str(busy), call)
-                call.used(retries=1)
+                call.add_usage(retries=1)
         raise EngineFailedError(f"{self.url} was to be tried {self._tries} times")
 
-    async def _pause(self, pause_s: float, reason: str, call: Call) -> None:
+    async def _pause(self, pause_s: float, reason: str, call: RequestContext) -> None:
         left_s = call.remaining_s()
         if left_s is not None and left_s <= pause_s:
             raise PastDeadlineError(f"no time is left for another try at {self.url}: {reason}")
@@ -89,7 +89,7 @@ class OpenAIServer:
             call.check()
             await asyncio.sleep(min(_POLL_S, still_s))
 
-    async def _while_wanted(self, content: bytes, call: Call) -> bytes:
+    async def _while_wanted(self, content: bytes, call: RequestContext) -> bytes:
         """Asks once, and hangs up when nobody waits any more, so that the server stops too."""
         posted = asyncio.ensure_future(self._post(content))
         try:

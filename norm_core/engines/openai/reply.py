@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field, ValidationError
 
 from norm_core.engines.errors import EngineFailedError, RefusedError
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 
 
 class _Top(BaseModel):
@@ -61,7 +61,7 @@ class Reply(BaseModel):
         return list({top.token: top.logprob for top in [first, *first.top_logprobs]}.items())
 
 
-def understood(content: bytes, call: Call) -> Reply:
+def parse_reply(content: bytes, call: RequestContext) -> Reply:
     """The server's reply, whose tokens are counted for call; a refusal is an error of its own."""
     try:
         reply = Reply.model_validate_json(content)
@@ -73,7 +73,7 @@ def understood(content: bytes, call: Call) -> Reply:
         ) from None
     if usage := reply.usage:
         cached = (usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens) or 0
-        call.used(
+        call.add_usage(
             prompt_tokens=usage.prompt_tokens - cached, cached_tokens=cached, completion_tokens=usage.completion_tokens
         )
     choice = reply.choices[0]

@@ -6,19 +6,19 @@ from typing import Any, Protocol
 
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.prompt import Image, Prompt, Question
-from norm_core.engines.reply import Card
-from norm_core.engines.request_context import DECODE, PREFILL, Call
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
 from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, OnnxSentences
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder, Vectors
 from norm_core.models.manifest import Manifest
-from norm_core.models.store import Weights
+from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
 
 # A cosine of 0.1 more makes an option about e times as likely; a calibration file may say otherwise.
 _NEARNESS_SCALE = 0.1
 
 
-class Sentences(Protocol):
+class SentenceVectors(Protocol):
     """Whatever gives one unit vector a sentence."""
 
     @property
@@ -30,9 +30,9 @@ class Sentences(Protocol):
 class EncoderBackend:
     """For questions of similarity. It reads words alone, and neither follows instructions nor writes."""
 
-    def __init__(self, sentences: Sentences, model: str = MODEL, quantization: str = "") -> None:
+    def __init__(self, sentences: SentenceVectors, model: str = MODEL, quantization: str = "") -> None:
         self._sentences = sentences
-        self.card = Card(
+        self.model_info = ModelInfo(
             model=model,
             engine="encoder",
             weights_sha256=sentences.weights_sha256,
@@ -42,25 +42,27 @@ class EncoderBackend:
         )
 
     @contextmanager
-    def encoded(self, prefix: Prompt, call: Call) -> Iterator[str]:
+    def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[str]:
         """The prefix's words."""
         yield _said(prefix)
 
-    def score(self, prefix: str, question: Question, call: Call) -> Sequence[float]:
-        call.enter(PREFILL)
+    def score(self, prefix: str, question: Question, call: RequestContext) -> Sequence[float]:
+        call.enter_segment(PREFILL)
         asked = " ".join(filter(None, (prefix, _said(Prompt(version="", parts=question.parts)))))
         vectors = self._sentences.encode([asked, *question.options])
-        call.enter(DECODE)
+        call.enter_segment(DECODE)
         return [float(nearness) / _NEARNESS_SCALE for nearness in vectors[1:] @ vectors[0]]
 
-    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
         raise InvalidRequestError("the sentence encoder scores options and cannot write")
 
     def close(self) -> None:
         """Holds nothing that outlives it."""
 
 
-def opened(manifest: Manifest, weights: Weights) -> EncoderBackend:
+def open_backend(manifest: Manifest, weights: ModelFiles) -> EncoderBackend:
     """The encoder that a package carries, or one in a folder with model.onnx and tokenizer.json; it has no settings."""
     if manifest.settings:
         raise ConfigError(f"{manifest.name}: settings: the encoder has none, not {', '.join(manifest.settings)}")

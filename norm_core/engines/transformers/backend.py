@@ -9,33 +9,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.option_letters import lettered
+from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Prompt, Question, Text
-from norm_core.engines.reply import Card
-from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Call
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
 from norm_core.records.record import record
 
 if TYPE_CHECKING:
-    from norm_core.engines.transformers.decoding import Decider
-    from norm_core.engines.transformers.forward_pass import Reading, Runner
-    from norm_core.engines.transformers.prompt_tokens import Piece, Reader
+    from norm_core.engines.transformers.decoding import TokenDecoder
+    from norm_core.engines.transformers.forward_pass import CachedTokens, ForwardPass
+    from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
 
 _NEEDED = ("torch", "transformers", "accelerate")
 
 
 @record
 class _Loaded:
-    reader: "Reader"
-    runner: "Runner"
-    decider: "Decider"
+    reader: "PromptTokenizer"
+    runner: "ForwardPass"
+    decider: "TokenDecoder"
 
 
 @record
 class _Prefix:
     """What was read for all questions, and the call that paid for it."""
 
-    reading: "Reading"
-    paid_by: Call
+    reading: "CachedTokens"
+    paid_by: RequestContext
 
 
 class TransformersBackend:
@@ -61,19 +61,19 @@ class TransformersBackend:
             )
         # Imported here: torch takes seconds, and the default environment has none.
         from norm_core.engines.transformers import forward_pass  # noqa: PLC0415
-        from norm_core.engines.transformers.decoding import Decider  # noqa: PLC0415
-        from norm_core.engines.transformers.loading import loaded  # noqa: PLC0415
+        from norm_core.engines.transformers.decoding import TokenDecoder  # noqa: PLC0415
+        from norm_core.engines.transformers.loading import load_model  # noqa: PLC0415
 
-        network, reader = loaded(folder, dtype=dtype, quantization=quantization, device=device)
+        network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
         if threads is not None:
             forward_pass.use_threads(threads)
-        decider = Decider(network, reader)
+        decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
         self._running = forward_pass
         self._loaded: _Loaded | None = _Loaded(
-            reader=reader, runner=forward_pass.Runner(network, context_tokens), decider=decider
+            reader=reader, runner=forward_pass.ForwardPass(network, context_tokens), decider=decider
         )
-        self.card = Card(
+        self.model_info = ModelInfo(
             model=model or folder.name,
             engine="transformers",
             weights_sha256=weights_sha256,
@@ -84,59 +84,63 @@ class TransformersBackend:
         )
 
     @contextmanager
-    def encoded(self, prefix: Prompt, call: Call) -> Iterator[_Prefix]:
+    def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
         loaded = self._open()
-        reading = self._running.Reading()
+        reading = self._running.CachedTokens()
         self._read(reading, loaded.reader.opening(prefix.parts), call)
         yield _Prefix(reading=reading, paid_by=call)
 
-    def score(self, prefix: _Prefix, question: Question, call: Call) -> Sequence[float]:
+    def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
         loaded = self._open()
-        call.enter(ENCODE)
-        pieces = loaded.reader.closing((*question.parts, Text(text=lettered(question.options))))
+        call.enter_segment(ENCODE)
+        pieces = loaded.reader.closing((*question.parts, Text(text=letter_options(question.options))))
         if call is not prefix.paid_by:
-            call.used(cached_tokens=prefix.reading.tokens)
+            call.add_usage(cached_tokens=prefix.reading.tokens)
         with loaded.runner.kept(prefix.reading) as reading:
             logits = self._read(reading, pieces, call)
-        call.enter(DECODE)
+        call.enter_segment(DECODE)
         return loaded.decider.weigh(logits, len(question.options))
 
-    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
         loaded = self._open()
-        call.enter(ENCODE)
+        call.enter_segment(ENCODE)
         asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
         pieces = [*loaded.reader.opening(prompt.parts), *loaded.reader.closing((asked,) if schema else ())]
-        reading = self._running.Reading()
+        reading = self._running.CachedTokens()
         logits = self._read(reading, pieces, call)
-        call.enter(DECODE)
+        call.enter_segment(DECODE)
         write = partial(self._write, loaded, reading, logits, call, max_tokens=max_tokens, seed=seed)
-        return self._running.memory_given_back(write)
+        return self._running.free_memory(write)
 
     def close(self) -> None:
         self._loaded = None
-        self._running.release()
+        self._running.release_model()
 
     def _open(self) -> _Loaded:
         if self._loaded is None:
-            raise EngineFailedError(f"{self.card.model} was closed")
+            raise EngineFailedError(f"{self.model_info.model} was closed")
         return self._loaded
 
-    def _read(self, reading: "Reading", pieces: Sequence["Piece"], call: Call) -> Any:
+    def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:
         """The logits after pieces, which must fit into the context."""
         runner = self._open().runner
         runner.check_fits(reading.tokens + sum(map(len, pieces)))
-        call.used(prompt_tokens=sum(map(len, pieces)))
-        call.enter(PREFILL)
-        return self._running.memory_given_back(lambda: runner.read(reading, pieces, call))
+        call.add_usage(prompt_tokens=sum(map(len, pieces)))
+        call.enter_segment(PREFILL)
+        return self._running.free_memory(lambda: runner.read(reading, pieces, call))
 
     @staticmethod
-    def _write(loaded: _Loaded, reading: "Reading", logits: Any, call: Call, *, max_tokens: int, seed: int) -> str:
+    def _write(
+        loaded: _Loaded, reading: "CachedTokens", logits: Any, call: RequestContext, *, max_tokens: int, seed: int
+    ) -> str:
         tokens: list[int] = []
         dice = loaded.decider.dice(seed)
         while True:
             token = loaded.decider.next(logits, dice)
             tokens.append(token)
-            call.used(completion_tokens=1)
+            call.add_usage(completion_tokens=1)
             if loaded.decider.ends(token) or len(tokens) == max_tokens or loaded.runner.room(reading) == 0:
                 return loaded.decider.text(tokens)
             logits = loaded.runner.read(reading, [loaded.decider.piece(token)], call)

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from norm_core.engines.transformers.prompt_tokens import Piece, Reader
+from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
 
 
-class Decider:
+class TokenDecoder:
     """Knows a model's letters, where it ends its turns, and how it is to be sampled."""
 
-    def __init__(self, model: Any, reader: Reader) -> None:
+    def __init__(self, model: Any, reader: PromptTokenizer) -> None:
         self._tokenizer = reader.tokenizer
         # A letter that is no token of its own ends the list of those that can be told apart.
         self._letters = [torch.tensor(ids) for ids in takewhile(bool, reader.letters())]
@@ -47,9 +47,9 @@ class Decider:
     def ends(self, token: int) -> bool:
         return token in self._ends
 
-    def piece(self, token: int) -> Piece:
+    def piece(self, token: int) -> TokenSpan:
         """A token just written, to be read in turn."""
-        return Piece.of_words(torch.tensor([[token]]))
+        return TokenSpan.of_words(torch.tensor([[token]]))
 
     def text(self, tokens: Sequence[int]) -> str:
         written: str = self._tokenizer.decode(tokens, skip_special_tokens=True)

@@ -10,8 +10,8 @@ import torch
 from transformers import DynamicCache
 
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.request_context import Call
-from norm_core.engines.transformers.prompt_tokens import Piece
+from norm_core.engines.request_context import RequestContext
+from norm_core.engines.transformers.prompt_tokens import TokenSpan
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
 
 
-class Reading:
+class CachedTokens:
     """What a model has read: its keys and values, which tokens are of pictures, and the position of the next."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Reading:
         return int(self.pictured.shape[-1])
 
 
-class Runner:
+class ForwardPass:
     """Reads pieces into a Reading. The model itself keeps nothing from one call to the next."""
 
     def __init__(self, model: Any, context_tokens: int | None) -> None:
@@ -48,11 +48,11 @@ class Runner:
         if self._context_tokens is not None and tokens > self._context_tokens:
             raise InvalidRequestError(f"the prompt has {tokens} tokens, and the context holds {self._context_tokens}")
 
-    def room(self, reading: Reading) -> int | None:
+    def room(self, reading: CachedTokens) -> int | None:
         """How many more tokens the context holds; None without a bound."""
         return None if self._context_tokens is None else self._context_tokens - reading.tokens
 
-    def read(self, reading: Reading, pieces: Sequence[Piece], call: Call) -> torch.Tensor:
+    def read(self, reading: CachedTokens, pieces: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
         """Appends pieces to what was read, and returns the logits of the token that would come next."""
         logits = None
         for chunk in _chunks(pieces, self._chunk_tokens):
@@ -63,7 +63,7 @@ class Runner:
         return logits
 
     @contextmanager
-    def kept(self, reading: Reading) -> Iterator[Reading]:
+    def kept(self, reading: CachedTokens) -> Iterator[CachedTokens]:
         """Whatever is read within is forgotten afterwards, also where it was interrupted midway."""
         pictured, position = reading.pictured, reading.position
         try:
@@ -74,7 +74,7 @@ class Runner:
                     layer.crop(-excess)
             reading.pictured, reading.position = pictured, position
 
-    def _step(self, reading: Reading, chunk: Piece) -> torch.Tensor:
+    def _step(self, reading: CachedTokens, chunk: TokenSpan) -> torch.Tensor:
         device, dtype = self._model.device, self._model.dtype
         ids = chunk.ids.to(device)
         inputs = {
@@ -106,7 +106,7 @@ def use_threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
-def memory_given_back(step: Callable[[], T]) -> T:
+def free_memory(step: Callable[[], T]) -> T:
     """What step returns; where memory ran out, all that step held is freed before its EngineFailedError."""
     try:
         return step()
@@ -117,20 +117,20 @@ def memory_given_back(step: Callable[[], T]) -> T:
             raise
         reason = str(error)
     # Only here is the traceback gone that held on to the step's tensors.
-    release()
+    release_model()
     raise EngineFailedError(f"out of memory: {reason}")
 
 
-def release() -> None:
+def release_model() -> None:
     """Gives memory that nothing holds any more back to the machine."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
-def _chunks(pieces: Sequence[Piece], most_tokens: int) -> Iterator[Piece]:
+def _chunks(pieces: Sequence[TokenSpan], most_tokens: int) -> Iterator[TokenSpan]:
     """The same tokens in steps of about most_tokens; words are cut anywhere, a picture never."""
-    waiting: list[Piece] = []
+    waiting: list[TokenSpan] = []
     for piece in (cut for whole in pieces for cut in _cut(whole, most_tokens)):
         if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not _go_together([*waiting, piece])):
             yield _merged(waiting)
@@ -140,13 +140,13 @@ def _chunks(pieces: Sequence[Piece], most_tokens: int) -> Iterator[Piece]:
         yield _merged(waiting)
 
 
-def _cut(piece: Piece, most_tokens: int) -> list[Piece]:
+def _cut(piece: TokenSpan, most_tokens: int) -> list[TokenSpan]:
     if piece.features:
         return [piece]
-    return [Piece.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
+    return [TokenSpan.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
 
 
-def _go_together(pieces: Sequence[Piece]) -> bool:
+def _go_together(pieces: Sequence[TokenSpan]) -> bool:
     """Whether the pictures' features are of one shape but for their count."""
     pictured = [(piece.features, _counting(piece.features)) for piece in pieces if piece.features]
     shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
@@ -158,9 +158,9 @@ def _counting(features: dict[str, torch.Tensor]) -> int:
     return 1 if features["pixel_values"].ndim == 5 else 0
 
 
-def _merged(pieces: Sequence[Piece]) -> Piece:
+def _merged(pieces: Sequence[TokenSpan]) -> TokenSpan:
     pictured = [piece.features for piece in pieces if piece.features]
-    return Piece(
+    return TokenSpan(
         ids=torch.cat([piece.ids for piece in pieces], dim=-1),
         pictured=torch.cat([piece.pictured for piece in pieces], dim=-1),
         features={

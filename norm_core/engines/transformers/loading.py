@@ -9,8 +9,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageText
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 from norm_core.engines.errors import EngineError, EngineFailedError
-from norm_core.engines.transformers.forward_pass import memory_given_back
-from norm_core.engines.transformers.prompt_tokens import Reader, reader_of
+from norm_core.engines.transformers.forward_pass import free_memory
+from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, tokenizer_of
 
 _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 _HERE = {"local_files_only": True, "trust_remote_code": False}
@@ -20,27 +20,27 @@ _KEPT_PRECISE = ["lm_head", "visual", "vision_model", "vision_tower", "connector
 _PACKAGES = {"awq": "gptqmodel", "gptq": "gptqmodel", "compressed-tensors": "compressed_tensors"}
 
 
-def loaded(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, Reader]:
+def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
     """The model, ready to answer, and what reads for it; EngineFailedError says what is wrong with the checkpoint."""
     if not (folder / "config.json").is_file():
         raise EngineFailedError(f"{folder} holds no checkpoint of transformers (there is no config.json)")
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise EngineFailedError("a model was to run on a GPU, and torch sees none here")
     try:
-        return memory_given_back(lambda: _loaded(folder, dtype, quantization, device))
+        return free_memory(lambda: _load_checkpoint(folder, dtype, quantization, device))
     except EngineError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged checkpoint makes the libraries raise anything
         raise EngineFailedError(f"{folder} cannot be loaded: {type(error).__name__}: {error}") from None
 
 
-def _loaded(folder: Path, dtype: str, quantization: str, device: str) -> tuple[Any, Reader]:
+def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
     device = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
     config = AutoConfig.from_pretrained(folder, **_HERE)
     sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     if not sees and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise EngineFailedError(f"{folder}: a {config.model_type} neither writes nor scores text")
-    reader = reader_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
+    reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
     if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
         raise EngineFailedError(f"{folder}: the tokenizer knows no letters, so it is not whole")
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM

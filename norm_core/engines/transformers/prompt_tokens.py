@@ -13,8 +13,8 @@ from transformers import AutoImageProcessor
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.option_letters import LETTERS
-from norm_core.engines.prompt import Image, Part, words
+from norm_core.engines.option_letters import OPTION_LETTERS
+from norm_core.engines.prompt import Image, Part, plain_text
 from norm_core.records.record import record
 
 # Stands in a chat template for what is asked; no template changes it.
@@ -23,7 +23,7 @@ _NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type
 
 
 @record
-class Piece:
+class TokenSpan:
     """Tokens that go through the model together, which of them are of a picture (1), and its features."""
 
     ids: torch.Tensor
@@ -31,14 +31,14 @@ class Piece:
     features: dict[str, torch.Tensor]
 
     @classmethod
-    def of_words(cls, ids: torch.Tensor) -> "Piece":
+    def of_words(cls, ids: torch.Tensor) -> "TokenSpan":
         return cls(ids=ids, pictured=torch.zeros_like(ids), features={})
 
     def __len__(self) -> int:
         return int(self.ids.shape[-1])
 
 
-class Reader:
+class PromptTokenizer:
     """Turns parts into pieces. Where a picture stands is the chat template's to say, and never the words'."""
 
     def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
@@ -50,19 +50,19 @@ class Reader:
     def sees(self) -> bool:
         return self.processor is not None
 
-    def opening(self, parts: Sequence[Part]) -> list[Piece]:
+    def opening(self, parts: Sequence[Part]) -> list[TokenSpan]:
         """The start of a turn and the parts, with no end to the turn."""
         head = self.head_of_picture if parts and isinstance(parts[0], Image) else self.head
         return self._pieces([head, *self._joined(parts)])
 
-    def closing(self, parts: Sequence[Part]) -> list[Piece]:
+    def closing(self, parts: Sequence[Part]) -> list[TokenSpan]:
         """Further parts, the end of the turn and the start of the model's."""
         return self._pieces(["\n", *self._joined(parts), self.tail])
 
     def letters(self) -> list[list[int]]:
         """The tokens that each letter of an answer can be, with or without a space before it."""
         found = []
-        for letter in LETTERS:
+        for letter in OPTION_LETTERS:
             encoded = [self.tokenizer.encode(form, add_special_tokens=False) for form in (letter, f" {letter}")]
             found.append(sorted({ids[0] for ids in encoded if len(ids) == 1}))
         return found
@@ -96,9 +96,9 @@ class Reader:
         for index, part in enumerate(parts):
             if index:
                 yield "\n"
-            yield part if isinstance(part, Image) else self._control.sub(_broken, words(part))
+            yield part if isinstance(part, Image) else self._control.sub(_broken, plain_text(part))
 
-    def _pieces(self, items: Iterable[str | Image]) -> list[Piece]:
+    def _pieces(self, items: Iterable[str | Image]) -> list[TokenSpan]:
         pieces = []
         for is_picture, group in groupby(items, lambda item: isinstance(item, Image)):
             if is_picture:
@@ -106,10 +106,10 @@ class Reader:
             else:
                 text = "".join(item for item in group if isinstance(item, str))
                 ids = self.tokenizer.encode(text, add_special_tokens=False)
-                pieces.append(Piece.of_words(torch.tensor([ids], dtype=torch.long)))
+                pieces.append(TokenSpan.of_words(torch.tensor([ids], dtype=torch.long)))
         return [piece for piece in pieces if len(piece)]
 
-    def _picture(self, image: Image) -> Piece:
+    def _picture(self, image: Image) -> TokenSpan:
         if self.processor is None:
             raise InvalidRequestError("a picture was given to a model that reads words alone")
         # OpenCV asserts that there are any bytes at all.
@@ -126,13 +126,13 @@ class Reader:
         features = {name: value for name, value in read.items() if name not in _NOT_FEATURES}
         # Families to which it makes no difference leave it out.
         pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
-        return Piece(ids=read["input_ids"], pictured=pictured, features=features)
+        return TokenSpan(ids=read["input_ids"], pictured=pictured, features=features)
 
 
-def reader_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> Reader:
+def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> PromptTokenizer:
     """The reader of a checkpoint; its processor is made for pictures alone, as one for films needs torchvision."""
     if not images:
-        return Reader(tokenizer, None, tokenizer.chat_template)
+        return PromptTokenizer(tokenizer, None, tokenizer.chat_template)
     if type(config) not in PROCESSOR_MAPPING:
         raise EngineFailedError(f"{folder}: no processor for pictures is known for {config.model_type}")
     kind: Any = PROCESSOR_MAPPING[type(config)]
@@ -148,7 +148,7 @@ def reader_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> Rea
     pictures = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
     parts = {"image_processor": pictures, "tokenizer": tokenizer, "video_processor": None}
     parts = {name: part for name, part in parts.items() if name in kind.get_attributes()}
-    return Reader(tokenizer, ImageOnly(**parts, **settings), template)
+    return PromptTokenizer(tokenizer, ImageOnly(**parts, **settings), template)
 
 
 def _specials(tokenizer: Any) -> list[str]:

@@ -4,12 +4,12 @@ from enum import StrEnum
 
 from norm_core.records.record import record
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 
 LASTS_S = 10.0  # a fault that has not come again for this long is no longer stated, only counted
 
 
-class SightFault(StrEnum):
+class CameraFault(StrEnum):
     STAMP_GAP = "stamp_gaps"
     DUPLICATE = "duplicate_stamps"
     REORDERED = "reordered_stamps"
@@ -30,60 +30,60 @@ class Advice:
     mend: str
 
 
-ADVICE: dict[SightFault, Advice] = {
-    SightFault.STAMP_GAP: Advice(
+ADVICE: dict[CameraFault, Advice] = {
+    CameraFault.STAMP_GAP: Advice(
         cause="frames are lost on the way: best-effort raw images over the default shared memory lose most of theirs",
         mend="subscribe to the compressed topic, or publish reliably",
     ),
-    SightFault.DUPLICATE: Advice(
+    CameraFault.DUPLICATE: Advice(
         cause="the same stamp came twice, as from a relay or a bag played beside the camera",
         mend="end one of the two, or let the driver stamp each frame",
     ),
-    SightFault.REORDERED: Advice(
+    CameraFault.REORDERED: Advice(
         cause="stamps went back a little, as over a lossy network or from two publishers",
         mend="look for a second publisher with ros2 topic info -v",
     ),
-    SightFault.JUMPED_BACK: Advice(
+    CameraFault.JUMPED_BACK: Advice(
         cause="stamps went back far: a clock was set, or a bag began anew",
         mend="synchronise the clocks (chrony); after a bag's restart nothing need be done",
     ),
-    SightFault.JUMPED_FORWARD: Advice(
+    CameraFault.JUMPED_FORWARD: Advice(
         cause="stamps went forward far: a clock was set, or the camera was away",
         mend="synchronise the clocks (chrony), and look at the camera's cable and driver",
     ),
-    SightFault.DECODE_FAILED: Advice(
+    CameraFault.DECODE_FAILED: Advice(
         cause="the bytes are no whole picture: a bad cable, a full USB bus or a wrong step",
         mend="look at the driver's log, and lower the resolution or the rate",
     ),
-    SightFault.ZERO_SIZE: Advice(cause="the driver publishes before its camera gives pictures", mend="restart it"),
-    SightFault.UNKNOWN_ENCODING: Advice(
+    CameraFault.ZERO_SIZE: Advice(cause="the driver publishes before its camera gives pictures", mend="restart it"),
+    CameraFault.UNKNOWN_ENCODING: Advice(
         cause="the encoding is none that is decoded here, as depth or video",
         mend="set the driver to rgb8 or bgr8, or use the compressed topic (jpeg or png)",
     ),
-    SightFault.SOURCE_CHANGED: Advice(
+    CameraFault.SOURCE_CHANGED: Advice(
         cause="frame_id, size or encoding changed between messages: two publishers, or a camera set anew",
         mend="give each camera a topic of its own",
     ),
-    SightFault.TWO_PUBLISHERS: Advice(
+    CameraFault.TWO_PUBLISHERS: Advice(
         cause="more than one publisher is on the camera's topic", mend="end one, or remap it to a topic of its own"
     ),
-    SightFault.RAW_BEST_EFFORT: Advice(
+    CameraFault.RAW_BEST_EFFORT: Advice(
         cause="raw images are published best effort, and over the default shared memory most of such frames are lost",
         mend="set transport to compressed and topic to the compressed one, or publish reliably",
     ),
-    SightFault.STALE: Advice(
+    CameraFault.STALE: Advice(
         cause="no picture has come of late: the camera or its driver has stopped, or the topic's name is another",
         mend="look at the driver, at ros2 topic hz, and at ROS_DOMAIN_ID",
     ),
 }
 
 
-def advise(fault: SightFault) -> str:
+def advice_for(fault: CameraFault) -> str:
     """What it is, why it happens and what mends it, without figures."""
     return f"{fault.value.replace('_', ' ')}: {ADVICE[fault].cause}; {ADVICE[fault].mend}"
 
 
-def note(ledger: Ledger, fault: SightFault, detail: str = "") -> None:
+def log_fault(health_log: HealthLog, fault: CameraFault, detail: str = "") -> None:
     """Counts a fault, and states it for a while with its cause and what mends it."""
-    ledger.count(fault.value)
-    ledger.trouble(fault.value, Health.DEGRADED, advise(fault), latest=detail, lasting_s=LASTS_S)
+    health_log.count(fault.value)
+    health_log.raise_issue(fault.value, Health.DEGRADED, advice_for(fault), latest=detail, lasting_s=LASTS_S)

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from norm_core.records.frame import Frame
 from norm_core.runtime.config import Config
-from norm_core.runtime.health_log import Ledger
-from norm_monitor.senses.camera.faults import SightFault, note
-from norm_monitor.senses.camera.picture import Picture, PictureError, Pixels, codec_of, decode
+from norm_core.runtime.health_log import HealthLog
+from norm_monitor.senses.camera.faults import CameraFault, log_fault
+from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, codec_of, decode
 from norm_monitor.senses.camera.sampler import Sampler
 
 
@@ -34,9 +34,9 @@ _SOFTENING = 0.4
 class FrameKeeper:
     """One camera topic, from pictures in the order of arrival to frames."""
 
-    def __init__(self, topic: str, ledger: Ledger, config: FrameConfig | None = None) -> None:
-        self._topic, self._ledger, self._config = topic, ledger, config or FrameConfig()
-        self.sampler = Sampler(self._config.keep_hz, ledger)
+    def __init__(self, topic: str, health_log: HealthLog, config: FrameConfig | None = None) -> None:
+        self._topic, self._health_log, self._config = topic, health_log, config or FrameConfig()
+        self.sampler = Sampler(self._config.keep_hz, health_log)
         self._source: tuple[str, str, int, int] | None = None
         self.seen = self.kept = 0
 
@@ -44,19 +44,19 @@ class FrameKeeper:
         """The frame where this picture is its period's first usable one, else None; ahead may have made it already."""
         self.seen += 1
         self._note_source(picture)
-        if not self.sampler.wants(picture.stamp_ns):
+        if not self.sampler.is_due(picture.stamp_ns):
             return None
         try:
             frame = ahead.result() if ahead else self.frame_of(picture)
-        except PictureError as error:
-            note(self._ledger, error.fault, str(error)[:200])
+        except PictureFormatError as error:
+            log_fault(self._health_log, error.fault, str(error)[:200])
             return None
         self.sampler.keep(picture.stamp_ns)
         self.kept += 1
         return frame
 
     def frame_of(self, picture: Picture) -> Frame:
-        """A picture as it would be kept, or a PictureError; from any thread."""
+        """A picture as it would be kept, or a PictureFormatError; from any thread."""
         pixels = decode(picture)
         height, width = pixels.shape[:2]
         tile = _shrink(pixels, self._config.tile_width_px)
@@ -79,8 +79,10 @@ class FrameKeeper:
     def _note_source(self, picture: Picture) -> None:
         source = (picture.frame_id, picture.encoding, picture.width_px, picture.height_px)
         if self._source not in (None, source):
-            note(
-                self._ledger, SightFault.SOURCE_CHANGED, f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}"
+            log_fault(
+                self._health_log,
+                CameraFault.SOURCE_CHANGED,
+                f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}",
             )
         self._source = source
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from norm_core.records.record import record
 from norm_core.runtime.time import join_stamp
-from norm_monitor.senses.camera.faults import SightFault
+from norm_monitor.senses.camera.faults import CameraFault
 
 Pixels = NDArray[np.uint8]
 
@@ -41,10 +41,10 @@ _MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
 _STRAY_BYTES = re.compile(r": \d extraneous bytes")
 
 
-class PictureError(ValueError):
+class PictureFormatError(ValueError):
     """A picture that cannot be decoded; fault is how it is counted."""
 
-    def __init__(self, fault: SightFault, detail: str) -> None:
+    def __init__(self, fault: CameraFault, detail: str) -> None:
         super().__init__(detail)
         self.fault = fault
 
@@ -101,26 +101,28 @@ def codec_of(picture: Picture) -> str:
 
 
 def decode(picture: Picture) -> Pixels:
-    """The picture as height x width x 3 BGR bytes, or a PictureError."""
+    """The picture as height x width x 3 BGR bytes, or a PictureFormatError."""
     try:
         return _decode_compressed(picture) if picture.compressed else _decode_raw(picture)
     except cv2.error as error:
-        raise PictureError(SightFault.DECODE_FAILED, f"{picture.encoding}: {error.err}") from error
+        raise PictureFormatError(CameraFault.DECODE_FAILED, f"{picture.encoding}: {error.err}") from error
 
 
 def _decode_compressed(picture: Picture) -> Pixels:
     data = np.frombuffer(picture.data, np.uint8)
     if not data.size:
-        raise PictureError(SightFault.ZERO_SIZE, "the compressed image holds no bytes")
+        raise PictureFormatError(CameraFault.ZERO_SIZE, "the compressed image holds no bytes")
     codec = codec_of(picture)
     if codec not in _MAGIC:
-        raise PictureError(SightFault.UNKNOWN_ENCODING, f"format {picture.encoding!r}")
+        raise PictureFormatError(CameraFault.UNKNOWN_ENCODING, f"format {picture.encoding!r}")
     found = next((name for name, magic in _MAGIC.items() if data[:8].tobytes().startswith(magic)), None)
     if found is None:
-        raise PictureError(SightFault.DECODE_FAILED, f"format {picture.encoding!r}, yet neither JPEG nor PNG inside")
+        raise PictureFormatError(
+            CameraFault.DECODE_FAILED, f"format {picture.encoding!r}, yet neither JPEG nor PNG inside"
+        )
     pixels = decode_jpeg(data) if found == "jpeg" else cv2.imdecode(data, cv2.IMREAD_COLOR)
     if pixels is None:
-        raise PictureError(SightFault.DECODE_FAILED, f"the {found} is damaged")
+        raise PictureFormatError(CameraFault.DECODE_FAILED, f"the {found} is damaged")
     # "compressed rgb8" says that the encoder was handed RGB as though it were BGR.
     if "compressed rgb" in picture.encoding.lower():
         pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
@@ -128,7 +130,7 @@ def _decode_compressed(picture: Picture) -> Pixels:
 
 
 def decode_jpeg(data: Any) -> Pixels:
-    """A JPEG's pixels as BGR; one that is cut short or damaged, as far as JPEG can tell, is a PictureError.
+    """A JPEG's pixels as BGR; one that is cut short or damaged, as far as JPEG can tell, is a PictureFormatError.
 
     Other decoders give a damaged JPEG as a picture that is grey or garbled from the damage on.
     """
@@ -136,7 +138,7 @@ def decode_jpeg(data: Any) -> Pixels:
         return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=True), np.uint8)
     except ValueError as error:
         if not _STRAY_BYTES.search(str(error)):
-            raise PictureError(SightFault.DECODE_FAILED, str(error)) from error
+            raise PictureFormatError(CameraFault.DECODE_FAILED, str(error)) from error
     return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=False), np.uint8)
 
 
@@ -144,14 +146,14 @@ def _decode_raw(picture: Picture) -> Pixels:
     width, height = picture.width_px, picture.height_px
     data = np.frombuffer(picture.data, np.uint8)
     if not (width and height and data.size):
-        raise PictureError(SightFault.ZERO_SIZE, f"{width} x {height} px in {data.size} bytes")
+        raise PictureFormatError(CameraFault.ZERO_SIZE, f"{width} x {height} px in {data.size} bytes")
     name = picture.encoding
     if name.lower() in _PLANAR:
         if width % 2 or height % 2:
-            raise PictureError(SightFault.DECODE_FAILED, f"{name} of odd size {width} x {height} px")
+            raise PictureFormatError(CameraFault.DECODE_FAILED, f"{name} of odd size {width} x {height} px")
         return np.asarray(cv2.cvtColor(_rows(picture, data, height * 3 // 2, width), _PLANAR[name.lower()]), np.uint8)
     if name not in _PACKED:
-        raise PictureError(SightFault.UNKNOWN_ENCODING, f"encoding {name!r}")
+        raise PictureFormatError(CameraFault.UNKNOWN_ENCODING, f"encoding {name!r}")
     sample_bytes, samples, conversion = _PACKED[name]
     rows = _rows(picture, data, height, width * sample_bytes * samples)
     if sample_bytes == 2:
@@ -167,8 +169,8 @@ def _rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
     """The rows without their padding; the last row may lack it."""
     step = picture.step_bytes or row_bytes
     if step < row_bytes or data.size < step * (count - 1) + row_bytes:
-        raise PictureError(
-            SightFault.DECODE_FAILED,
+        raise PictureFormatError(
+            CameraFault.DECODE_FAILED,
             f"{data.size} bytes at {step} a row are too few for {picture.width_px} x {picture.height_px} px "
             f"of {picture.encoding}",
         )

@@ -2,9 +2,9 @@
 
 from collections import deque
 
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
-from norm_monitor.senses.camera.faults import SightFault, note
+from norm_monitor.senses.camera.faults import CameraFault, log_fault
 
 JUMP_NS = 60 * NS_PER_S  # beyond this a step in stamps is a clock's, not a camera's
 _MANY = 60  # intervals from which the camera's own pace is read
@@ -14,11 +14,11 @@ _SLACK = 1.8  # a gap is longer than this many of the camera's intervals
 class Sampler:
     """Judges each stamp in the order of arrival; keep() confirms that a wanted frame could be used."""
 
-    def __init__(self, keep_hz: float, ledger: Ledger) -> None:
+    def __init__(self, keep_hz: float, health_log: HealthLog) -> None:
         if not keep_hz > 0:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
         self._period_ns = round(NS_PER_S / keep_hz)
-        self._ledger = ledger
+        self._health_log = health_log
         self._latest_ns: int | None = None
         self._kept_slot: int | None = None
         self._intervals_ns: deque[int] = deque(maxlen=_MANY)
@@ -29,7 +29,7 @@ class Sampler:
         """The latest stamp of the present run of stamps."""
         return self._latest_ns
 
-    def wants(self, stamp_ns: int) -> bool:
+    def is_due(self, stamp_ns: int) -> bool:
         """Counts what is odd about a stamp; True where its frame should be decoded and kept."""
         if self._latest_ns is not None and not self._follows(stamp_ns, self._latest_ns):
             return False
@@ -47,17 +47,17 @@ class Sampler:
     def _follows(self, stamp_ns: int, latest_ns: int) -> bool:
         step_ns = stamp_ns - latest_ns
         if step_ns == 0:
-            note(self._ledger, SightFault.DUPLICATE)
+            log_fault(self._health_log, CameraFault.DUPLICATE)
             return False
         if step_ns < -JUMP_NS:
-            note(self._ledger, SightFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
+            log_fault(self._health_log, CameraFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
             self._kept_slot = None
             return True
         if step_ns < 0:
-            note(self._ledger, SightFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
+            log_fault(self._health_log, CameraFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
             return False
         if step_ns > JUMP_NS:
-            note(self._ledger, SightFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
+            log_fault(self._health_log, CameraFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
             return True
         self._look_for_gap(step_ns)
         return True
@@ -69,5 +69,5 @@ class Sampler:
             if step_ns > _SLACK * pace_ns:
                 missing = round(step_ns / pace_ns) - 1
                 self.missing_by_stamps += missing
-                note(self._ledger, SightFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
+                log_fault(self._health_log, CameraFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
         self._intervals_ns.append(step_ns)

@@ -8,7 +8,7 @@ from pathlib import Path
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
 from norm_core.runtime.atomic_file import atomic_path
-from norm_core.runtime.cache_dir import kept_folder
+from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.errors import TactfulError
 
 SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_range"
@@ -22,7 +22,7 @@ class FaceWeightsMissingError(TactfulError, RuntimeError):
 
 def default_folder() -> Path:
     """Where converted weights are kept unless told otherwise."""
-    return kept_folder("weights")
+    return make_cache_folder("weights")
 
 
 def onnx_file(name: str, folder: Path | None = None) -> Path:

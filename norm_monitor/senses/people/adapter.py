@@ -16,7 +16,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.people.transforms import TransformError, TransformTree
-from norm_monitor.senses.robot_voice.stamped_values import Stamped
+from norm_monitor.senses.robot_voice.stamped_values import StampedValues
 
 MOST_KNOWN = 128
 JUMP_NS = 60 * NS_PER_S  # stamps this far from the newest are of another time
@@ -52,8 +52,8 @@ class _Known:
     """What was told of one person."""
 
     def __init__(self) -> None:
-        self.engagement: Stamped[Engagement] = Stamped()
-        self.gaze: Stamped[Gaze] = Stamped()
+        self.engagement: StampedValues[Engagement] = StampedValues()
+        self.gaze: StampedValues[Gaze] = StampedValues()
 
 
 class PeopleAdapter:
@@ -73,7 +73,7 @@ class PeopleAdapter:
         self._now_ns: int | None = None
         self._told_ns: int | None = None
         self._due: set[int] = set()
-        self._ids: Stamped[tuple[str, ...]] = Stamped()
+        self._ids: StampedValues[tuple[str, ...]] = StampedValues()
         self._known: dict[str, _Known] = {}
         self._tracker = PresenceTracker(self._config.left_after_s)
         self._tree.forget_what_moves()
@@ -84,7 +84,7 @@ class PeopleAdapter:
         newest = None if self._now_ns is None else self._ids.at(self._now_ns)
         return newest[1] if newest else ()
 
-    def worth_hearing(self, published: Iterable[str]) -> list[str]:
+    def is_relevant(self, published: Iterable[str]) -> list[str]:
         """Whose topics to listen to: who is tracked first, then others of whom something is published; bounded."""
         return list(dict.fromkeys((*self.tracked_ids, *published)))[: self._config.most_persons]
 

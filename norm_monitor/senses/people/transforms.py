@@ -6,7 +6,7 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.runtime.time import join_stamp
-from norm_monitor.senses.robot_voice.stamped_values import Stamped
+from norm_monitor.senses.robot_voice.stamped_values import StampedValues
 
 MOST_FRAMES, LONGEST_CHAIN = 1024, 64
 
@@ -41,7 +41,7 @@ class TransformTree:
     """Takes transforms in any order, and answers for any time not long past."""
 
     def __init__(self) -> None:
-        self._links: dict[str, Stamped[Link]] = {}
+        self._links: dict[str, StampedValues[Link]] = {}
         self._fixed: dict[str, Link] = {}
 
     def put(self, transform: Any, static: bool = False) -> int:
@@ -54,7 +54,7 @@ class TransformTree:
         if static or not stamp_ns:
             self._fixed[child] = link
             return 0
-        self._links.setdefault(child, Stamped()).put(stamp_ns, link)
+        self._links.setdefault(child, StampedValues()).put(stamp_ns, link)
         return stamp_ns
 
     def forget_what_moves(self) -> None:

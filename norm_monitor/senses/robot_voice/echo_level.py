@@ -8,13 +8,13 @@ import numpy as np
 
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.block_stream import RATE_HZ
-from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.segmenter import AudioSegment
 
 _KEPT = 8
 _FLOOR = 1e-10
 
 
-def level_db(segment: Segment, start_ns: int, end_ns: int) -> float:
+def level_db(segment: AudioSegment, start_ns: int, end_ns: int) -> float:
     """The power of a stretch of a segment's sound, against full scale."""
     first = max(0, (start_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)
     last = max(first + 1, (end_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)

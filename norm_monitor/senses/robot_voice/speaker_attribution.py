@@ -15,9 +15,9 @@ from norm_core.records.speech import Speaker, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.robot_voice.echo_level import EchoLevel, level_db
 from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
-from norm_monitor.senses.speech.recognition import Recognised
-from norm_monitor.senses.speech.segmenter import Segment, Stage
-from norm_monitor.senses.speech.words import likeness, normalised, skeleton
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
+from norm_monitor.senses.speech.words import likeness, normalize, skeleton
 
 # An echo begins this long after the robot at most.
 _ECHO_DELAY_NS = 400 * NS_PER_MS
@@ -35,17 +35,17 @@ _CERTAIN = 1e6
 
 
 @record
-class Heard:
+class AttributedSpeech:
     """One segment, what was recognised in it, and what bears on it of the robot's speech."""
 
-    segment: Segment
-    recognised: Recognised
+    segment: AudioSegment
+    recognised: RecognizedSpeech
     robot: RobotContext
     source_topic: str
     speaker_id: str = ""
 
 
-def attribute(heard: Heard, echo: EchoLevel, louder_db: float) -> list[Utterance]:
+def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) -> list[Utterance]:
     """The utterances in one segment: one, unless robot and user spoke in it one after the other."""
     segment, robot = heard.segment, heard.robot
     others = Speaker.USER if robot.is_known else Speaker.UNKNOWN
@@ -74,30 +74,34 @@ def attribute(heard: Heard, echo: EchoLevel, louder_db: float) -> list[Utterance
 
 def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
     """An utterance of another recogniser, by its text and times alone: its sound is not at hand."""
-    segment = Segment(
+    segment = AudioSegment(
         start_ns=utterance.start_ns,
         end_ns=utterance.end_ns,
         sound_ns=utterance.start_ns,
         samples=np.zeros(0, np.float32),
         timing=utterance.timing,
-        stage=Stage.FINAL if utterance.final else Stage.PARTIAL,
+        stage=SegmentStage.FINAL if utterance.final else SegmentStage.PARTIAL,
     )
-    recognised = Recognised(
+    recognised = RecognizedSpeech(
         text=utterance.text, locale=utterance.locale, words=(), confidence=1.0, no_speech_probability=0.0
     )
-    heard = Heard(segment=segment, recognised=recognised, robot=robot, source_topic=utterance.source_topic)
-    (judged,) = attribute(heard, EchoLevel(), math.inf)
+    heard = AttributedSpeech(segment=segment, recognised=recognised, robot=robot, source_topic=utterance.source_topic)
+    (judged,) = attribute_words(heard, EchoLevel(), math.inf)
     # Who recognises a voice holds it for a person's, unless the robot spoke meanwhile.
     speaker = judged.speaker if robot.turns else utterance.speaker
     return replace(utterance, speaker=speaker, overlap_ns=judged.overlap_ns, late=judged.late)
 
 
 def _weights(
-    heard: Heard, words: tuple[Word, ...], in_robots_time: list[bool], echo_db: float | None, louder_db: float
+    heard: AttributedSpeech,
+    words: tuple[Word, ...],
+    in_robots_time: list[bool],
+    echo_db: float | None,
+    louder_db: float,
 ) -> list[float]:
     """For each word how much speaks for the robot, against the user where below zero."""
-    said = normalised(" ".join(turn.text for turn in heard.robot.turns))
-    tokens = [normalised(word.text) for word in words]
+    said = normalize(" ".join(turn.text for turn in heard.robot.turns))
+    tokens = [normalize(word.text) for word in words]
     like = iter(likeness([token for of_word in tokens for token in of_word], said))
     weights = []
     for word, of_word, inside in zip(words, tokens, in_robots_time, strict=True):
@@ -114,7 +118,7 @@ def _weights(
     return weights
 
 
-def _together(segment: Segment, robot: RobotContext) -> tuple[float, float]:
+def _together(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]:
     """What it weighs that the segment began as the robot began, and that it ended as the robot ended, too."""
     for turn in robot.turns:
         if -LEAD_NS <= segment.start_ns - turn.start_ns <= _ECHO_DELAY_NS:
@@ -140,17 +144,19 @@ def _likeliest(weights: list[float], began: float, ended: float, change: float) 
     return path[::-1]
 
 
-def _learn(segment: Segment, robot: RobotContext, words: tuple[Word, ...], robots: list[bool], echo: EchoLevel) -> None:
+def _learn(
+    segment: AudioSegment, robot: RobotContext, words: tuple[Word, ...], robots: list[bool], echo: EchoLevel
+) -> None:
     """Takes the level of a segment that is wholly the robot's beyond doubt."""
     if not all(robots):
         return
-    said = normalised(" ".join(turn.text for turn in robot.turns))
-    alike = likeness([token for word in words for token in normalised(word.text)], said)
+    said = normalize(" ".join(turn.text for turn in robot.turns))
+    alike = likeness([token for word in words for token in normalize(word.text)], said)
     if alike and sum(alike) / len(alike) >= _SURELY_ROBOT:
         echo.learn(level_db(segment, segment.start_ns, segment.end_ns))
 
 
-def _spread(heard: Heard) -> tuple[Word, ...]:
+def _spread(heard: AttributedSpeech) -> tuple[Word, ...]:
     """Words without times, as if spoken evenly."""
     texts = heard.recognised.text.split() or [heard.recognised.text]
     start_ns, length_ns = heard.segment.start_ns, heard.segment.end_ns - heard.segment.start_ns
@@ -160,7 +166,7 @@ def _spread(heard: Heard) -> tuple[Word, ...]:
     )
 
 
-def _utterance(heard: Heard, speaker: Speaker, index: int = 0) -> Utterance:
+def _utterance(heard: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utterance:
     segment, recognised = heard.segment, heard.recognised
     overlap_ns = 0 if speaker is Speaker.ROBOT else heard.robot.overlap_ns(segment.start_ns, segment.end_ns)
     return Utterance(
@@ -183,14 +189,14 @@ def _utterance(heard: Heard, speaker: Speaker, index: int = 0) -> Utterance:
     )
 
 
-def _part(heard: Heard, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
+def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
     """One speaker's run of words; the segment's own bounds hold at its ends."""
     segment, recognised = heard.segment, heard.recognised
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
     end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)
     probabilities = [word.probability for word in words if word.probability is not None]
-    part = Heard(
-        segment=Segment(
+    part = AttributedSpeech(
+        segment=AudioSegment(
             start_ns=start_ns,
             end_ns=end_ns,
             sound_ns=segment.sound_ns,
@@ -198,7 +204,7 @@ def _part(heard: Heard, speaker: Speaker, words: list[Word], index: int, parts: 
             timing=segment.timing,
             stage=segment.stage,
         ),
-        recognised=Recognised(
+        recognised=RecognizedSpeech(
             text=" ".join(word.text for word in words),
             locale=recognised.locale,
             words=tuple(words),

@@ -8,7 +8,7 @@ V = TypeVar("V")
 MOST_KEPT = 256
 
 
-class Stamped(Generic[V]):
+class StampedValues(Generic[V]):
     """The newest values of one thing; the oldest fall out."""
 
     def __init__(self, most_kept: int = MOST_KEPT) -> None:

@@ -15,7 +15,7 @@ from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microph
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.segmenter import Segment, Segmenter
+from norm_monitor.senses.speech.segmenter import AudioSegment, Segmenter
 from norm_monitor.senses.speech.silero import Silero
 
 
@@ -23,7 +23,7 @@ from norm_monitor.senses.speech.silero import Silero
 class SpeechSegment:
     """A segment of speech, and what bears on it of the robot's; for a final one that is complete."""
 
-    segment: Segment
+    segment: AudioSegment
     robot: RobotContext
 
 
@@ -37,7 +37,7 @@ class AudioFrontEnd:
         silero = Silero()
         self._segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
         self._robot = RobotVoice(config.robot)
-        self._held: deque[Segment] = deque()
+        self._held: deque[AudioSegment] = deque()
         self._sound_until_ns: int | None = None
         self.counts: Counter[str] = self._microphone.counts
         self._robot.counts = self.counts
@@ -104,7 +104,7 @@ class AudioFrontEnd:
         self._sound_until_ns = block.stamp_ns + BLOCK_NS
         yield from self._release(None if went_back else self._sound_until_ns)
 
-    def _pass(self, segment: Segment) -> Iterator[SpeechSegment]:
+    def _pass(self, segment: AudioSegment) -> Iterator[SpeechSegment]:
         if segment.final:
             self._held.append(segment)
         else:
@@ -115,5 +115,5 @@ class AudioFrontEnd:
         while self._held and (sound_until_ns is None or sound_until_ns >= self._held[0].end_ns + self._robot.waits_ns):
             yield self._with_context(self._held.popleft())
 
-    def _with_context(self, segment: Segment) -> SpeechSegment:
+    def _with_context(self, segment: AudioSegment) -> SpeechSegment:
         return SpeechSegment(segment=segment, robot=self._robot.about(segment.start_ns, segment.end_ns))

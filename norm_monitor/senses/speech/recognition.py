@@ -4,11 +4,11 @@ from typing import Protocol
 
 from norm_core.records.record import record
 from norm_core.records.speech import Word
-from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.segmenter import AudioSegment
 
 
 @record
-class Recognised:
+class RecognizedSpeech:
     """Words in the stamps of their segment; confidence is the geometric mean over the words' parts."""
 
     text: str
@@ -18,5 +18,5 @@ class Recognised:
     no_speech_probability: float
 
 
-class Recogniser(Protocol):
-    def recognise(self, segment: Segment) -> Recognised: ...
+class Recognizer(Protocol):
+    def recognize(self, segment: AudioSegment) -> RecognizedSpeech: ...

@@ -30,14 +30,14 @@ class SegmentConfig(Config):
     )
 
 
-class Stage(StrEnum):
+class SegmentStage(StrEnum):
     PARTIAL = "partial"  # speech goes on
     LIKELY = "likely"  # quiet, and not yet for long enough; the final one has the same samples unless speech goes on
     FINAL = "final"
 
 
 @record
-class Segment:
+class AudioSegment:
     """Speech from start_ns to end_ns, with sound around it: samples begin at sound_ns."""
 
     start_ns: int
@@ -45,11 +45,11 @@ class Segment:
     sound_ns: int
     samples: Samples
     timing: Timing
-    stage: Stage
+    stage: SegmentStage
 
     @property
     def final(self) -> bool:
-        return self.stage is Stage.FINAL
+        return self.stage is SegmentStage.FINAL
 
 
 class Segmenter:
@@ -81,7 +81,7 @@ class Segmenter:
         """Where speech that was not yet given as ended began, or may have begun."""
         return self._voice.loud_since_ns if self._onset_ns is None else self._onset_ns
 
-    def feed(self, block: Block) -> Iterator[Segment]:
+    def feed(self, block: Block) -> Iterator[AudioSegment]:
         """The segments that block completes or carries on."""
         if block.starts_anew:
             yield from self.flush()
@@ -98,11 +98,11 @@ class Segmenter:
             yield self._cut()
         elif self._partial_due_ns is not None and self.state is VoiceState.SPEAKING and end_ns >= self._partial_due_ns:
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
-            yield self._segment(self._onset_ns, end_ns, Stage.PARTIAL)
+            yield self._segment(self._onset_ns, end_ns, SegmentStage.PARTIAL)
         else:
             yield from self._perhaps_ended(self._onset_ns, end_ns)
 
-    def flush(self) -> Iterator[Segment]:
+    def flush(self) -> Iterator[AudioSegment]:
         """Ends the stream: speech under way ends with it."""
         if self._kept:
             event = self._voice.finish(self._kept[-1][0].stamp_ns + BLOCK_NS)
@@ -111,43 +111,43 @@ class Segmenter:
         self._kept.clear()
         self._forget()
 
-    def _turn(self, event: VoiceEvent) -> Iterator[Segment]:
+    def _turn(self, event: VoiceEvent) -> Iterator[AudioSegment]:
         if event.edge is VoiceEdge.ONSET:
             self._begin(event.stamp_ns)
             return
         onset_ns, self._onset_ns = self._onset_ns, None
         if onset_ns is not None and event.stamp_ns > onset_ns:
-            yield self._segment(onset_ns, event.stamp_ns, Stage.FINAL)
+            yield self._segment(onset_ns, event.stamp_ns, SegmentStage.FINAL)
 
-    def _perhaps_ended(self, onset_ns: int, now_ns: int) -> Iterator[Segment]:
+    def _perhaps_ended(self, onset_ns: int, now_ns: int) -> Iterator[AudioSegment]:
         """The segment as it will be should the quiet last, as soon as all its sound is there."""
         quiet_ns = self._voice.quiet_since_ns
         if quiet_ns is None or quiet_ns in (onset_ns, self._likely_end_ns) or now_ns < quiet_ns + self._padding_ns:
             return
         self._likely_end_ns = quiet_ns
-        yield self._segment(onset_ns, quiet_ns, Stage.LIKELY)
+        yield self._segment(onset_ns, quiet_ns, SegmentStage.LIKELY)
 
     def _begin(self, onset_ns: int) -> None:
         self._onset_ns = onset_ns
         every_ns = s_to_ns(self._config.partial_every_s)
         self._partial_due_ns = onset_ns + every_ns if every_ns else None
 
-    def _cut(self) -> Segment:
+    def _cut(self) -> AudioSegment:
         """Ends what is longest at its quietest block of the last third, and goes on from there."""
         assert self._onset_ns is not None
         earliest_ns = self._onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
         late = [(probability, block.stamp_ns) for block, probability in self._kept if block.stamp_ns >= earliest_ns]
         cut_ns = min(late)[1]
-        segment = self._segment(self._onset_ns, cut_ns, Stage.FINAL)
+        segment = self._segment(self._onset_ns, cut_ns, SegmentStage.FINAL)
         self._begin(cut_ns)
         while self._kept[0][0].stamp_ns < cut_ns - self._padding_ns:
             self._kept.popleft()
         return segment
 
-    def _segment(self, start_ns: int, end_ns: int, stage: Stage) -> Segment:
+    def _segment(self, start_ns: int, end_ns: int, stage: SegmentStage) -> AudioSegment:
         first_ns, last_ns = start_ns - self._padding_ns - BLOCK_NS, end_ns + self._padding_ns
         blocks = [block for block, _ in self._kept if first_ns < block.stamp_ns < last_ns]
-        return Segment(
+        return AudioSegment(
             start_ns=start_ns,
             end_ns=end_ns,
             sound_ns=blocks[0].stamp_ns,

@@ -6,7 +6,7 @@ A mark never passes words that wait to be transcribed, so a window that a mark c
 from collections.abc import Iterable, Iterator
 from threading import Lock
 
-from norm_core.records.speech import Utterance, silence
+from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import NS_PER_MS
 
 MARK_EVERY_NS = 100 * NS_PER_MS
@@ -29,7 +29,7 @@ class SilenceMarks:
             return
         if marked_ns is None or quiet_until_ns < marked_ns or quiet_until_ns - marked_ns >= MARK_EVERY_NS:
             self._marked_ns = quiet_until_ns
-            mark = silence(quiet_until_ns, self._source_topic)
+            mark = silence_mark(quiet_until_ns, self._source_topic)
             with self._lock:
                 waits = self._waiting > 0
                 self._behind = mark if waits else None
@@ -64,4 +64,4 @@ def marks_of_script(
     spans = [(said.start_ns, said.end_ns) for said in utterances]
     for now_ns in range(start_ns, end_ns, every_ns):
         under_way = [begin_ns for begin_ns, stop_ns in spans if begin_ns <= now_ns < stop_ns]
-        yield now_ns, silence(min([now_ns, *under_way]), source_topic)
+        yield now_ns, silence_mark(min([now_ns, *under_way]), source_topic)

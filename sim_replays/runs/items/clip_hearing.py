@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from norm_core.records.speech import Utterance
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.sound_file import chunks_of
@@ -41,7 +41,7 @@ class ClipTranscriber:
             config = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
             self._whispers[language] = config, Whisper(whisper)
         config, whisper_model = self._whispers[language]
-        ears = Ears(config, Ledger(), whisper_model, AUDIO)
+        ears = Ears(config, HealthLog(), whisper_model, AUDIO)
         written = [said for chunk in chunks_of(path, _BASE_NS) for said in ears.take_sound(chunk, _BASE_NS)]
         written += ears.end_input()
         return tuple(_from_beginning(said) for said in written if said.final)

@@ -12,9 +12,9 @@ from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.judge.suite_questions import CULTURES
 from sim_replays.runs.items.clip import Shot, shots
-from sim_replays.runs.run_config import Asked, Asking, Material, chosen_setting
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems, chosen_setting
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.hsri import HSRI, Segment, SegmentKind
+from sim_replays.suites.hsri import HSRI, HsriSegment, SegmentKind
 from sim_replays.suites.videonorms import VIDEONORMS, Annotation, Side
 
 PAPER_SHOTS = {"videonorms": 32, "hsri": 15}
@@ -38,7 +38,7 @@ class SegmentSetting(StrEnum):
     BLIND = "blind"
 
 
-def videonorms_material(asking: Asking) -> Material:
+def videonorms_items(asking: RunConfig) -> RunItems:
     """An episode a norm in a clip, with all three questions."""
     data, setting = Path(asking.data), chosen_setting(NormSetting, asking.setting)
     found = videonorms.read(data)
@@ -49,7 +49,7 @@ def videonorms_material(asking: Asking) -> Material:
         utterances = heard(one.clip, CULTURES[one.culture]) if heard else _lines(one.id, given)
         pictured = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
         asked.append(
-            Asked(
+            RunItem(
                 id=one.id,
                 queries=tuple(_norm_query(one, task) for task in videonorms.TASKS),
                 shots=_shots(data, asking, one.clip, one.duration_s) if pictured else (),
@@ -58,16 +58,16 @@ def videonorms_material(asking: Asking) -> Material:
             )
         )
     file = data / videonorms.FILE if data.is_dir() else data
-    return Material(suite=VIDEONORMS, asked=tuple(asked), targets=tuple(videonorms.targets(found)), files=(file,))
+    return RunItems(suite=VIDEONORMS, asked=tuple(asked), targets=tuple(videonorms.targets(found)), files=(file,))
 
 
-def hsri_material(asking: Asking) -> Material:
+def hsri_items(asking: RunConfig) -> RunItems:
     """For each segment drawn an episode with what is asked of the whole talk, and one for each party's words alone."""
     data, setting = Path(asking.data), chosen_setting(SegmentSetting, asking.setting)
     segments = hsri.read(data)
     by_id = {segment.id: segment for segment in segments}
-    drawn = hsri.drawn(segments)
-    episodes: dict[tuple[str, str], list[hsri.Question]] = {}
+    drawn = hsri.draw_questions(segments)
+    episodes: dict[tuple[str, str], list[hsri.HsriQuestion]] = {}
     for question in drawn:
         party = hsri.TOLD.get(question.task, "")
         episodes.setdefault((question.id, party), []).append(question)
@@ -78,7 +78,7 @@ def hsri_material(asking: Asking) -> Material:
         episode_id = f"{name}/{party}" if party else name
         queries = tuple(_segment_query(episode_id, segment, question) for question in questions)
         asked.append(
-            Asked(
+            RunItem(
                 id=episode_id,
                 item=name,
                 queries=queries,
@@ -91,7 +91,7 @@ def hsri_material(asking: Asking) -> Material:
             )
         )
     file = data / hsri.FILE if data.is_dir() else data
-    return Material(suite=HSRI, asked=tuple(asked), targets=tuple(hsri.targets(drawn)), files=(file,))
+    return RunItems(suite=HSRI, asked=tuple(asked), targets=tuple(hsri.targets(drawn)), files=(file,))
 
 
 def _norm_query(one: Annotation, task: str) -> Query:
@@ -107,7 +107,7 @@ def _norm_query(one: Annotation, task: str) -> Query:
     )
 
 
-def _segment_query(episode_id: str, segment: Segment, question: hsri.Question) -> Query:
+def _segment_query(episode_id: str, segment: HsriSegment, question: hsri.HsriQuestion) -> Query:
     told = segment.kind.value if question.task in {"attributes", "multi"} else ""
     assert told != SegmentKind.NONE
     return Query(
@@ -130,7 +130,7 @@ def _lines(name: str, text: str) -> tuple[Utterance, ...]:
     return tuple(_in_order(found))
 
 
-def _talk(segment: Segment, party: str) -> tuple[Utterance, ...]:
+def _talk(segment: HsriSegment, party: str) -> tuple[Utterance, ...]:
     """The talk of all, or of one party alone; with times where the annotation has them."""
     lines = [line for line in segment.transcript if not party or line.speaker == party]
     timed = any(line.end_s > 0 for line in segment.transcript)
@@ -167,19 +167,19 @@ def _in_order(found: Sequence[Utterance]) -> list[Utterance]:
     return [_timed(one, place, place, Timing.ABSENT) for place, one in enumerate(found)]
 
 
-def _duration_s(segment: Segment) -> float | None:
+def _duration_s(segment: HsriSegment) -> float | None:
     lines = segment.transcript
     spoken_s = max(line.end_s for line in lines) - min(line.start_s for line in lines)
     return segment.duration_s or (spoken_s if spoken_s > 0 else None)
 
 
-def _shots(data: Path, asking: Asking, name: str, duration_s: float | None) -> tuple[Shot, ...]:
+def _shots(data: Path, asking: RunConfig, name: str, duration_s: float | None) -> tuple[Shot, ...]:
     folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
     most = PAPER_SHOTS[asking.suite] if asking.sampling == "paper" else 0
     return shots(folder, name, duration_s=duration_s, most=most)
 
 
-def _ears(data: Path, asking: Asking) -> Callable[[str, str], tuple[Utterance, ...]]:
+def _ears(data: Path, asking: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
     # Imported where it is wanted alone: Whisper takes seconds.
     transcriber = import_module("sim_replays.runs.items.clip_hearing").ClipTranscriber(asking.whisper)
     folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent

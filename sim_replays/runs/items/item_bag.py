@@ -14,13 +14,13 @@ from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_j
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
 from sim_replays.runs.items.clip import jpegs
-from sim_replays.runs.items.picture_grid import tiled
-from sim_replays.runs.run_config import Asked, Asking, Material
+from sim_replays.runs.items.picture_grid import tile_pictures
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError, Target
 
@@ -59,7 +59,7 @@ def read_key(bag: Path) -> Key:
         raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error!s:.300}") from error
 
 
-def is_built(bag: Path, asking: Asking, made: Material) -> bool:
+def is_built(bag: Path, asking: RunConfig, made: RunItems) -> bool:
     """Whether the bag of just these questions is there and whole: its labels are written last."""
     if not key_path(bag).is_file():
         return False
@@ -69,7 +69,7 @@ def is_built(bag: Path, asking: Asking, made: Material) -> bool:
     return True
 
 
-def build(bag: Path, asking: Asking, made: Material) -> Key:
+def build(bag: Path, asking: RunConfig, made: RunItems) -> Key:
     """Writes the bag and its labels; a bag whose building was interrupted is made anew, and no other is touched."""
     begun = bag.with_name(f"{bag.name}.building")
     if begun.is_file():
@@ -131,12 +131,12 @@ def episodes(bag: Path) -> Iterator[list[Record]]:
             yield episode
 
 
-def _identity(asking: Asking, made: Material) -> tuple[str, str]:
+def _identity(asking: RunConfig, made: RunItems) -> tuple[str, str]:
     plain = asking.model_dump(mode="json", exclude={"data", "pictures", "only"})
     return sha256_of(plain), sha256_of_files(list(made.files))
 
 
-def _episode(one: Asked, asking: Asking, start_ns: int) -> Iterator[tuple[str, Record]]:
+def _episode(one: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:
     seen: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in _frames(one, asking, start_ns)]
     heard = [_shifted(said, start_ns) for said in one.utterances]
     asked_ns = max([start_ns, *(stamp_ns for stamp_ns, *_ in seen), *(said.end_ns for said in heard)])
@@ -168,12 +168,12 @@ def _shifted(said: Utterance, by_ns: int) -> Utterance:
     return replace(said, stamp_ns=said.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)
 
 
-def _frames(one: Asked, asking: Asking, start_ns: int) -> list[Frame]:
+def _frames(one: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
     # Which pictures there are was chosen before: the camera keeps them all.
     width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else FrameConfig().tile_width_px
     config = FrameConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
-    ledger = Ledger()
-    camera = FrameKeeper(CAMERA, ledger, config)
+    health_log = HealthLog()
+    camera = FrameKeeper(CAMERA, health_log, config)
     frames = []
     for shot, data in jpegs(one.shots):
         picture = Picture(
@@ -181,9 +181,9 @@ def _frames(one: Asked, asking: Asking, start_ns: int) -> list[Frame]:
         )
         frame = camera.keep(picture)
         if frame is None:
-            raise SuiteError(f"{shot.path}: is no usable JPEG: {'; '.join(ledger.reasons)}")
+            raise SuiteError(f"{shot.path}: is no usable JPEG: {'; '.join(health_log.reasons)}")
         frames.append(frame)
     if asking.frames.endswith("shuffled"):
         drawn = random.Random(f"{asking.seed}:{one.id}").sample(frames, len(frames))
         frames = [replace(shown, stamp_ns=frame.stamp_ns) for frame, shown in zip(frames, drawn, strict=True)]
-    return [tiled(frames)] if frames and asking.frames.startswith("tiled") else frames
+    return [tile_pictures(frames)] if frames and asking.frames.startswith("tiled") else frames

@@ -13,7 +13,7 @@ ACROSS = 5
 _QUALITY = 90
 
 
-def tiled(frames: Sequence[Frame]) -> Frame:
+def tile_pictures(frames: Sequence[Frame]) -> Frame:
     """One frame that shows all, five wide, stamped as the newest; cells are as large as the first frame's tile."""
     newest = max(frames, key=lambda frame: frame.stamp_ns)
     width, height = frames[0].tile_width_px, frames[0].tile_height_px

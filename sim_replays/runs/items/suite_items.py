@@ -7,17 +7,17 @@ from pathlib import Path
 from norm_core.records.decision import OtherAgent
 from sim_replays.runs.items import clip_items
 from sim_replays.runs.items.clip import Shot, one_a_second
-from sim_replays.runs.run_config import Asked, Asking, Material, chosen_setting, ids_in, is_named
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems, chosen_setting, ids_in, is_named
 from sim_replays.suites import egogapbench, egonormia
 from sim_replays.suites.egogapbench import EGOGAPBENCH
 from sim_replays.suites.egonormia import EGONORMIA
-from sim_replays.suites.predictions import named
+from sim_replays.suites.predictions import prediction_by_name
 from sim_replays.suites.target import SuiteError
 
-__all__ = ["SETTINGS", "Asked", "Asking", "Material", "material"]
+__all__ = ["SETTINGS", "RunConfig", "RunItem", "RunItems", "items_of_suite"]
 
 
-def material(asking: Asking) -> Material:
+def items_of_suite(asking: RunConfig) -> RunItems:
     """The items of the data: those that are named where some are, and of them the first `limit` where it is above 0."""
     if asking.suite not in _MADE:
         raise SuiteError(f"{asking.suite} can be scored, and not yet run; {' and '.join(_MADE)} can be run")
@@ -27,7 +27,7 @@ def material(asking: Asking) -> Material:
         wanted = ids_in(Path(asking.only))
         ids = {one.item or one.id for one in asked}
         if unknown := sorted(wanted - ids - {name.partition("#")[0] for name in ids}):
-            raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {named(unknown)}")
+            raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {prediction_by_name(unknown)}")
         asked = tuple(one for one in asked if is_named(one.item or one.id, wanted))
     if asking.limit:
         first = list(dict.fromkeys(one.item or one.id for one in asked))[: asking.limit]
@@ -36,22 +36,22 @@ def material(asking: Asking) -> Material:
     return replace(made, files=(*made.files, Path(asking.only))) if asking.only else made
 
 
-def _egogapbench(asking: Asking) -> Material:
+def _egogapbench(asking: RunConfig) -> RunItems:
     data = Path(asking.data)
-    setting = chosen_setting(egogapbench.Setting, asking.setting)
+    setting = chosen_setting(egogapbench.EgoGapSetting, asking.setting)
     items, labels = egogapbench.read(data, asking.style)
     swapped = egogapbench.swapped(items, asking.seed)
-    if setting is egogapbench.Setting.SWAPPED and len(swapped) < 2:
+    if setting is egogapbench.EgoGapSetting.SWAPPED and len(swapped) < 2:
         raise SuiteError(f"{data}: holds one image, and others cannot be swapped between fewer than two")
     asked = []
     for item in items:
         query = egogapbench.query(item, setting, swapped[item.image], style=asking.style)
         shots: tuple[Shot, ...] = ()
-        if setting is egogapbench.Setting.IMAGES:
+        if setting is egogapbench.EgoGapSetting.IMAGES:
             shots = one_a_second([_found(_pictures(asking, data, ("train2017", "images")), item.file_name)])
         orders = {item.uid: tuple(range(len(item.options)))}
-        asked.append(Asked(id=item.uid, queries=(query,), shots=shots, orders=orders))
-    return Material(
+        asked.append(RunItem(id=item.uid, queries=(query,), shots=shots, orders=orders))
+    return RunItems(
         suite=EGOGAPBENCH,
         asked=tuple(asked),
         targets=tuple(label.target for label in labels),
@@ -59,9 +59,9 @@ def _egogapbench(asking: Asking) -> Material:
     )
 
 
-def _egonormia(asking: Asking) -> Material:
+def _egonormia(asking: RunConfig) -> RunItems:
     data = Path(asking.data)
-    setting = chosen_setting(egonormia.Setting, asking.setting)
+    setting = chosen_setting(egonormia.EgoNormiaSetting, asking.setting)
     items, labels = egonormia.read(data, asking.seed)
     if asking.precedents:
         items, labels = egonormia.halves(items, labels, asking.seed)[1]
@@ -69,7 +69,7 @@ def _egonormia(asking: Asking) -> Material:
     for item in items:
         shots: tuple[Shot, ...] = ()
         others: Sequence[OtherAgent] | None = ()
-        if setting is egonormia.Setting.VIDEO:
+        if setting is egonormia.EgoNormiaSetting.VIDEO:
             folder = _pictures(asking, data, ("frames",)) / item.uid
             shots, others = one_a_second(sorted(folder.glob("*.jpg"))), None
             if not shots:
@@ -79,8 +79,8 @@ def _egonormia(asking: Asking) -> Material:
             query.query_id: item.justification_order if query.task == "justification" else item.action_order
             for query in queries
         }
-        asked.append(Asked(id=item.uid, queries=queries, shots=shots, orders=orders))
-    return Material(
+        asked.append(RunItem(id=item.uid, queries=queries, shots=shots, orders=orders))
+    return RunItems(
         suite=EGONORMIA,
         asked=tuple(asked),
         targets=tuple(target for label in labels for target in label.targets),
@@ -88,22 +88,22 @@ def _egonormia(asking: Asking) -> Material:
     )
 
 
-_MADE: dict[str, Callable[[Asking], Material]] = {
+_MADE: dict[str, Callable[[RunConfig], RunItems]] = {
     "egogapbench": _egogapbench,
     "egonormia": _egonormia,
-    "videonorms": clip_items.videonorms_material,
-    "hsri": clip_items.hsri_material,
+    "videonorms": clip_items.videonorms_items,
+    "hsri": clip_items.hsri_items,
 }
 
 SETTINGS = {
-    "egogapbench": tuple(map(str, egogapbench.Setting)),
-    "egonormia": tuple(map(str, egonormia.Setting)),
+    "egogapbench": tuple(map(str, egogapbench.EgoGapSetting)),
+    "egonormia": tuple(map(str, egonormia.EgoNormiaSetting)),
     "videonorms": tuple(map(str, clip_items.NormSetting)),
     "hsri": tuple(map(str, clip_items.SegmentSetting)),
 }
 
 
-def _pictures(asking: Asking, data: Path, names: tuple[str, ...]) -> Path:
+def _pictures(asking: RunConfig, data: Path, names: tuple[str, ...]) -> Path:
     """Where the pictures lie: as said, else in a folder of a usual name beside the data."""
     if asking.pictures:
         return Path(asking.pictures)

@@ -4,13 +4,13 @@ from norm_core.evaluation.probabilities import Bin, expected_calibration_error, 
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from sim_replays.runs.results.run_folder import Run, predictions
-from sim_replays.suites.target import Target, first_picked
+from sim_replays.suites.target import Target, first_pick
 
 UNANSWERED = "unanswered"
 
 
 @record
-class Calibration:
+class CalibrationFigures:
     """One task; error is the expected calibration error in percent, over answers that told probabilities."""
 
     task: str
@@ -20,7 +20,7 @@ class Calibration:
 
 
 @record
-class Confusion:
+class ChoiceConfusion:
     """One task's counts by what was picked, the last what was not answered; alike: rows are what is right."""
 
     task: str
@@ -30,7 +30,7 @@ class Confusion:
     counts: tuple[tuple[int, ...], ...]
 
 
-def calibrated(run: Run) -> list[Calibration]:
+def measure_calibration(run: Run) -> list[CalibrationFigures]:
     """By task. Where one of several is chosen, its probability against its being right; of sets each member's."""
     targets = {target.key: target for target in run.key.targets}
     pairs: dict[str, list[tuple[float, bool]]] = {}
@@ -46,14 +46,14 @@ def calibrated(run: Run) -> list[Calibration]:
     return [of_pairs(task, found) for task, found in pairs.items()]
 
 
-def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> Calibration:
+def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> CalibrationFigures:
     """The bins and the error of one task's answers."""
     error = expected_calibration_error(pairs)
     error = float("nan") if error is None else 100 * error
-    return Calibration(task=task, count=len(pairs), error=error, bins=reliability_bins(pairs))
+    return CalibrationFigures(task=task, count=len(pairs), error=error, bins=reliability_bins(pairs))
 
 
-def confusions(run: Run) -> list[Confusion]:
+def confusions(run: Run) -> list[ChoiceConfusion]:
     """Of tasks whose answers mean the same in every question, and of others by what each option is."""
     found = predictions(run).predictions
     made = []
@@ -67,11 +67,11 @@ def confusions(run: Run) -> list[Confusion]:
         counts: dict[str, dict[str, int]] = {}
         for target in asked:
             row = counts.setdefault(_row(target, alike), dict.fromkeys(columns, 0))
-            pick = first_picked(target, found)
+            pick = first_pick(target, found)
             row[UNANSWERED if pick is None else target.kinds[pick]] += 1
         rows = tuple(name for name in (columns if alike else sorted(counts)) if name in counts)
         table = tuple(tuple(counts[row][column] for column in columns) for row in rows)
-        made.append(Confusion(task=task, alike=alike, rows=rows, columns=columns, counts=table))
+        made.append(ChoiceConfusion(task=task, alike=alike, rows=rows, columns=columns, counts=table))
     return made
 
 

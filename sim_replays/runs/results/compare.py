@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from norm_core.evaluation.figures import resampled
+from norm_core.evaluation.figures import bootstrap
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.record import record
 from sim_replays.runs.results.run_folder import Run, RunError, predictions
-from sim_replays.runs.transport import Told
+from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.egonormia import intersection_over_union
-from sim_replays.suites.target import Predictions, Target, picked
+from sim_replays.suites.target import Predictions, Target, picks_target
 
 
 @record
@@ -68,7 +68,7 @@ def first_difference(first: Run, second: Run) -> dict[str, Any] | None:
     return None
 
 
-def _plain(told: Mapping[str, Told], query_id: str) -> dict[str, Any]:
+def _plain(told: Mapping[str, TimedAnswer], query_id: str) -> dict[str, Any]:
     if query_id not in told:
         return {"answer": "missing"}
     answer = told[query_id].answer
@@ -91,7 +91,7 @@ def _of_task(task: str, targets: list[Target], one: Predictions, other: Predicti
     marks = [np.array([_mark(target, found) for target in targets]) for found in (one, other)]
     groups = [target.group for target in targets]
     gains = marks[1] - marks[0]
-    low, high = percentile_interval(resampled(list(gains), groups))
+    low, high = percentile_interval(bootstrap(list(gains), groups))
     only_first = int(((marks[0] == 1) & (marks[1] < 1)).sum())
     only_second = int(((marks[1] == 1) & (marks[0] < 1)).sum())
     return Difference(
@@ -110,5 +110,5 @@ def _of_task(task: str, targets: list[Target], one: Predictions, other: Predicti
 
 def _mark(target: Target, found: Predictions) -> float:
     """1 for right; of sets what they share with the right one."""
-    places = picked(target, found)
+    places = picks_target(target, found)
     return 0.0 if places is None else intersection_over_union(frozenset(places), frozenset(target.right))

@@ -10,7 +10,7 @@ from sim_replays.suites.fitting import FOLDS, fold_of
 
 
 @record
-class Case:
+class ConformalCase:
     """One question: what each standing option was held to be worth, which is right, and its picture or video."""
 
     probabilities: Mapping[int, float]
@@ -19,7 +19,7 @@ class Case:
 
 
 @record
-class Calibrated:
+class ConformalCoverage:
     """wanted is None where coverage was set and not fitted; coverage is then that, else the one fitted on all.
 
     held: the set held the right option; sure: it held no other; right: of those sure, what was right; size: its mean.
@@ -33,7 +33,7 @@ class Calibrated:
     size: float
 
 
-def cases_of(run: Run) -> list[Case]:
+def cases_of(run: Run) -> list[ConformalCase]:
     """The questions of a run that have one right option, as far as they were answered with probabilities."""
     found = []
     targets = {target.key: target for target in run.key.targets}
@@ -43,19 +43,19 @@ def cases_of(run: Run) -> list[Case]:
             continue
         order = run.key.orders[query_id]
         standing = {order[place]: p for place, p in enumerate(told.answer.probabilities) if p > 0}
-        found.append(Case(probabilities=standing, right=target.right[0], group=target.group))
+        found.append(ConformalCase(probabilities=standing, right=target.right[0], group=target.group))
     if not found:
         raise RunError(f"{run.folder}: holds no answers with probabilities to calibrate on")
     return found
 
 
-def as_set(cases: Sequence[Case], coverage: float) -> Calibrated:
+def as_set(cases: Sequence[ConformalCase], coverage: float) -> ConformalCoverage:
     """What a coverage gives that was chosen without a look at any label."""
     sets = [calibrated_set(case.probabilities, coverage) for case in cases]
     return _measured(cases, sets, None, coverage)
 
 
-def cross_validated(cases: Sequence[Case], wanted: float) -> Calibrated:
+def cross_validated(cases: Sequence[ConformalCase], wanted: float) -> ConformalCoverage:
     """What a coverage gives on pictures or videos that it was not fitted on, each fold by the others."""
     folds = [fold_of(case.group) for case in cases]
     sets: list[tuple[int, ...]] = [()] * len(cases)
@@ -70,16 +70,16 @@ def cross_validated(cases: Sequence[Case], wanted: float) -> Calibrated:
     return _measured(cases, sets, wanted, _fitted(cases, wanted))
 
 
-def _fitted(cases: Sequence[Case], wanted: float) -> float:
+def _fitted(cases: Sequence[ConformalCase], wanted: float) -> float:
     return coverage_for([case.probabilities for case in cases], [case.right for case in cases], wanted)
 
 
 def _measured(
-    cases: Sequence[Case], sets: Sequence[tuple[int, ...]], wanted: float | None, coverage: float
-) -> Calibrated:
+    cases: Sequence[ConformalCase], sets: Sequence[tuple[int, ...]], wanted: float | None, coverage: float
+) -> ConformalCoverage:
     groups = [case.group for case in cases]
     sure = [place for place, could_be in enumerate(sets) if len(could_be) == 1]
-    return Calibrated(
+    return ConformalCoverage(
         wanted=wanted,
         coverage=coverage,
         held=share([float(case.right in could_be) for case, could_be in zip(cases, sets, strict=True)], groups),

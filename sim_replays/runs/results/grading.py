@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Card, Scores
-from norm_core.engines.request_context import Limit
+from norm_core.engines.reply import ModelInfo, Scores
+from norm_core.engines.request_context import Deadline
 from norm_core.prompts import grades
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.outcome import Outcome
@@ -24,9 +24,9 @@ class Grader(Protocol):
     """An engine."""
 
     @property
-    def card(self) -> Card: ...
+    def model_info(self) -> ModelInfo: ...
 
-    def ask_many(self, prefix: Prompt, questions: list[Question], limit: Limit | None = None) -> list[Scores]: ...
+    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]: ...
 
 
 @record
@@ -64,11 +64,11 @@ def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target,
     return found
 
 
-def graded(folder: Path, targets: list[Target], predictions: Predictions, grader: Grader) -> Iterator[Grade]:
+def grade_answers(folder: Path, targets: list[Target], predictions: Predictions, grader: Grader) -> Iterator[Grade]:
     """Asks for the grades that the folder does not hold yet, and writes each as it comes."""
     drop_cut_line(folder / GRADES)
     known = read_grades(folder)
-    if others := {one.judge for one in known} - {grader.card.model}:
+    if others := {one.judge for one in known} - {grader.model_info.model}:
         raise SuiteError(f"{folder / GRADES}: holds grades of {', '.join(others)}: move them away to grade it anew")
     done = {(*one.of, one.reference) for one in known}
     for target, kind, place, reference, written in pairs(targets, predictions):
@@ -80,8 +80,8 @@ def graded(folder: Path, targets: list[Target], predictions: Predictions, grader
             task=target.task,
             kind=kind,
             reference=place,
-            judge=grader.card.model,
-            weights_sha256=grader.card.weights_sha256,
+            judge=grader.model_info.model,
+            weights_sha256=grader.model_info.weights_sha256,
             prompt_digest=scores.prompt_digest,
             grade=0 if scores.best is None else scores.best + 1,
             reason=scores.reason,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 
-from sim_replays.runs.results.calibration import Calibration, Confusion
+from sim_replays.runs.results.calibration import CalibrationFigures, ChoiceConfusion
 
 SIDE, LEFT, TOP, BELOW, RIGHT = 200, 130, 60, 90, 20
 WIDE, HIGH, ACROSS = LEFT + SIDE + RIGHT, TOP + SIDE + BELOW, 4
@@ -18,7 +18,7 @@ _STYLE = """
 """
 
 
-def picture(title: str, calibrations: Sequence[Calibration], confusions: Sequence[Confusion]) -> str:
+def picture(title: str, calibrations: Sequence[CalibrationFigures], confusions: Sequence[ChoiceConfusion]) -> str:
     """A panel a task: calibration first, then confusion."""
     drawn: list[Callable[[int, int], str]] = [partial(_calibration, one) for one in calibrations]
     drawn += [partial(_confusion, one) for one in confusions]
@@ -34,7 +34,7 @@ def picture(title: str, calibrations: Sequence[Calibration], confusions: Sequenc
     )
 
 
-def _calibration(one: Calibration, x: int, y: int) -> str:
+def _calibration(one: CalibrationFigures, x: int, y: int) -> str:
     """A bar a bin, as high as the share that was right; on the line where confidence holds."""
     said = f"{one.task}: ECE {one.error:.1f} %, n {one.count}"
     parts = [
@@ -58,7 +58,7 @@ def _calibration(one: Calibration, x: int, y: int) -> str:
     return "\n".join(parts)
 
 
-def _confusion(one: Confusion, x: int, y: int) -> str:
+def _confusion(one: ChoiceConfusion, x: int, y: int) -> str:
     """A cell a pair, the darker the larger its share of the row; the number is the count."""
     wide, high = SIDE / len(one.columns), SIDE / max(len(one.rows), 1)
     said = f"{one.task}: {'right in rows, ' if one.alike else ''}picked in columns"

@@ -14,9 +14,9 @@ from norm_core.runtime.errors import TactfulError
 from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
 from sim_replays.runs.results.json_lines import drop_cut_line
-from sim_replays.runs.transport import Told
+from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.catalogue import suite_called
-from sim_replays.suites.predictions import Read
+from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import Report, report, to_plain, with_control, with_notes
 from sim_replays.suites.target import Prediction
 
@@ -42,7 +42,7 @@ class Run:
 
     folder: Path
     config: Mapping[str, Any]
-    told: Mapping[str, Told]
+    told: Mapping[str, TimedAnswer]
     key: Key
 
     @property
@@ -85,7 +85,7 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
     drop_cut_line(folder / RAW)
 
 
-def read_raw(folder: Path) -> dict[str, Told]:
+def read_raw(folder: Path) -> dict[str, TimedAnswer]:
     """The answers so far by query."""
     path = folder / RAW
     if not path.is_file():
@@ -95,14 +95,14 @@ def read_raw(folder: Path) -> dict[str, Told]:
     for number, line in enumerate(lines, 1):
         if line:
             try:
-                told = from_json(Told, line)
+                told = from_json(TimedAnswer, line)
             except RecordError as error:
                 raise RunError(f"{path}, line {number}: {error}") from error
             found[told.answer.query_id] = told
     return found
 
 
-def append(folder: Path, told: Iterable[Told]) -> Iterable[Told]:
+def append(folder: Path, told: Iterable[TimedAnswer]) -> Iterable[TimedAnswer]:
     """Writes each answer to the disk as it comes, before it is given on."""
     for one in told:
         try:
@@ -119,7 +119,7 @@ def open_run(folder: Path) -> Run:
     return Run(folder=folder, config=_config(folder), told=read_raw(folder), key=read_key(folder / BAG))
 
 
-def predictions(run: Run) -> Read:
+def predictions(run: Run) -> PredictionFile:
     """The raw answers, their places mapped back to the dataset's own order, and the grades that they got."""
     found = {}
     grades = best_by_question(read_grades(run.folder))
@@ -138,7 +138,7 @@ def predictions(run: Run) -> Read:
             reason=answer.reason,
         )
         found[one.key] = one
-    return Read(predictions=found, unknown=(), unusable=())
+    return PredictionFile(predictions=found, unknown=(), unusable=())
 
 
 def finish(run: Run) -> Report:

@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Polarity
 from study_desk.coding.forms.sheet import FormError, Sheet, Span, attributes_in, from_ms, in_place_of, lanes, span
 from study_desk.coding.labels import from_note, in_order, one_line, to_note
 from study_desk.log.schema import Label
-from study_desk.optional_packages import need
+from study_desk.optional_packages import require_package
 
 # What BORIS asks of the first sheet, in any order and case.
 HEADER = ("time", "subject", "code", "modifier", "comment")
@@ -25,7 +25,7 @@ def behaviours_path(path: Path) -> Path:
 
 def write_boris(path: Path, sheet: Sheet) -> None:
     """Two rows a label, as BORIS pairs state events; overlaps of one code go to a second subject. Needs openpyxl."""
-    openpyxl = need("openpyxl", "openpyxl", _PURPOSE)
+    openpyxl = require_package("openpyxl", "openpyxl", _PURPOSE)
     book, ethogram = openpyxl.Workbook(), openpyxl.Workbook()
     events = book.active
     events.title = "events"
@@ -158,7 +158,7 @@ def _table(path: Path) -> Iterator[tuple[Any, ...]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from map(tuple, csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ","))
         return
-    load = need("openpyxl", "openpyxl", _PURPOSE).load_workbook
+    load = require_package("openpyxl", "openpyxl", _PURPOSE).load_workbook
     try:
         yield from load(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
     except (OSError, KeyError, ValueError) as error:

@@ -10,7 +10,7 @@ from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from study_desk.coding.forms.sheet import FormError, Sheet, check_session, in_place_of
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.schema import Label
-from study_desk.optional_packages import need
+from study_desk.optional_packages import require_package
 
 COLUMNS = (
     "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
@@ -56,7 +56,10 @@ def write_jsonl(path: Path, sheet: Sheet) -> None:
 
 def write_parquet(path: Path, sheet: Sheet) -> None:
     """Needs pyarrow, of the extra study."""
-    arrow, parquet = need("pyarrow", "pyarrow", "Parquet"), need("pyarrow.parquet", "pyarrow", "Parquet")
+    arrow, parquet = (
+        require_package("pyarrow", "pyarrow", "Parquet"),
+        require_package("pyarrow.parquet", "pyarrow", "Parquet"),
+    )
     types = dict.fromkeys(COLUMNS, arrow.string())
     types |= dict.fromkeys(("start_ns", "end_ns"), arrow.int64())
     types |= dict.fromkeys(("probability", "start_s", "end_s", "duration_s"), arrow.float64())

@@ -21,7 +21,7 @@ function fillHead() {
   const grave = flags.filter((f) => f.kind === "error" && SEVERITIES.indexOf(f.severity) > 1).length;
   const tiles = [
     ["Length", clock(length), length < 3600000 ? "min:s" : "h:min:s"], ["Errors", errors, rate(errors), "error"], ["Major or severe", grave, errors ? `of ${errors}` : ""],
-    ["Competencies", good, rate(good), "competence"], ["Robot speaking", share("robot"), `user ${share("user")}`], ["Decisions", data.decisions.length, `${data.decisions.filter((d) => !d.answered).length} without action`],
+    ["Competences", good, rate(good), "competence"], ["Robot speaking", share("robot"), `user ${share("user")}`], ["Decisions", data.decisions.length, `${data.decisions.filter((d) => !d.answered).length} without action`],
   ];
   byId("tiles").replaceChildren(...tiles.map(([name, value, extra, kind]) => make("div", { class: kind ?? "" }, make("dd", {}, String(value), extra ? make("small", {}, extra) : ""), make("dt", {}, name))));
   for (const tile of byId("tiles").children) tile.prepend(tile.lastChild);

@@ -87,7 +87,7 @@ function paint() {
   byId("window").textContent = `${clock(view.from)} to ${clock(view.to)} of ${clock(length)}`;
 }
 
-// The whole session in one strip: errors above, competencies below, and the part that is shown.
+// The whole session in one strip: errors above, competences below, and the part that is shown.
 function drawOverview(wide) {
   const tall = 1.7 * rem, middle = tall / 2, bins = Math.max(40, Math.floor(wide / 6)), up = new Array(bins).fill(0), down = new Array(bins).fill(0);
   for (const item of visible) {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.bags.bag_cut import cut, parse_time_ns
+from norm_core.bags.bag_cut import cut_bag, parse_time_ns
 from norm_core.bags.reader import BagError, BagReader
 from tests.norm_core.bags.bag_files import cdr, entries, write_before_iron, write_rosbags
 
@@ -46,25 +46,25 @@ def test_a_cut_is_the_messages_from_one_time_up_to_another(
 ) -> None:
     folder = tmp_path_factory.mktemp("cut")
     bag = write_rosbags(folder / "bag")
-    made = cut(bag, folder / "new", str(first / 10), str((first + length) / 10))
+    made = cut_bag(bag, folder / "new", str(first / 10), str((first + length) / 10))
     assert read(folder / "new") == entries()[first : first + length]
     assert made.messages == len(entries()[first : first + length])
 
 
 def test_topics_are_chosen_and_the_others_told(tmp_path: Path) -> None:
     bag = write_before_iron(tmp_path / "bag")
-    made = cut(bag, tmp_path / "new", "1", topics=["/b"])
+    made = cut_bag(bag, tmp_path / "new", "1", topics=["/b"])
     assert read(tmp_path / "new") == [e for e in entries()[10:] if e[0] == "/b"]
     assert made.dropped_topics == ("/a",)
     with pytest.raises(BagError, match=r"has no topic /c; it has /a, /b"):
-        cut(bag, tmp_path / "other", "1", topics=["/c"])
+        cut_bag(bag, tmp_path / "other", "1", topics=["/c"])
 
 
 def test_what_was_latched_before_the_cut_stands_at_its_beginning(tmp_path: Path) -> None:
     said = ["/map one", "/map two", "/a x", "/tf_static arm", "/tf_static leg", "/tf_static arm", "/mode on", "/a y"]
     messages = [(text.split()[0], START_NS + i * 10**9, cdr(text)) for i, text in enumerate(said)]
     bag = write_rosbags(tmp_path / "bag", messages=messages, latched=("/map",))
-    made = cut(bag, tmp_path / "new", "7", latched=["/mode"])
+    made = cut_bag(bag, tmp_path / "new", "7", latched=["/mode"])
     at_ns = START_NS + 7 * 10**9
     assert read(tmp_path / "new") == [
         ("/map", at_ns, cdr("/map two")),
@@ -82,10 +82,10 @@ def test_what_was_latched_before_the_cut_stands_at_its_beginning(tmp_path: Path)
 def test_a_stretch_that_is_not_in_the_bag_is_refused(tmp_path: Path, begin: str, end: str) -> None:
     bag = write_rosbags(tmp_path / "bag")
     with pytest.raises(BagError, match=r"is no stretch of it: it lasts 3\.900 s and begins at 1000000000 ns"):
-        cut(bag, tmp_path / "new", begin, end)
+        cut_bag(bag, tmp_path / "new", begin, end)
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]
 
 
 def test_an_empty_bag_has_nothing_to_cut(tmp_path: Path) -> None:
     with pytest.raises(BagError, match="holds no message to cut"):
-        cut(write_rosbags(tmp_path / "bag", messages=[]), tmp_path / "new")
+        cut_bag(write_rosbags(tmp_path / "bag", messages=[]), tmp_path / "new")

@@ -14,7 +14,7 @@ from mcap.writer import CompressionType
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.recovery.bag_recovery import recover
+from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.writer import BagWriteError
 from tests.norm_core.bags.bag_files import COUNT, entries, write_before_iron, write_mcap, write_rosbags
 
@@ -42,7 +42,7 @@ def storage_of(bag: Path) -> Path:
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_whole_bag_comes_back_whole(tmp_path: Path, kind: str) -> None:
     bag = MAKERS[kind](tmp_path / "bag")
-    found = recover(bag, tmp_path / "new")
+    found = recover_bag(bag, tmp_path / "new")
     assert read(tmp_path / "new") == entries()
     assert (found.is_whole, found.messages, found.lost_by_topic) == (True, COUNT, {})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bag", "new"]
@@ -59,7 +59,7 @@ def test_a_cut_mcap_gives_the_beginning_of_it(tmp_path_factory: Any, kind: str, 
     data = file.read_bytes()
     file.write_bytes(data[: int(len(data) * share)])
     try:
-        found = recover(bag, folder / "new")
+        found = recover_bag(bag, folder / "new")
     except BagError:
         assert not (folder / "new").exists()
         assert share < 0.9
@@ -85,7 +85,7 @@ def test_damage_in_a_file_with_checksums_never_makes_a_message_up(
     data[start : start + len(damage)] = damage
     file.write_bytes(data)
     try:
-        recover(bag, folder / "new")
+        recover_bag(bag, folder / "new")
     except BagError:
         return
     order = {entry: index for index, entry in enumerate(entries())}
@@ -101,7 +101,7 @@ def test_a_chunk_with_a_wrong_checksum_is_left_out_and_counted_by_topic(tmp_path
     at = data.index(b"20 xxxx")
     data[at + 5] ^= 1
     file.write_bytes(data)
-    found = recover(bag, tmp_path / "new")
+    found = recover_bag(bag, tmp_path / "new")
     back = read(tmp_path / "new")
     missing = [entry for entry in entries() if entry not in back]
     assert 0 < len(missing) < COUNT / 2
@@ -120,7 +120,7 @@ def test_without_the_end_what_a_damaged_chunk_lost_is_known_from_its_own_index(t
     at = data.index(b"zstd") + 60
     data[at : at + 8] = b"\xff" * 8
     file.write_bytes(data[:-37])
-    found = recover(bag, tmp_path / "new")
+    found = recover_bag(bag, tmp_path / "new")
     assert found.messages + sum(found.lost_by_topic.values()) == COUNT
     assert found.lost_known_from.startswith("the indexes")
 
@@ -134,7 +134,7 @@ def test_a_bad_length_in_the_middle_is_passed_over_to_the_next_chunk(tmp_path: P
     data[second + 1 : second + 9] = struct.pack("<Q", 1 << 50)
     for end in (None, -37):  # by the index, then by the looks of a chunk
         file.write_bytes(data[:end])
-        found = recover(bag, tmp_path / f"new{end}")
+        found = recover_bag(bag, tmp_path / f"new{end}")
         back = read(tmp_path / f"new{end}")
         assert back[-1] == entries()[-1]
         assert COUNT / 2 < len(back) < COUNT
@@ -149,7 +149,7 @@ def test_a_bag_within_a_bag_is_not_taken_for_more_messages(tmp_path: Path) -> No
     (bag / "metadata.yaml").unlink()
     file = storage_of(bag)
     file.write_bytes(file.read_bytes()[: len(inner) + 9_000])
-    recover(bag, tmp_path / "new")
+    recover_bag(bag, tmp_path / "new")
     assert read(tmp_path / "new") == outer[:4]
 
 
@@ -166,7 +166,7 @@ def test_a_cut_sqlite3_file_gives_some_of_its_messages_and_no_other(
     data = file.read_bytes()
     file.write_bytes(data[: int(len(data) * share)])
     try:
-        found = recover(bag, folder / "new")
+        found = recover_bag(bag, folder / "new")
     except BagError:
         return
     order = {entry: index for index, entry in enumerate(entries())}
@@ -184,7 +184,7 @@ def test_rows_that_cannot_be_read_are_stepped_over(tmp_path: Path) -> None:
     for page in (pages // 3, pages // 2):
         data[page * 4096 : page * 4096 + 4096] = b"\xff" * 4096
     file.write_bytes(data)
-    found = recover(bag, tmp_path / "new")
+    found = recover_bag(bag, tmp_path / "new")
     back = read(tmp_path / "new")
     assert 380 < len(back) < 400
     assert back == [entry for entry in entries(400) if entry in back]
@@ -204,7 +204,7 @@ def test_a_database_whose_writer_died_has_its_log_merged(tmp_path: Path) -> None
     live.close()
     with pytest.raises(BagError, match=r"bag_0\.db3-wal was merged.*tactful bag recover"):
         BagReader(dead)
-    recover(dead, tmp_path / "new")
+    recover_bag(dead, tmp_path / "new")
     assert read(tmp_path / "new") == [*entries(4), (topic, stamp_ns, data)]
     assert sorted(p.name for p in dead.iterdir()) == ["bag_0.db3", "bag_0.db3-shm", "bag_0.db3-wal"]
 
@@ -214,7 +214,7 @@ def test_a_file_without_a_message_leaves_no_bag(tmp_path: Path, content: bytes) 
     (tmp_path / "bag").mkdir()
     (tmp_path / "bag/a.mcap").write_bytes(content)
     with pytest.raises(BagError, match="nothing in it can be recovered"):
-        recover(tmp_path / "bag", tmp_path / "new")
+        recover_bag(tmp_path / "bag", tmp_path / "new")
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]
 
 
@@ -222,10 +222,10 @@ def test_what_exists_is_not_overwritten(tmp_path: Path) -> None:
     bag = write_rosbags(tmp_path / "bag")
     (tmp_path / "new").mkdir()
     with pytest.raises(BagWriteError, match="exists already"):
-        recover(bag, tmp_path / "new")
+        recover_bag(bag, tmp_path / "new")
     (tmp_path / "other.part").mkdir()
     with pytest.raises(BagWriteError, match="remove that folder"):
-        recover(bag, tmp_path / "other")
+        recover_bag(bag, tmp_path / "other")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bag", "new", "other.part"]
 
 
@@ -236,13 +236,13 @@ def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        recover(bag, tmp_path / "new", interrupt)
+        recover_bag(bag, tmp_path / "new", interrupt)
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]
 
 
 def test_stamps_that_go_back_are_counted(tmp_path: Path) -> None:
     first, second = entries(8)[:4], [(t, s - 5_000_000_000, d) for t, s, d in entries(8)[4:]]
     moved = [(t, s + 10_000_000_000, d) for t, s, d in (*first, *second)]
-    found = recover(write_rosbags(tmp_path / "bag", messages=moved), tmp_path / "new")
+    found = recover_bag(write_rosbags(tmp_path / "bag", messages=moved), tmp_path / "new")
     assert (found.jumps_back, found.largest_jump_back_ns) == (1, 4_900_000_000)
     assert [s for _, s, _ in read(tmp_path / "new")] == sorted(s for _, s, _ in moved)

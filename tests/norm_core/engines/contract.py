@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Generation, Scores
-from norm_core.engines.request_context import SEGMENTS, Limit
+from norm_core.engines.request_context import SEGMENTS, Deadline
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 
@@ -64,11 +64,11 @@ class EngineContract:
 
     def test_says_where_the_time_went(self, engine: Engine) -> None:
         clock = WallClock()
-        limit = Limit(clock)
-        scores = engine.score(SCENE, OPTIONS, limit)
+        deadline = Deadline(clock)
+        scores = engine.score(SCENE, OPTIONS, deadline)
         assert [segment.name for segment in scores.latency] == list(SEGMENTS)
         total_ns = sum(segment.duration_ns for segment in scores.latency)
-        assert 0 < total_ns <= clock.now_ns() - limit.asked_ns
+        assert 0 < total_ns <= clock.now_ns() - deadline.asked_ns
 
     def test_one_option_is_certain(self, engine: Engine) -> None:
         assert engine.score(SCENE, OPTIONS[:1]).probabilities == (1.0,)
@@ -81,7 +81,7 @@ class EngineContract:
 
     def test_two_hundred_options_are_scored_or_invalid(self, engine: Engine) -> None:
         scores = engine.score(SCENE, [f"Say the number {number}." for number in range(200)])
-        most = engine.card.max_options
+        most = engine.model_info.max_options
         if most is None or most >= 200:
             assert_answered(scores, 200)
         else:
@@ -95,19 +95,19 @@ class EngineContract:
 
     def test_a_passed_deadline_is_timed_out_and_the_next_call_works(self, engine: Engine) -> None:
         clock = WallClock()
-        late = engine.ask_many(SCENE, QUESTIONS, Limit(clock, clock.now_ns() - 1))
+        late = engine.ask_many(SCENE, QUESTIONS, Deadline(clock, clock.now_ns() - 1))
         assert [scores.outcome for scores in late] == [Outcome.TIMED_OUT] * 3
         assert_answered(engine.score(SCENE, OPTIONS), 3)
 
     def test_a_cancelled_call_is_timed_out(self, engine: Engine) -> None:
         cancelled = Event()
         cancelled.set()
-        scores = engine.score(SCENE, OPTIONS, Limit(WallClock(), cancelled=cancelled))
+        scores = engine.score(SCENE, OPTIONS, Deadline(WallClock(), cancelled=cancelled))
         assert scores.outcome is Outcome.TIMED_OUT
         assert "cancelled" in scores.reason
 
     def test_pictures_are_taken_up_to_its_number(self, engine: Engine) -> None:
-        most = engine.card.max_images
+        most = engine.model_info.max_images
         if most is None:
             pytest.skip("takes any number of pictures")
         too_many = Prompt(version="contract-1", parts=(picture(),) * (most + 1))
@@ -120,12 +120,12 @@ class EngineContract:
             assert seen.usage.images == 1
 
     def test_a_prompt_over_the_context_is_invalid(self, engine: Engine) -> None:
-        if engine.card.context_tokens is None:
+        if engine.model_info.context_tokens is None:
             pytest.skip("has no bound on its context")
-        endless = Prompt(version="contract-1", parts=(Text(text="again and " * engine.card.context_tokens),))
+        endless = Prompt(version="contract-1", parts=(Text(text="again and " * engine.model_info.context_tokens),))
         scores = engine.score(endless, OPTIONS)
         assert scores.outcome is Outcome.INVALID
-        assert str(engine.card.context_tokens) in scores.reason
+        assert str(engine.model_info.context_tokens) in scores.reason
         assert_answered(engine.score(SCENE, OPTIONS), 3)
 
     def test_words_of_others_cannot_speak_for_the_model(self, engine: Engine) -> None:
@@ -135,7 +135,7 @@ class EngineContract:
 
     def test_writes_or_says_that_it_cannot(self, engine: Engine) -> None:
         written: Generation[BaseModel] = engine.generate(SCENE, max_tokens=8)
-        if not engine.card.generates:
+        if not engine.model_info.generates:
             assert written.outcome is Outcome.INVALID
             return
         assert written.outcome is Outcome.ANSWERED, written.reason
@@ -143,7 +143,7 @@ class EngineContract:
         assert engine.generate(SCENE, max_tokens=8).text == written.text
 
     def test_a_schema_gives_a_value_or_is_unparsed(self, engine: Engine) -> None:
-        if not engine.card.generates:
+        if not engine.model_info.generates:
             pytest.skip("cannot write")
         written = engine.generate(SCENE, Deed, max_tokens=48)
         assert written.outcome in {Outcome.ANSWERED, Outcome.UNPARSED}, written.reason

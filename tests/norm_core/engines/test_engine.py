@@ -10,14 +10,14 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError, EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import provenance
-from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
 from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, picture
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 
-def ascending(question: Question, call: Call) -> Sequence[float]:
+def ascending(question: Question, call: RequestContext) -> Sequence[float]:
     return [float(index) for index, _ in enumerate(question.options)]
 
 
@@ -28,7 +28,7 @@ class TestScriptedEngine(EngineContract):
 
 
 def raising(error: Exception) -> ScriptedBackend:
-    def act(question: Question, call: Call) -> Sequence[float]:
+    def act(question: Question, call: RequestContext) -> Sequence[float]:
         if question is QUESTIONS[1]:
             raise error
         return ascending(question, call)
@@ -79,14 +79,14 @@ def test_a_temperature_keeps_the_order_of_the_options(weights: list[float], temp
 
 def test_the_segments_sum_to_the_total_and_begin_when_it_was_asked() -> None:
     clock = ReplayClock(1_000)
-    limit = Limit(clock)
+    deadline = Deadline(clock)
 
-    def slow(question: Question, call: Call) -> Sequence[float]:
+    def slow(question: Question, call: RequestContext) -> Sequence[float]:
         clock.advance_to(clock.now_ns() + 70)
         return ascending(question, call)
 
     clock.advance_to(1_030)
-    first, second = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS[:2], limit)
+    first, second = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS[:2], deadline)
     assert {s.name: s.duration_ns for s in first.latency if s.duration_ns} == {"queue": 30, "decode": 70}
     assert {s.name: s.duration_ns for s in second.latency if s.duration_ns} == {"decode": 70}
 
@@ -94,17 +94,17 @@ def test_the_segments_sum_to_the_total_and_begin_when_it_was_asked() -> None:
 def test_a_deadline_in_the_middle_keeps_the_answers_before_it() -> None:
     clock = ReplayClock()
 
-    def slow(question: Question, call: Call) -> Sequence[float]:
+    def slow(question: Question, call: RequestContext) -> Sequence[float]:
         clock.advance_to(clock.now_ns() + 40)
         return ascending(question, call)
 
-    answers = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS, Limit(clock, 60))
+    answers = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS, Deadline(clock, 60))
     assert [scores.outcome for scores in answers] == [Outcome.ANSWERED, Outcome.TIMED_OUT, Outcome.TIMED_OUT]
 
 
 def test_a_prefix_that_cannot_be_encoded_costs_the_first_answer_and_declines_all() -> None:
     class Broken(ScriptedBackend):
-        def encoded(self, prefix: Prompt, call: Call) -> NoReturn:
+        def encoded(self, prefix: Prompt, call: RequestContext) -> NoReturn:
             raise EngineFailedError("out of memory: 2 GB are missing")
 
     answers = Engine(Broken(ascending), WallClock()).ask_many(SCENE, QUESTIONS)
@@ -135,7 +135,7 @@ def test_a_schema_gives_its_value() -> None:
 def test_a_reply_says_what_made_it() -> None:
     engine = Engine(ScriptedBackend(ascending), WallClock())
     scores = engine.score(SCENE, OPTIONS)
-    made_by = provenance(engine.card, scores, window_digest="w", seed=3)
+    made_by = provenance(engine.model_info, scores, window_digest="w", seed=3)
     assert (made_by.model, made_by.prompt_version, made_by.seed) == ("scripted", "contract-1", 3)
     assert made_by.prompt_digest == Question(parts=(), options=OPTIONS).digest(SCENE)
     assert made_by.total_ns == sum(segment.duration_ns for segment in scores.latency)

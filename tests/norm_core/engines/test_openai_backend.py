@@ -13,7 +13,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.backend import Guide, OpenAIBackend
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, WallClock
 from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, assert_answered, picture
@@ -66,7 +66,7 @@ def test_a_server_here_is_reached_past_any_proxy(server: FakeServer, monkeypatch
         monkeypatch.delenv(name, raising=False)
     engine = connected(server.url, tries=1)
     assert_answered(engine.score(SCENE, OPTIONS), 3)
-    assert engine.card.on_this_machine
+    assert engine.model_info.on_this_machine
     engine.close()
 
 
@@ -127,7 +127,7 @@ def test_no_server_is_a_failure_that_says_where() -> None:
 def test_the_deadline_holds_whatever_the_server_does(server: FakeServer, engine: Engine, fault: Any) -> None:
     server.faults.append(fault)
     clock = WallClock()
-    late = engine.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 100 * NS_PER_MS))
+    late = engine.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
     assert late.outcome is Outcome.TIMED_OUT
     assert_answered(engine.score(SCENE, OPTIONS), 3)
 
@@ -135,7 +135,7 @@ def test_the_deadline_holds_whatever_the_server_does(server: FakeServer, engine:
 def test_hanging_up_tells_the_server(server: FakeServer, engine: Engine) -> None:
     server.faults.append(dribbling)
     clock = WallClock()
-    engine.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 100 * NS_PER_MS))
+    engine.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
     assert server.released.wait(PATIENCE_S)
 
 
@@ -151,7 +151,7 @@ def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
 def test_no_try_goes_past_the_deadline(server: FakeServer, engine: Engine) -> None:
     server.faults += [answering(429, error(429, "come back later")[1], Retry_After="9")] * 4
     clock = WallClock()
-    scores = engine.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 2000 * NS_PER_MS))
+    scores = engine.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 2000 * NS_PER_MS))
     assert (scores.outcome, len(server.bodies)) == (Outcome.TIMED_OUT, 1)
     assert "come back later" in scores.reason
 
@@ -166,7 +166,7 @@ def test_a_waiting_request_can_be_cancelled(server: FakeServer, engine: Engine) 
 
     thread = Thread(target=cancel)
     thread.start()
-    scores = engine.score(SCENE, OPTIONS, Limit(WallClock(), cancelled=cancelled))
+    scores = engine.score(SCENE, OPTIONS, Deadline(WallClock(), cancelled=cancelled))
     thread.join(PATIENCE_S)
     assert scores.outcome is Outcome.TIMED_OUT
     assert "cancelled" in scores.reason
@@ -204,7 +204,7 @@ def test_an_address_that_is_none_is_a_failure(url: str) -> None:
 def test_a_shared_prefix_comes_first_and_as_it_was(server: FakeServer, engine: Engine) -> None:
     engine.ask_many(SCENE, QUESTIONS)
     asked = [body["messages"][0]["content"] for body in server.bodies]
-    assert all(text.startswith(SCENE.written()) for text in asked)
+    assert all(text.startswith(SCENE.as_text()) for text in asked)
     assert len(set(asked)) == 3
 
 

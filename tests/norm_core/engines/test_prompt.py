@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.engines.option_letters import LETTERS, lettered
-from norm_core.engines.prompt import Prompt, Question, Quoted, Text, disarmed
+from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
+from norm_core.engines.prompt import Prompt, Question, Quoted, Text, neutralize_markup
 from tests.norm_core.engines.contract import picture
 
 CONTROL = re.compile(r"<\|?/?\w+\|?>|\[/?INST\]")
@@ -13,7 +13,7 @@ CONTROL = re.compile(r"<\|?/?\w+\|?>|\[/?INST\]")
 
 @given(st.text())
 def test_a_quotation_cannot_close_its_fence(text: str) -> None:
-    fence, *inside, end = Quoted(text=text).fenced().split("\n")
+    fence, *inside, end = Quoted(text=text).fence().split("\n")
     assert set(end) == {"="} and fence.startswith(end + " ")
     assert end not in "\n".join(inside)
 
@@ -23,12 +23,12 @@ def test_a_quotation_cannot_close_its_fence(text: str) -> None:
 )
 def test_control_tokens_are_disarmed(text: str) -> None:
     assert CONTROL.search(text)
-    assert not CONTROL.search(disarmed(text))
+    assert not CONTROL.search(neutralize_markup(text))
 
 
 @pytest.mark.parametrize("text", ["3 < 5 and 7 > 2", "I [really] mean it", "你好，再见", "a -> b"])
 def test_plain_words_stay_as_they_are(text: str) -> None:
-    assert disarmed(text) == text
+    assert neutralize_markup(text) == text
 
 
 def test_a_digest_tells_parts_apart() -> None:
@@ -52,12 +52,12 @@ def test_the_order_of_options_is_part_of_what_is_asked() -> None:
 
 def test_pictures_are_marked_where_they_stand() -> None:
     prompt = Prompt(version="1", parts=(Text(text="Before"), picture(), Quoted(text="Exit", label="sign")))
-    assert prompt.written("<pic>").splitlines()[:2] == ["Before", "<pic>"]
-    assert "Exit" in prompt.written()
+    assert prompt.as_text("<pic>").splitlines()[:2] == ["Before", "<pic>"]
+    assert "Exit" in prompt.as_text()
 
 
-@given(st.lists(st.text(), min_size=1, max_size=len(LETTERS)))
+@given(st.lists(st.text(), min_size=1, max_size=len(OPTION_LETTERS)))
 def test_each_option_is_one_lettered_line(options: list[str]) -> None:
-    *lines, request = lettered(tuple(options)).split("\n")
-    assert [line[0] for line in lines] == list(LETTERS[: len(options)])
+    *lines, request = letter_options(tuple(options)).split("\n")
+    assert [line[0] for line in lines] == list(OPTION_LETTERS[: len(options)])
     assert "letter" in request

@@ -6,7 +6,7 @@ import pytest
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
-from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.engines.shared_engine import SharedEngine, Urgency
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, WallClock
@@ -22,7 +22,7 @@ class Gate:
         self.entered, self.opened = Event(), Event()
         self.order: list[str] = []
 
-    def act(self, question: Question, call: Call) -> Sequence[float]:
+    def act(self, question: Question, call: RequestContext) -> Sequence[float]:
         self.entered.set()
         assert self.opened.wait(PATIENCE_S)
         self.order.append(question.options[0])
@@ -112,9 +112,9 @@ def test_no_window_slips_in_between_two_questions_of_an_action(
 
 def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
     clock = WallClock()
-    scores = shared.ask_many(SCENE, QUESTIONS, Limit(clock, clock.now_ns() + 50 * NS_PER_MS))
+    scores = shared.ask_many(SCENE, QUESTIONS, Deadline(clock, clock.now_ns() + 50 * NS_PER_MS))
     assert [answer.outcome for answer in scores] == [Outcome.TIMED_OUT] * 3
-    assert shared.score(SCENE, OPTIONS, Limit(clock, clock.now_ns() + 50 * NS_PER_MS)).outcome is Outcome.TIMED_OUT
+    assert shared.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 50 * NS_PER_MS)).outcome is Outcome.TIMED_OUT
     gate.opened.set()
     assert shared.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
 

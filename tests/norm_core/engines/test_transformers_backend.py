@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import PastDeadlineError
-from norm_core.engines.option_letters import lettered
+from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Generation
-from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.engines.transformers.backend import TransformersBackend
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, Clock, WallClock
@@ -92,7 +92,7 @@ def single_pass(
     reader, model = backend._open().reader, backend._open().runner._model
     whole = question.after(prefix)
     head = reader.head_of_picture if whole.images else reader.head
-    text = head + whole.written(reader.mark) + "\n" + lettered(question.options) + reader.tail
+    text = head + whole.as_text(reader.mark) + "\n" + letter_options(question.options) + reader.tail
     if whole.images:
         pixels = [np.asarray(cv2.imdecode(np.frombuffer(one.jpeg, np.uint8), 1))[..., ::-1] for one in whole.images]
         nested: list[Any] = [pixels] if family in {"idefics3", "smolvlm", "gemma3"} else pixels
@@ -120,11 +120,11 @@ def test_what_is_seen_and_said_changes_the_answer(qwen: TransformersBackend) -> 
     assert [answer.usage.images for answer in answers] == [0, 1, 1]
 
 
-class Interrupting(Call):
+class Interrupting(RequestContext):
     """Raises at its n-th check."""
 
     def __init__(self, checks: int) -> None:
-        super().__init__(Limit(WallClock()))
+        super().__init__(Deadline(WallClock()))
         self.left = checks
 
     def check(self) -> None:
@@ -136,7 +136,7 @@ class Interrupting(Call):
 def test_a_question_interrupted_midway_leaves_the_prefix_as_it_was(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["qwen3_vl"])
     backend._open().runner._chunk_tokens = 40
-    call = Call(Limit(WallClock()))
+    call = RequestContext(Deadline(WallClock()))
     with backend.encoded(SCENE_SEEN, call) as prefix:
         before = backend.score(prefix, QUESTION_SEEN, call)
         with pytest.raises(PastDeadlineError):
@@ -172,7 +172,7 @@ def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.
     monkeypatch.setattr(qwen._open().decider, "ends", lambda token: False)
     clock = Ticking()
     written: Generation[BaseModel] = Engine(qwen, clock).generate(
-        SCENE, max_tokens=1500, limit=Limit(clock, 60 * NS_PER_MS)
+        SCENE, max_tokens=1500, deadline=Deadline(clock, 60 * NS_PER_MS)
     )
     assert written.outcome is Outcome.TIMED_OUT
     assert 0 < written.usage.completion_tokens < 100
@@ -230,7 +230,7 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
     control = {number for number, token in reader.tokenizer.added_tokens_decoder.items() if token.special}
 
     def controls(said: str) -> int:
-        parts = (Text(text=said), Quoted(text=said, label=said), Text(text=lettered((said, "wave"))))
+        parts = (Text(text=said), Quoted(text=said, label=said), Text(text=letter_options((said, "wave"))))
         pieces = [*reader.opening(parts), *reader.closing(parts)]
         return sum(int(number) in control for piece in pieces for number in piece.ids[0])
 

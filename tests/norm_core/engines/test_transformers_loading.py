@@ -161,7 +161,7 @@ def test_quantized_weights_answer_nearly_the_same(
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not in this environment")
     folder = built_once(family)
     backend = TransformersBackend(folder, quantization=quantization)
-    assert backend.card.quantization == quantization
+    assert backend.model_info.quantization == quantization
     layers = {type(module).__name__ for module in backend._open().runner._model.modules()}
     assert kind in layers
     whole = Engine(TransformersBackend(folder), WallClock()).score(SEEN, OPTIONS)

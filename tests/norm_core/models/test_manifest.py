@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.estimate import estimated
-from norm_core.models.lock import listed
-from norm_core.models.manifest import FilePath, Manifest, Memory, fitting_gpus_gb
-from norm_core.models.store import Store, damages
-from norm_core.runtime.config import ConfigError, check
+from norm_core.models.estimate import estimate_memory
+from norm_core.models.lock import list_files
+from norm_core.models.manifest import FilePath, Manifest, MemoryNeed, fitting_gpus_gb
+from norm_core.models.store import Store, find_damages
+from norm_core.runtime.config import ConfigError, check_config
 
 SHIPPED = Path(__file__).resolve().parents[3] / "models"
 GOOD: dict[str, Any] = {
@@ -40,11 +40,11 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
     if manifest.source.hub:
         # Neither can be known before the first pull, and memory was not measured: nothing may pretend that it was.
         assert manifest.source.revision is None and manifest.files == ()
-        assert manifest.memory == estimated(manifest, manifest.quantization)
+        assert manifest.memory == estimate_memory(manifest, manifest.quantization)
     if manifest.made_from:
         assert manifest.source == shipped.manifest(manifest.made_from).source
     if manifest.source.packages and (found := Store(tmp_path).found(manifest)):
-        assert damages(*found) == []
+        assert find_damages(*found) == []
 
 
 def test_the_packaged_models_of_the_default_install_are_found(shipped: Catalogue, tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_each_gpu_size_is_served(shipped: Catalogue) -> None:
 
 
 def test_a_model_that_just_fits_leaves_room_for_the_driver() -> None:
-    def memory(peak_mb: float) -> Memory:
-        return Memory(load_mb=1, peak_mb=peak_mb, how="made up for a test")
+    def memory(peak_mb: float) -> MemoryNeed:
+        return MemoryNeed(load_mb=1, peak_mb=peak_mb, how="made up for a test")
 
     assert fitting_gpus_gb(memory(3600)) == (4, 8, 16)
     assert fitting_gpus_gb(memory(3601)) == (8, 16)
@@ -92,9 +92,9 @@ def test_a_model_that_just_fits_leaves_room_for_the_driver() -> None:
     ],
 )
 def test_a_manifest_that_cannot_be_used_says_what_is_wrong(changes: dict[str, Any], complaint: str) -> None:
-    check(Manifest, GOOD, "tiny.yaml")
+    check_config(Manifest, GOOD, "tiny.yaml")
     with pytest.raises(ConfigError, match=f"tiny.yaml: .*{complaint}"):
-        check(Manifest, GOOD | changes, "tiny.yaml")
+        check_config(Manifest, GOOD | changes, "tiny.yaml")
 
 
 @given(st.text(alphabet="ab./\\ ", max_size=12))
@@ -130,13 +130,13 @@ def test_an_unknown_name_is_answered_with_the_nearest(shipped: Catalogue) -> Non
 @pytest.mark.parametrize("damage", ["changed", "shorter", "gone"])
 def test_a_file_that_is_not_as_listed_is_named(tmp_path: Path, damage: str) -> None:
     (tmp_path / "a.gguf").write_bytes(b"abc")
-    manifest = check(Manifest, GOOD | {"files": [FILE | {"sha256": SHA256_ABC}]}, "tiny.yaml")
-    assert damages(tmp_path, listed(manifest)) == []
+    manifest = check_config(Manifest, GOOD | {"files": [FILE | {"sha256": SHA256_ABC}]}, "tiny.yaml")
+    assert find_damages(tmp_path, list_files(manifest)) == []
     if damage == "gone":
         (tmp_path / "a.gguf").unlink()
     else:
         (tmp_path / "a.gguf").write_bytes(b"abd" if damage == "changed" else b"ab")
-    (found,) = damages(tmp_path, listed(manifest))
+    (found,) = find_damages(tmp_path, list_files(manifest))
     says = {
         "changed": "has the SHA-256 a52d159f262b2c6d",
         "shorter": "has 2 bytes and should have 3",

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.models.download import Line, PullError
+from norm_core.models.download import ProgressLine, PullError
 from norm_core.models.lock import LOCK_NAME, read_lock
 from norm_core.models.manifest import Manifest
 from norm_core.models.pull import Origin, pull
-from norm_core.models.store import Store, damages
-from norm_core.runtime.config import ConfigError, check
+from norm_core.models.store import Store, find_damages
+from norm_core.runtime.config import ConfigError, check_config
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
 
 WEIGHTS = bytes(range(256)) * 8000
@@ -30,7 +30,7 @@ def manifest(**changes: object) -> Manifest:
         "quantization": "bf16",
         "licence": "MIT",
     }
-    return check(Manifest, plain | changes, "test")
+    return check_config(Manifest, plain | changes, "test")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def origin(hub: HubServer, tries: int = 2, token: str = "") -> Origin:
-    return Origin(mirror=hub.url, line=Line(timeout_s=5, tries=tries, pause_s=0, token=token))
+    return Origin(mirror=hub.url, line=ProgressLine(timeout_s=5, tries=tries, pause_s=0, token=token))
 
 
 def files_in(folder: Path) -> set[str]:
@@ -61,7 +61,7 @@ def test_the_first_pull_locks_the_revision_and_every_hash(hub: HubServer, store:
         path: hashlib.sha256(FILES[path]).hexdigest() for path in PULLED
     }
     assert read_lock(folder) == lock
-    assert damages(folder, lock) == []
+    assert find_damages(folder, lock) == []
 
 
 def test_a_second_pull_fetches_nothing(hub: HubServer, store: Store) -> None:
@@ -75,7 +75,7 @@ def test_a_line_that_breaks_is_taken_up_where_it_broke(hub: HubServer, store: St
     hub.cut_after["model.safetensors"] = 700_000
     lock = pull(manifest(), store, origin(hub))
     assert hub.asked("model.safetensors") == ["", "bytes=700000-"]
-    assert damages(store.folder(manifest()), lock) == []
+    assert find_damages(store.folder(manifest()), lock) == []
 
 
 def test_an_interrupted_pull_goes_on_in_the_next_call(hub: HubServer, store: Store) -> None:
@@ -92,7 +92,7 @@ def test_an_interrupted_pull_goes_on_in_the_next_call(hub: HubServer, store: Sto
     assert read_lock(folder) is None
     lock = pull(manifest(), store, origin(hub))
     assert hub.asked("model.safetensors")[-1] == f"bytes={kept_bytes}-"
-    assert damages(folder, lock) == []
+    assert find_damages(folder, lock) == []
     assert list(folder.glob("*.part")) == []
 
 
@@ -102,7 +102,7 @@ def test_a_server_that_ignores_range_sends_all_of_it_again(hub: HubServer, store
     lock = pull(manifest(), store, origin(hub))
     assert hub.asked("model.safetensors") == ["", "bytes=700000-"]
     assert (store.folder(manifest()) / "model.safetensors").read_bytes() == WEIGHTS
-    assert damages(store.folder(manifest()), lock) == []
+    assert find_damages(store.folder(manifest()), lock) == []
 
 
 def test_a_part_that_is_longer_than_the_file_is_begun_anew(hub: HubServer, store: Store) -> None:
@@ -110,7 +110,7 @@ def test_a_part_that_is_longer_than_the_file_is_begun_anew(hub: HubServer, store
     folder.mkdir(parents=True)
     (folder / f"model.safetensors.{COMMIT[:12]}.part").write_bytes(WEIGHTS + b"more")
     lock = pull(manifest(), store, origin(hub))
-    assert damages(folder, lock) == []
+    assert find_damages(folder, lock) == []
 
 
 def test_a_line_that_never_holds_ends_with_what_came_kept(hub: HubServer, store: Store) -> None:
@@ -133,7 +133,7 @@ def test_bytes_that_are_not_what_the_hub_says_are_removed(hub: HubServer, store:
         pull(manifest(), store, origin(hub))
     assert path not in files_in(store.folder(manifest()))
     hub.files[path] = FILES[path]
-    assert damages(store.folder(manifest()), pull(manifest(), store, origin(hub))) == []
+    assert find_damages(store.folder(manifest()), pull(manifest(), store, origin(hub))) == []
 
 
 def test_a_locked_file_that_changed_at_the_source_is_refused(hub: HubServer, store: Store) -> None:
@@ -154,13 +154,13 @@ def test_a_damaged_file_is_fetched_again(hub: HubServer, store: Store) -> None:
     hub.requests.clear()
     assert pull(manifest(), store, origin(hub)) == lock
     assert len(hub.requests) == 1
-    assert damages(store.folder(manifest()), lock) == []
+    assert find_damages(store.folder(manifest()), lock) == []
 
 
 def test_a_hub_that_tells_no_hashes_is_locked_all_the_same(hub: HubServer, store: Store) -> None:
     hub.hashes = False
     lock = pull(manifest(), store, origin(hub))
-    assert damages(store.folder(manifest()), lock) == []
+    assert find_damages(store.folder(manifest()), lock) == []
     assert len(lock.files) == 2
 
 
@@ -171,7 +171,7 @@ def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) 
 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(PullError, match=r"127\.0\.0\.1:9.*cannot be reached"):
-        pull(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=Line(timeout_s=2)))
+        pull(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=2)))
 
 
 @pytest.mark.parametrize("path", ["../outside.json", "/etc/passwd.json", "a/../../b.json"])
@@ -209,14 +209,14 @@ def test_a_file_kept_elsewhere_is_resumed_there_and_never_sees_the_token(hub: Hu
         lock = pull(manifest(), store, origin(hub, token="secret"))
         assert elsewhere.asked("model.safetensors") == ["", "bytes=700000-"]
         assert {token for _, _, token in elsewhere.requests} == {""}
-    assert damages(store.folder(manifest()), lock) == []
+    assert find_damages(store.folder(manifest()), lock) == []
 
 
 def test_a_folder_serves_without_network(hub: HubServer, store: Store, tmp_path: Path) -> None:
     lock = pull(manifest(), store, origin(hub))
     offline = Store(tmp_path / "offline")
     assert pull(manifest(), offline, Origin(folder=store.folder(manifest()))) == lock
-    assert damages(offline.folder(manifest()), lock) == []
+    assert find_damages(offline.folder(manifest()), lock) == []
 
 
 def test_a_folder_with_other_bytes_than_its_lock_is_refused(hub: HubServer, store: Store, tmp_path: Path) -> None:

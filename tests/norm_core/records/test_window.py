@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.frame import Frame
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.records.window import Window, digest, gather
+from norm_core.records.window import Window, gather_window, window_digest
 
 
 def frame(stamp_ns: int, payload: str = "aa", tile: bytes = b"tile") -> Frame:
@@ -47,13 +47,13 @@ WINDOW = Window(start_ns=0, end_ns=10, frames=FRAMES, utterances=UTTERANCES, rob
 
 def test_the_digest_is_this_one_everywhere() -> None:
     spelled_out = b'{"bounds":[0,10],"frames":[[1,"/camera","aa"]],"robot_speech":[],"utterances":[]}'
-    assert digest(Window(start_ns=0, end_ns=10, frames=FRAMES[:1])) == hashlib.sha256(spelled_out).hexdigest()
+    assert window_digest(Window(start_ns=0, end_ns=10, frames=FRAMES[:1])) == hashlib.sha256(spelled_out).hexdigest()
 
 
 @given(st.permutations(FRAMES), st.permutations(UTTERANCES))
 def test_the_order_of_arrival_does_not_matter(frames: list[Frame], utterances: list[Utterance]) -> None:
-    assert digest(replace(WINDOW, frames=tuple(frames), utterances=tuple(utterances))) == digest(WINDOW)
-    assert gather(0, 10, frames, utterances, SPEECH) == WINDOW
+    assert window_digest(replace(WINDOW, frames=tuple(frames), utterances=tuple(utterances))) == window_digest(WINDOW)
+    assert gather_window(0, 10, frames, utterances, SPEECH) == WINDOW
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_order_of_arrival_does_not_matter(frames: list[Frame], utterances: l
     ids=["lateness", "tiles"],
 )
 def test_what_is_not_of_the_source_leaves_the_digest(same: Window) -> None:
-    assert digest(same) == digest(WINDOW)
+    assert window_digest(same) == window_digest(WINDOW)
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_what_is_not_of_the_source_leaves_the_digest(same: Window) -> None:
     ids=["end", "start", "a frame less", "a payload", "a stamp", "a word", "robot speech"],
 )
 def test_whatever_is_of_the_source_changes_the_digest(other: Window) -> None:
-    assert digest(other) != digest(WINDOW)
+    assert window_digest(other) != window_digest(WINDOW)
 
 
 def test_gathering_takes_the_start_and_leaves_the_end_and_the_unfinished() -> None:
-    window = gather(1, 8, FRAMES, (*UTTERANCES, utterance(3, final=False)), SPEECH)
+    window = gather_window(1, 8, FRAMES, (*UTTERANCES, utterance(3, final=False)), SPEECH)
     assert [f.stamp_ns for f in window.frames] == [1, 4]
     assert [u.start_ns for u in window.utterances] == [2, 6]
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from tests.patience import PATIENCE_S
 
 
-@given(st.lists(st.one_of(st.integers(0, 99), st.none())), st.integers(1, 4), st.sampled_from(Policy))
-def test_nothing_is_lost_without_a_count(steps: list[int | None], capacity: int, policy: Policy) -> None:
+@given(st.lists(st.one_of(st.integers(0, 99), st.none())), st.integers(1, 4), st.sampled_from(OverflowPolicy))
+def test_nothing_is_lost_without_a_count(steps: list[int | None], capacity: int, policy: OverflowPolicy) -> None:
     """A number is put, a None is a get; whatever went in is out, inside or counted as dropped."""
     queue: BoundedQueue[int] = BoundedQueue("q", capacity, policy)
     taken = 0
@@ -32,7 +32,7 @@ def test_the_latest_wins_by_dropping_the_oldest() -> None:
 
 
 def test_a_lossless_queue_refuses_what_does_not_fit() -> None:
-    queue: BoundedQueue[int] = BoundedQueue("q", 2, Policy.REFUSE)
+    queue: BoundedQueue[int] = BoundedQueue("q", 2, OverflowPolicy.REFUSE)
     assert [queue.put(n) for n in (1, 2, 3)] == [True, True, False]
     assert [queue.get(0), queue.get(0), queue.get(0)] == [1, 2, None]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from norm_core.runtime.config import Config, ConfigError, check, load
+from norm_core.runtime.config import Config, ConfigError, check_config, load_config
 
 
 class Inner(Config):
@@ -27,12 +27,12 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
 
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
-    config = load(Outer, write(tmp_path, "rate_hz: 2\nengine: {device: cuda}\n"))
+    config = load_config(Outer, write(tmp_path, "rate_hz: 2\nengine: {device: cuda}\n"))
     assert (config.rate_hz, config.engine.device) == (2.0, "cuda")
 
 
 def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
-    assert load(Outer, write(tmp_path, "")) == Outer()
+    assert load_config(Outer, write(tmp_path, "")) == Outer()
 
 
 @pytest.mark.parametrize(
@@ -53,24 +53,24 @@ def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
 )
 def test_a_bad_file_names_itself_the_key_and_the_allowed(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=f"robot.yaml.*{complaint}"):
-        load(Outer, write(tmp_path, text))
+        load_config(Outer, write(tmp_path, text))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read: No such file"):
-        load(Outer, tmp_path / "none.yaml")
+        load_config(Outer, tmp_path / "none.yaml")
 
 
 def test_every_fault_is_told_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        check(Outer, {"rate_hz": "x", "engine": {"device": "y"}}, "here")
+        check_config(Outer, {"rate_hz": "x", "engine": {"device": "y"}}, "here")
     assert len(str(caught.value).splitlines()) == 2
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)))
 def test_whatever_is_in_a_file_is_a_configuration_or_a_config_error(plain: object) -> None:
     try:
-        config = check(Outer, plain, "here")
+        config = check_config(Outer, plain, "here")
     except ConfigError as error:
         assert str(error).startswith("here: ")
     else:

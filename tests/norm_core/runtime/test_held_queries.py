@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
-from norm_core.records.speech import Speaker, Utterance, silence
+from norm_core.records.speech import Speaker, Utterance, silence_mark
 from norm_core.runtime.held_queries import MOST, HeldQueries
 from norm_core.runtime.time import NS_PER_S
 
@@ -41,7 +41,7 @@ def frame(at_s: float) -> Frame:
 
 
 def quiet(until_s: float) -> Utterance:
-    return silence(int(until_s * NS_PER_S), "/audio")
+    return silence_mark(int(until_s * NS_PER_S), "/audio")
 
 
 def spoken(start_s: float, end_s: float) -> Utterance:

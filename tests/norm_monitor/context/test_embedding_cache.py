@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_monitor.context.embedding_cache import kept_vectors
+from norm_monitor.context.embedding_cache import cached_vectors
 
 TEXTS = ["Good morning.", "早上好。", "Good morning."]
 
@@ -24,23 +24,23 @@ def files(folder: Path) -> list[Path]:
 
 def test_vectors_are_kept_by_what_they_are_made_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = SentenceEncoder()
-    first = kept_vectors(encoder, TEXTS)
+    first = cached_vectors(encoder, TEXTS)
     assert np.array_equal(first, encoder.encode(TEXTS))
     assert len(files(folder)) == 1
     monkeypatch.setattr(encoder, "encode", lambda texts: pytest.fail("they are kept"))
-    assert np.array_equal(kept_vectors(encoder, TEXTS), first)
+    assert np.array_equal(cached_vectors(encoder, TEXTS), first)
     with pytest.raises(pytest.fail.Exception):
-        kept_vectors(encoder, ["Good evening."])
+        cached_vectors(encoder, ["Good evening."])
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY\x01\x00", b"no array"])
 def test_a_damaged_file_is_made_anew(folder: Path, damage: bytes, caplog: pytest.LogCaptureFixture) -> None:
     encoder = SentenceEncoder()
-    first = kept_vectors(encoder, TEXTS)
+    first = cached_vectors(encoder, TEXTS)
     kept = files(folder)[0]
     kept.write_bytes(damage)
     with caplog.at_level(logging.WARNING):
-        assert np.array_equal(kept_vectors(encoder, TEXTS), first)
+        assert np.array_equal(cached_vectors(encoder, TEXTS), first)
     assert "is damaged" in caplog.text
     assert np.array_equal(np.load(kept), first)
 
@@ -48,5 +48,5 @@ def test_a_damaged_file_is_made_anew(folder: Path, damage: bytes, caplog: pytest
 def test_where_nothing_can_be_kept_it_still_works(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder.write_text("a file stands where the folder would be")
     with caplog.at_level(logging.WARNING):
-        assert kept_vectors(SentenceEncoder(), TEXTS).shape == (3, 512)
+        assert cached_vectors(SentenceEncoder(), TEXTS).shape == (3, 512)
     assert "cannot hold 3 sentences" in caplog.text

@@ -7,7 +7,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
 from norm_core.records.speech import Speaker
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.context.memory import MOST_PERSONS, USER, Memory, MemoryConfig, person_of
+from norm_monitor.context.memory import MOST_PERSONS, USER, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor
@@ -42,11 +42,11 @@ def seen(at_s: float, *persons: str, topic: str = "persons", engaged: str = "") 
     )
 
 
-def remembered(memory: Memory, person: str | None = None) -> list[str]:
+def remembered(memory: PersonMemory, person: str | None = None) -> list[str]:
     return [fact.turn.turn_id for fact in memory.facts(at(FOREVER), person)]
 
 
-def taken(memory: Memory, turns: list[Turn], presences: list[Presence], cuts_s: list[int]) -> Memory:
+def taken(memory: PersonMemory, turns: list[Turn], presences: list[Presence], cuts_s: list[int]) -> PersonMemory:
     """The turns and presences as windows bring them that end at these times, all of the past again with each."""
     for before_s, end_s in zip([0, *cuts_s], cuts_s, strict=False):
         known = [one for one in turns if one.end_ns < at(end_s)]
@@ -76,15 +76,15 @@ POLICIES = st.builds(
 def test_how_the_past_is_cut_changes_no_memory(
     turns: list[Turn], presences: list[Presence], cuts_s: list[int], policy: MemoryConfig
 ) -> None:
-    at_once = taken(Memory(policy), turns, presences, [130])
-    assert remembered(taken(Memory(policy), turns, presences, cuts_s)) == remembered(at_once)
+    at_once = taken(PersonMemory(policy), turns, presences, [130])
+    assert remembered(taken(PersonMemory(policy), turns, presences, cuts_s)) == remembered(at_once)
 
 
 @given(TURNS, PRESENCES, CUTS, POLICIES)
 def test_nothing_outlives_the_policy(
     turns: list[Turn], presences: list[Presence], cuts_s: list[int], policy: MemoryConfig
 ) -> None:
-    memory = taken(Memory(policy), turns, presences, cuts_s)
+    memory = taken(PersonMemory(policy), turns, presences, cuts_s)
     for person in ("a", "b", USER):
         facts = memory.facts(at(FOREVER), person)
         assert len(facts) <= policy.most_facts
@@ -102,7 +102,7 @@ def test_nothing_outlives_the_policy(
 def test_what_is_forgotten_when_asked_never_comes_back(
     turns: list[Turn], presences: list[Presence], cuts_s: list[int], forgotten_s: int
 ) -> None:
-    memory = taken(Memory(MemoryConfig()), turns, presences, cuts_s)
+    memory = taken(PersonMemory(MemoryConfig()), turns, presences, cuts_s)
     memory.forget(at(forgotten_s))
     assert remembered(memory) == []
     taken(memory, turns, presences, [131, 140])
@@ -110,7 +110,7 @@ def test_what_is_forgotten_when_asked_never_comes_back(
 
 
 def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
-    memory = Memory(MemoryConfig(most_facts=3))
+    memory = PersonMemory(MemoryConfig(most_facts=3))
     for minute in range(600):
         told = [turn(60 * minute + k / 10, f"p{(minute + k) % 200}") for k in range(10)]
         memory.take(told, [], at(60 * minute), at(60 * minute + 30))
@@ -121,7 +121,7 @@ def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
 
 
 def test_only_what_people_say_of_themselves_or_answer_is_kept() -> None:
-    memory = Memory(MemoryConfig())
+    memory = PersonMemory(MemoryConfig())
     told = [
         turn(0, "a", "My name is Anna."), turn(2, "a", "The door is open."), turn(4, "a", "Do you like my coat?"),
         turn(6, text="What would you like?", speaker=Speaker.ROBOT), turn(8, "a", "Tea, please."),
@@ -147,9 +147,9 @@ def test_who_spoke_is_a_tracked_person_only_where_there_is_no_doubt() -> None:
 def test_who_is_back_in_time_is_remembered_and_who_is_not_is_not() -> None:
     policy = MemoryConfig(remember_after_leaving_s=10)
     there, gone = [seen(s, "a") for s in range(5)], [seen(s) for s in range(5, 12)]
-    short = taken(Memory(policy), [turn(1, "a")], [*there, *gone, seen(12, "a")], [20])
+    short = taken(PersonMemory(policy), [turn(1, "a")], [*there, *gone, seen(12, "a")], [20])
     assert remembered(short, "a") == ["a1"]
-    long = taken(Memory(policy), [turn(1, "a")], [*there, *gone, seen(15), seen(16, "a")], [20])
+    long = taken(PersonMemory(policy), [turn(1, "a")], [*there, *gone, seen(15), seen(16, "a")], [20])
     assert remembered(long, "a") == []
     assert [(c.name, c.count) for c in long.counters] == [("facts_of_leavers", 1)]
 
@@ -157,7 +157,7 @@ def test_who_is_back_in_time_is_remembered_and_who_is_not_is_not() -> None:
 def test_the_faces_of_a_camera_do_not_make_a_tracked_person_leave() -> None:
     camera = [seen(s, topic="camera") for s in range(40)]  # turned elsewhere
     told = sorted([seen(s, "a") for s in range(0, 40, 2)] + camera, key=lambda p: p.stamp_ns)
-    assert remembered(taken(Memory(MemoryConfig()), [turn(1, "a")], told, [60]), "a") == ["a1"]
+    assert remembered(taken(PersonMemory(MemoryConfig()), [turn(1, "a")], told, [60]), "a") == ["a1"]
 
 
 def flagged(meaning: Meanings, entries: list[Entry], until_s: float = 30.0) -> dict[str, SocialFlag]:
@@ -212,6 +212,6 @@ def test_a_clock_set_back_forgets_and_goes_on_counting(meaning: Meanings) -> Non
 
 
 def test_nothing_is_kept_where_nothing_may_be() -> None:
-    memory = Memory(MemoryConfig(remember_s=0))
+    memory = PersonMemory(MemoryConfig(remember_s=0))
     memory.take([turn(0, "a")], [], at(0), at(5))
     assert remembered(memory) == []

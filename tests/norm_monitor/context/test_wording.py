@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_monitor.context.wording import asked, asks, clauses, is_backchannel, is_filler, sentences, tokens, word_count
+from norm_monitor.context.wording import (
+    clauses,
+    is_backchannel,
+    is_filler,
+    is_question,
+    question_in,
+    sentences,
+    tokens,
+    word_count,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,16 +46,16 @@ def test_answers_are_no_fillers(text: str) -> None:
     "text", ["Where is it?", "where is the exit", "And you?", "Well, can I go now", "洗手间在哪里", "是吗"]
 )
 def test_questions_are_known_without_their_mark(text: str) -> None:
-    assert asks(text)
+    assert is_question(text)
 
 
 @pytest.mark.parametrize("text", ["", "I know where it is.", "Thank you.", "我在这里"])
 def test_statements_ask_nothing(text: str) -> None:
-    assert not asks(text)
+    assert not is_question(text)
 
 
 def test_the_last_question_is_what_was_asked() -> None:
-    assert asked("Hi. How are you? I came by bus. Where do I pay? Thanks.") == "Where do I pay?"
+    assert question_in("Hi. How are you? I came by bus. Where do I pay? Thanks.") == "Where do I pay?"
 
 
 @given(st.text())

@@ -3,7 +3,7 @@
 import pytest
 
 from norm_core.records.flag import Polarity
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 
 # By row: what goes wrong, and what is worth noting where it goes right.
 ROWS = {
@@ -23,7 +23,7 @@ ROWS = {
 }
 
 
-TABLE = Table.shipped()
+TABLE = ThresholdTable.shipped()
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -9,15 +9,15 @@ import pytest
 from norm_core.records.flag import Attribute, Polarity
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.exchange_evidence import CUES
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.exchange.discount import DOUBTED
-from norm_monitor.exchange.exchange_record import Exchange, Reading, Stage
+from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction, ExchangeStage
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seconds, seen, user
 
-ALONE = FusionConfig(muted=tuple(name for name in Table.shipped().cues if name not in CUES.values()))
-LEAST = Table.shipped().cues["reads_amiss"].value("answered")
+ALONE = FusionConfig(muted=tuple(name for name in ThresholdTable.shipped().cues if name not in CUES.values()))
+LEAST = ThresholdTable.shipped().cues["reads_amiss"].value("answered")
 AMISS = [
     (
         "I'd like a coffee, please.",
@@ -100,7 +100,7 @@ def test_a_long_plain_text_is_not_amiss_for_being_long(meaning: Meanings, times:
 def test_a_complaint_tells_of_the_turn_before_it(meaning: Meanings) -> None:
     alone = Exchange(before="I lost my card.", said="Your mother called, she is in hospital.")
     thanked, objected = (replace(alone, after=words) for words in ("Thank you.", "You can't just say that to people!"))
-    assert [one.stage for one in (alone, objected, replace(objected, then="Sorry."))] == list(Stage)
+    assert [one.stage for one in (alone, objected, replace(objected, then="Sorry."))] == list(ExchangeStage)
     likely = [meaning.read(one).probability[Polarity.ERROR] for one in (thanked, objected)]
     assert likely[1] > likely[0] + 0.1
 
@@ -110,7 +110,7 @@ def exchanges_read(meaning: Meanings, *parts: list[Entry]) -> list[Exchange]:
     read: dict[Exchange, None] = {}
 
     class Noted(Reads):
-        def read(self, exchange: Exchange) -> Reading:
+        def read(self, exchange: Exchange) -> ExchangePrediction:
             read[exchange] = None
             return super().read(exchange)
 
@@ -125,9 +125,9 @@ class Reads:
         self._meaning = meaning
         chances = {Polarity.ERROR: error, Polarity.COMPETENCE: competence}
         about = dict.fromkeys(Polarity, (Attribute.EMOTIONS,))
-        self._reading = Reading(probability=chances, sureness=chances, attributes=about)
+        self._reading = ExchangePrediction(probability=chances, precision_at_score=chances, attributes=about)
 
-    def read(self, exchange: Exchange) -> Reading:
+    def read(self, exchange: Exchange) -> ExchangePrediction:
         return self._reading
 
     def __getattr__(self, name: str) -> Any:
@@ -179,7 +179,9 @@ def test_a_cue_of_words_is_doubted_only_where_the_turn_reads_otherwise(meaning: 
         Polarity.ERROR: "Mr Weber next door is being treated for his drinking.",
         Polarity.COMPETENCE: "Good luck in there!",
     }[polarity]
-    only = FusionConfig(confidence_floor=0, muted=tuple(name for name in Table.shipped().cues if name != cue_id))
+    only = FusionConfig(
+        confidence_floor=0, muted=tuple(name for name in ThresholdTable.shipped().cues if name != cue_id)
+    )
     found: dict[float, float] = {}
     for reads_so in (0.1, 0.9):
         chances = (reads_so, 1 - reads_so) if polarity is Polarity.ERROR else (1 - reads_so, reads_so)
@@ -192,10 +194,10 @@ def test_a_cue_of_words_is_doubted_only_where_the_turn_reads_otherwise(meaning: 
 @pytest.mark.parametrize("reads_amiss", [0.1, 0.3])
 def test_who_looks_away_from_a_turn_that_reads_well_is_not_ignored(meaning: Meanings, reads_amiss: float) -> None:
     """The finding begins in the middle of the turn."""
-    alone = FusionConfig(muted=tuple(name for name in Table.shipped().cues if name != "ignores_looking_away"))
+    alone = FusionConfig(muted=tuple(name for name in ThresholdTable.shipped().cues if name != "ignores_looking_away"))
     watched = Watched(Reads(meaning, reads_amiss, 1 - reads_amiss), fusion=alone)
     flags = watched.watch(seen(0, 15, away_from_s=3), robot(1, 14, "The tower was built by two brothers long ago."))
-    assert bool(flags) is (reads_amiss > Table.shipped().cues["ignores_looking_away"].doubted_below)
+    assert bool(flags) is (reads_amiss > ThresholdTable.shipped().cues["ignores_looking_away"].discount_below)
 
 
 def test_nothing_of_an_exchange_is_kept_once_it_is_to_be_forgotten(meaning: Meanings) -> None:

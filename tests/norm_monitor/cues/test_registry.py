@@ -8,7 +8,7 @@ from norm_core.records.flag import Attribute, FlagState, Polarity, Severity
 from norm_core.records.speech import Timing
 from norm_core.runtime.config import ConfigError
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import SHIPPED, Table
+from norm_monitor.cues.threshold_table import SHIPPED, ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, last_of, near, robot, seconds, seen, user
@@ -113,7 +113,9 @@ HAS_NOT: dict[str, Parts] = {
 
 def alone(cue_id: str) -> FusionConfig:
     """One cue without the others, which may see the same happening; however unsure it is."""
-    return FusionConfig(confidence_floor=0, muted=tuple(name for name in Table.shipped().cues if name != cue_id))
+    return FusionConfig(
+        confidence_floor=0, muted=tuple(name for name in ThresholdTable.shipped().cues if name != cue_id)
+    )
 
 
 @pytest.mark.parametrize("cue_id", HAS)
@@ -121,7 +123,7 @@ def test_an_encounter_that_has_it_is_flagged_with_its_evidence(meaning: Meanings
     flags = Watched(meaning, fusion=alone(cue_id)).watch(*HAS[cue_id])
     assert cue_id in last_of(flags), sorted(last_of(flags))
     flag = last_of(flags)[cue_id]
-    cue = Table.shipped().cues[cue_id]
+    cue = ThresholdTable.shipped().cues[cue_id]
     assert (flag.polarity, flag.failure) == (cue.polarity, cue.failure)
     assert set(cue.attributes) <= set(flag.attributes)
     assert flag.evidence and flag.rationale.endswith((".", "!", "?"))
@@ -198,7 +200,7 @@ def test_a_stop_is_ignored_by_who_was_speaking_and_goes_on(meaning: Meanings, ta
 
 
 def test_every_error_cue_of_the_table_is_tried_here() -> None:
-    errors = {name for name, cue in Table.shipped().cues.items() if cue.polarity is Polarity.ERROR}
+    errors = {name for name, cue in ThresholdTable.shipped().cues.items() if cue.polarity is Polarity.ERROR}
     below_the_floor = {"question_unanswered", "passes_over_feeling"}  # for the judge
     assert errors - set(HAS) <= {*below_the_floor, "reads_amiss"}  # the last has tests of its own
 
@@ -282,4 +284,4 @@ def test_a_table_of_ones_own_must_have_all_that_cues_look_for(tmp_path: Path, le
     end = next(at for at in range(begin + 1, len(lines)) if len(lines[at]) - len(lines[at].lstrip()) <= depth)
     (tmp_path / "own.yaml").write_text("\n".join(lines[:begin] + lines[end:]), encoding="utf-8")
     with pytest.raises(ConfigError, match=why):
-        Table.of(tmp_path / "own.yaml")
+        ThresholdTable.of(tmp_path / "own.yaml")

@@ -7,8 +7,8 @@ import pytest
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
-from norm_core.engines.reply import Card
-from norm_core.engines.request_context import Call
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.request_context import RequestContext
 from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import WallClock
@@ -40,7 +40,7 @@ def test_answers_stand_in_their_places_however_they_were_asked() -> None:
     yes = {Attribute.EMOTIONS, Attribute.USER_INTENTION}
     names = dict(zip([question.parts for question in rest[: len(Attribute)]], Attribute, strict=True))
 
-    def answer(question: Question, call: Call) -> Sequence[float]:
+    def answer(question: Question, call: RequestContext) -> Sequence[float]:
         if question.parts == first.parts:
             return [4.0, 0.0, 0.0]
         if question.parts in names:
@@ -52,7 +52,7 @@ def test_answers_stand_in_their_places_however_they_were_asked() -> None:
 
 
 def test_a_model_elsewhere_is_shown_pictures_only_where_they_may_leave() -> None:
-    far = Card(model="far", engine="openai", on_this_machine=False)
+    far = ModelInfo(model="far", engine="openai", on_this_machine=False)
     assert images_for(far, JudgeConfig(images=3)) == 0
     assert images_for(far, JudgeConfig(images=3, pictures_may_leave=True)) == 3
     assert images_for(replace(far, on_this_machine=True, max_images=2), JudgeConfig(images=3)) == 2

@@ -8,18 +8,18 @@ import pytest
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.request_context import Call, Limit
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.flag import Attribute
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Timing, Utterance
-from norm_core.records.window import digest
-from norm_core.runtime.recent_records import Recent
+from norm_core.records.window import window_digest
+from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.judge import Judge, JudgeConfig
-from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
+from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from tests.action_selector.questions import window
 from tests.norm_core.engines.scripted import ScriptedBackend
 
@@ -29,24 +29,26 @@ START_NS = 100 * NS_PER_S
 class Writing(ScriptedBackend):
     """Keeps what it was asked and shown, and writes one text a seed."""
 
-    def __init__(self, act: Callable[[Question, Call], Sequence[float]], *texts: str) -> None:
+    def __init__(self, act: Callable[[Question, RequestContext], Sequence[float]], *texts: str) -> None:
         super().__init__(act)
         self.texts, self.asked, self.seeds = texts, list[str](), list[int]()
         self.images = list[int]()
 
-    def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
-        self.asked.append(question.after(prefix).written())
+    def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Sequence[float]:
+        self.asked.append(question.after(prefix).as_text())
         self.images.append(len(prefix.images))
         return super().score(prefix, question, call)
 
-    def generate(self, prompt: Prompt, call: Call, *, schema: dict[str, Any] | None, max_tokens: int, seed: int) -> str:
-        self.asked.append(prompt.written())
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
+        self.asked.append(prompt.as_text())
         self.images.append(len(prompt.images))
         self.seeds.append(seed)
         return self.texts[min(seed, len(self.texts) - 1)]
 
 
-def first(question: Question, call: Call) -> list[float]:
+def first(question: Question, call: RequestContext) -> list[float]:
     return [3.0] + [0.0] * (len(question.options) - 1)
 
 
@@ -73,14 +75,14 @@ def answer(
     rules: PictureRules | None = None,
     **config: Any,
 ) -> Answer:
-    recent = Recent(15)
+    recent = RecentRecords(15)
     edge = Episode(
         stamp_ns=START_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="hsri", start_ns=START_NS, end_ns=START_NS
     )
     recent.take(edge)
     for record in given:
         recent.take(record)
-    questioner = Questioner(Engine(backend, WallClock()), QuestionConfig(**config), rules)
+    questioner = SuiteAnswerer(Engine(backend, WallClock()), QuestionConfig(**config), rules)
     return questioner.answer(asked, *questioner.asked(asked, recent, WallClock()))
 
 
@@ -88,24 +90,24 @@ def test_detection_is_the_live_judge_s_own_question() -> None:
     backend = Writing(first)
     found = answer(backend, query("error3"), said("You are not listening."))
     assert (found.outcome, found.chosen, found.stamp_ns) == (Outcome.ANSWERED, (0,), query("error3").stamp_ns)
-    recent = Recent(15)
+    recent = RecentRecords(15)
     recent.take(said("You are not listening."))
     window = replace(recent.within_episode(query("error3").stamp_ns), start_ns=START_NS)
     live = Judge(Engine(Writing(first), WallClock()), JudgeConfig(note_tokens=0)).judge(window)
     assert (found.provenance.prompt_digest, found.provenance.window_digest) == (
         live.provenance.prompt_digest,
-        digest(window),
+        window_digest(window),
     )
 
 
 def test_attributes_are_a_set_and_never_empty() -> None:
-    def two(question: Question, call: Call) -> list[float]:
+    def two(question: Question, call: RequestContext) -> list[float]:
         return [1.0, 0.0] if "feels" in str(question.parts) or "flow of talk" in str(question.parts) else [0.0, 3.0]
 
     both = answer(Writing(two), query("attributes", question="error", several=True), said("Oh."))
     assert [list(Attribute)[place] for place in both.chosen] == [Attribute.EMOTIONS, Attribute.CONVERSATIONAL_MECHANICS]
 
-    def none(question: Question, call: Call) -> list[float]:
+    def none(question: Question, call: RequestContext) -> list[float]:
         return [0.0, 1.0 if "feels" in str(question.parts) else 3.0]
 
     assert answer(Writing(none), query("attributes", question="error", several=True), said("Oh.")).chosen == (0,)
@@ -170,19 +172,19 @@ def test_a_query_that_cannot_be_answered_says_why(asked: Query, why: str) -> Non
 
 
 def test_a_deadline_that_passed_and_a_model_that_fails_are_told_apart() -> None:
-    def dies(question: Question, call: Call) -> list[float]:
+    def dies(question: Question, call: RequestContext) -> list[float]:
         raise MemoryError
 
     assert answer(Writing(dies), query("error2")).outcome is Outcome.FAILED
-    questioner = Questioner(Engine(Writing(first), WallClock()), QuestionConfig())
+    questioner = SuiteAnswerer(Engine(Writing(first), WallClock()), QuestionConfig())
     late = query("error2", deadline_ns=START_NS)
-    window, limit = questioner.asked(late, Recent(15), ReplayClock(START_NS + 1))
-    assert isinstance(limit, Limit)
+    window, limit = questioner.asked(late, RecentRecords(15), ReplayClock(START_NS + 1))
+    assert isinstance(limit, Deadline)
     assert questioner.answer(late, window, limit).outcome is Outcome.TIMED_OUT
 
 
 def test_an_episode_begins_with_nothing() -> None:
-    recent = Recent(15)
+    recent = RecentRecords(15)
     recent.take(said("Before."))
     edge = Episode(
         stamp_ns=START_NS + NS_PER_S,
@@ -241,7 +243,7 @@ def test_a_model_elsewhere_gets_pictures_only_where_they_may_leave() -> None:
     for task, text in (("error3", ""), ("norm", '{"norm": "Greet."}')):
         for may_leave in (False, True):
             backend = Writing(first, text)
-            backend.card = replace(backend.card, model="far", on_this_machine=False)
+            backend.model_info = replace(backend.model_info, model="far", on_this_machine=False)
             rules = PictureRules(pictures_may_leave=may_leave)
             found = answer(backend, query(task, question="greeting", style="us"), FRAME, rules=rules)
             assert (found.outcome, backend.images) == (Outcome.ANSWERED, [int(may_leave)])

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.recognition import Recogniser
+from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 
 START_NS = 1_000 * NS_PER_S
@@ -43,9 +43,9 @@ def segments(
 
 
 def utterances(
-    events: Sequence[SoundChunk | RobotSpeech], recogniser: Recogniser, config: HearingConfig = CONFIG
+    events: Sequence[SoundChunk | RobotSpeech], recogniser: Recognizer, config: HearingConfig = CONFIG
 ) -> list[Utterance]:
-    ears = Ears(config, Ledger(), recogniser, "mic")
+    ears = Ears(config, HealthLog(), recogniser, "mic")
     found: list[Utterance] = []
     for event in events:
         if isinstance(event, RobotSpeech):

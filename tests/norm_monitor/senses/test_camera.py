@@ -7,23 +7,23 @@ import cv2
 import numpy as np
 import pytest
 
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.faults import ADVICE, SightFault
+from norm_monitor.senses.camera.faults import ADVICE, CameraFault
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
-from norm_monitor.senses.camera.picture import Picture, PictureError, decode
+from norm_monitor.senses.camera.picture import Picture, PictureFormatError, decode
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, face_image, raw, scene
 
 HOUR_NS = 3600 * NS_PER_S
 
 
-def camera(config: FrameConfig | None = None) -> tuple[FrameKeeper, Ledger]:
-    ledger = Ledger()
-    return FrameKeeper("/camera", ledger, config), ledger
+def camera(config: FrameConfig | None = None) -> tuple[FrameKeeper, HealthLog]:
+    health_log = HealthLog()
+    return FrameKeeper("/camera", health_log, config), health_log
 
 
-def counts(ledger: Ledger) -> dict[str, int]:
-    return {counter.name: counter.count for counter in ledger.counters}
+def counts(health_log: HealthLog) -> dict[str, int]:
+    return {counter.name: counter.count for counter in health_log.counters}
 
 
 def as_encoding(image: np.ndarray, encoding: str) -> np.ndarray:
@@ -126,12 +126,12 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_pictures_are_counted_and_the_next_is_kept(name: str) -> None:
     picture, fault = BAD[name]
-    eye, ledger = camera()
+    eye, health_log = camera()
     assert eye.keep(picture) is None
-    assert counts(ledger) == {SightFault[fault]: 1}
+    assert counts(health_log) == {CameraFault[fault]: 1}
     good = eye.keep(compressed(START_NS + PERIOD_NS, scene()))
     assert good is not None and good.stamp_ns == START_NS + PERIOD_NS
-    with pytest.raises(PictureError):
+    with pytest.raises(PictureFormatError):
         decode(picture)
 
 
@@ -142,12 +142,12 @@ def test_a_whole_jpeg_with_a_stray_byte_before_its_end_is_kept() -> None:
 
 
 def test_the_first_frame_of_each_second_is_kept() -> None:
-    eye, ledger = camera()
+    eye, health_log = camera()
     jpeg = compressed(START_NS, scene())
     kept = [eye.keep(replace(jpeg, stamp_ns=START_NS + 500_000_000 + n * PERIOD_NS)) for n in range(90)]
     stamps = [frame.stamp_ns for frame in kept if frame]
     firsts = [START_NS + 500_000_000 + n * PERIOD_NS for n in (0, 16, 46, 76)]
-    assert stamps == firsts and counts(ledger) == {}
+    assert stamps == firsts and counts(health_log) == {}
 
 
 def test_frames_are_shrunk_and_keep_their_sources_size() -> None:
@@ -177,38 +177,38 @@ def shown(jpeg: bytes) -> np.ndarray:
 
 
 def test_odd_stamps_are_told_apart() -> None:
-    (eye, ledger), jpeg = camera(), compressed(START_NS, scene())
+    (eye, health_log), jpeg = camera(), compressed(START_NS, scene())
     steps = [0, 1, 2, 3, 4, 4, 3, 10]
     for step in steps:
         eye.keep(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
     eye.keep(replace(jpeg, stamp_ns=START_NS + HOUR_NS))
     back = eye.keep(replace(jpeg, stamp_ns=START_NS + NS_PER_S))
-    assert counts(ledger) == {
-        SightFault.DUPLICATE: 1,
-        SightFault.REORDERED: 1,
-        SightFault.STAMP_GAP: 1,
-        SightFault.JUMPED_FORWARD: 1,
-        SightFault.JUMPED_BACK: 1,
+    assert counts(health_log) == {
+        CameraFault.DUPLICATE: 1,
+        CameraFault.REORDERED: 1,
+        CameraFault.STAMP_GAP: 1,
+        CameraFault.JUMPED_FORWARD: 1,
+        CameraFault.JUMPED_BACK: 1,
     }
     assert eye.sampler.missing_by_stamps == 5
     assert back is not None
 
 
 def test_two_publishers_show_as_changes_of_source() -> None:
-    eye, ledger = camera()
+    eye, health_log = camera()
     for step in range(6):
         picture = compressed(START_NS + step * PERIOD_NS, scene())
         eye.keep(replace(picture, frame_id=f"camera{step % 2}"))
-    assert counts(ledger) == {SightFault.SOURCE_CHANGED: 5}
+    assert counts(health_log) == {CameraFault.SOURCE_CHANGED: 5}
 
 
 def test_every_fault_has_a_cause_and_a_remedy() -> None:
-    assert set(ADVICE) == set(SightFault)
-    assert "compressed" in ADVICE[SightFault.RAW_BEST_EFFORT].mend
+    assert set(ADVICE) == set(CameraFault)
+    assert "compressed" in ADVICE[CameraFault.RAW_BEST_EFFORT].mend
 
 
 def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
-    eye, ledger = camera()
+    eye, health_log = camera()
     good, bad = compressed(START_NS, scene()), BAD["torn"][0]
     held: list[int] = []
     for second in range(3600):
@@ -219,16 +219,16 @@ def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
         if second % 600 == 120:
             gc.collect()
             held.append(sum(1 for _ in gc.get_objects()))
-    assert eye.kept == 3600 and counts(ledger)[SightFault.DECODE_FAILED] == 3600
-    assert len(ledger.reasons) <= len(SightFault)
+    assert eye.kept == 3600 and counts(health_log)[CameraFault.DECODE_FAILED] == 3600
+    assert len(health_log.reasons) <= len(CameraFault)
     assert max(held) - min(held) < 200
 
 
 def test_a_camera_that_vanishes_and_comes_back_is_kept_again_at_once() -> None:
-    (eye, ledger), jpeg = camera(), compressed(START_NS, scene())
+    (eye, health_log), jpeg = camera(), compressed(START_NS, scene())
     for step in range(10):
         eye.keep(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
     back_ns = START_NS + 20 * NS_PER_S + 1
     assert eye.keep(replace(jpeg, stamp_ns=back_ns)) is not None
-    assert counts(ledger) == {SightFault.STAMP_GAP: 1}
+    assert counts(health_log) == {CameraFault.STAMP_GAP: 1}
     assert eye.sampler.missing_by_stamps > 500

@@ -11,11 +11,11 @@ import pytest
 
 from norm_core.models import store
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.lock import listed, write_lock
+from norm_core.models.lock import list_files, write_lock
 from norm_core.models.store import Store
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, PresenceState
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.faces.finder import FaceFinder
@@ -29,7 +29,9 @@ HEAD = np.array([(-4, -3, 0), (4, -3, 0), (-2, 4, 0), (2, 4, 0), (0, -8, 0), (0,
 
 
 def kept(image: np.ndarray, at_s: int = 0) -> Frame:
-    frame = FrameKeeper("/camera", Ledger()).keep(compressed(START_NS + at_s * NS_PER_S, np.ascontiguousarray(image)))
+    frame = FrameKeeper("/camera", HealthLog()).keep(
+        compressed(START_NS + at_s * NS_PER_S, np.ascontiguousarray(image))
+    )
     assert frame is not None
     return frame
 
@@ -128,7 +130,7 @@ def test_pulled_weights_need_no_package(no_package: Path, tmp_path: Path) -> Non
     pulled = Store().folder(manifest)
     pulled.mkdir(parents=True)
     shutil.copy(packaged / f"{SHORT_RANGE}.tflite", pulled)
-    write_lock(pulled, listed(manifest))
+    write_lock(pulled, list_files(manifest))
     assert onnx_file(SHORT_RANGE, tmp_path / "made").is_file()
 
 

@@ -12,8 +12,8 @@ from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoice, RobotVoiceConfig
-from norm_monitor.senses.speech.recognition import Recognised
-from norm_monitor.senses.speech.segmenter import Segment
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.segmenter import AudioSegment
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, edges_of, utterances
 from tests.norm_monitor.senses.test_conversation import told
 
@@ -25,14 +25,16 @@ SENTENCES = ("there are seven books", "no wait I want history", "the reading roo
 class Parrot:
     """Recognises at once, the same words in every segment of the same length."""
 
-    def recognise(self, segment: Segment) -> Recognised:
+    def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         texts = SENTENCES[len(segment.samples) // 512 % len(SENTENCES)].split()
         step_ns = (segment.end_ns - segment.start_ns) // len(texts)
         words = tuple(
             Word(text=text, start_ns=segment.start_ns + i * step_ns, end_ns=segment.start_ns + (i + 1) * step_ns)
             for i, text in enumerate(texts)
         )
-        return Recognised(text=" ".join(texts), locale="en", words=words, confidence=0.9, no_speech_probability=0.0)
+        return RecognizedSpeech(
+            text=" ".join(texts), locale="en", words=words, confidence=0.9, no_speech_probability=0.0
+        )
 
 
 @pytest.fixture(scope="module")

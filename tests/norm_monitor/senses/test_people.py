@@ -127,9 +127,9 @@ def test_persons_are_bounded_and_counted() -> None:
 
 def test_topics_of_those_tracked_come_before_topics_that_are_only_there() -> None:
     people = adapter(most_persons=3)
-    assert people.worth_hearing(["g1", "g2", "g3", "g4"]) == ["g1", "g2", "g3"]
+    assert people.is_relevant(["g1", "g2", "g3", "g4"]) == ["g1", "g2", "g3"]
     people.ids(ids(at(0), "b", "a"), 0)
-    assert people.worth_hearing(["a", "g1", "g2"]) == ["b", "a", "g1"]
+    assert people.is_relevant(["a", "g1", "g2"]) == ["b", "a", "g1"]
 
 
 def test_what_has_no_stamp_is_timed_by_its_arrival_and_counted() -> None:

@@ -13,9 +13,9 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd
 from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.recognition import Recognised
-from norm_monitor.senses.speech.segmenter import Segment, SegmentConfig, Stage
-from norm_monitor.senses.speech.text_guards import Doubt, GuardConfig, doubt
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
+from norm_monitor.senses.speech.text_guards import GuardConfig, HallucinationKind, hallucination_in
 from norm_monitor.senses.speech.whisper import Whisper
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge
 from tests.norm_monitor.senses.speech_path import segments as speech_segments
@@ -41,7 +41,7 @@ def cut(sound: np.ndarray, length: int) -> Iterator[SoundChunk]:
         yield SoundChunk(samples=sound[first : first + length], rate_hz=RATE_HZ, stamp_ns=stamp_ns)
 
 
-def segments(sound: np.ndarray, length: int, config: HearingConfig = CONFIG) -> list[Segment]:
+def segments(sound: np.ndarray, length: int, config: HearingConfig = CONFIG) -> list[AudioSegment]:
     return [speech.segment for speech in speech_segments(cut(sound, length), config)]
 
 
@@ -69,8 +69,8 @@ def test_long_speech_is_cut_and_partial_segments_share_their_onset(kennedy: np.n
     found = segments(np.concatenate([kennedy[:96_000]] * 3), 1_600, config)
     finals = [s for s in found if s.final]
     assert all(s.end_ns - s.start_ns <= 2 * NS_PER_S for s in finals)
-    assert {s.start_ns for s in found if s.stage is Stage.PARTIAL} <= {s.start_ns for s in finals}
-    assert any(s.stage is Stage.PARTIAL for s in found)
+    assert {s.start_ns for s in found if s.stage is SegmentStage.PARTIAL} <= {s.start_ns for s in finals}
+    assert any(s.stage is SegmentStage.PARTIAL for s in found)
 
 
 def test_an_hour_of_silence_gives_nothing_and_keeps_nothing() -> None:
@@ -98,7 +98,7 @@ def test_a_user_who_speaks_over_the_robot_is_kept_with_the_overlap(kennedy: np.n
 
 def test_what_is_recognised_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
     found = segments(kennedy, 1_600)
-    likely = {(s.start_ns, s.end_ns): s for s in found if s.stage is Stage.LIKELY}
+    likely = {(s.start_ns, s.end_ns): s for s in found if s.stage is SegmentStage.LIKELY}
     finals = [s for s in found if s.final]
     same = [s for s in finals if (s.start_ns, s.end_ns) in likely]
     assert len(same) >= len(finals) - 1  # the last may be cut off by the end of the file
@@ -109,15 +109,17 @@ def test_what_is_recognised_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("text", "no_speech", "confidence", "speech_s", "expected"),
     [
-        ("Thank you.", 0.9, 0.2, 1.0, Doubt.NO_SPEECH),
-        ("Thank you.", 0.9, 0.9, 1.0, Doubt.NONE),
-        ("...", 0.0, 0.9, 1.0, Doubt.EMPTY),
-        ("so good so good so good so good so good", 0.0, 0.9, 5.0, Doubt.LOOP),
-        ("one two three four five six seven eight", 0.0, 0.9, 0.3, Doubt.IN_SILENCE),
+        ("Thank you.", 0.9, 0.2, 1.0, HallucinationKind.NO_SPEECH),
+        ("Thank you.", 0.9, 0.9, 1.0, HallucinationKind.NONE),
+        ("...", 0.0, 0.9, 1.0, HallucinationKind.EMPTY),
+        ("so good so good so good so good so good", 0.0, 0.9, 5.0, HallucinationKind.LOOP),
+        ("one two three four five six seven eight", 0.0, 0.9, 0.3, HallucinationKind.IN_SILENCE),
     ],
 )
 def test_what_nobody_said_is_doubted(
-    text: str, no_speech: float, confidence: float, speech_s: float, expected: Doubt
+    text: str, no_speech: float, confidence: float, speech_s: float, expected: HallucinationKind
 ) -> None:
-    recognised = Recognised(text=text, locale="en", words=(), confidence=confidence, no_speech_probability=no_speech)
-    assert doubt(recognised, speech_s, GuardConfig()) is expected
+    recognised = RecognizedSpeech(
+        text=text, locale="en", words=(), confidence=confidence, no_speech_probability=no_speech
+    )
+    assert hallucination_in(recognised, speech_s, GuardConfig()) is expected

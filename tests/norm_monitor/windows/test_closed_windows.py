@@ -8,10 +8,10 @@ from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.config import ConfigError, check
+from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.window_config import Record, WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, at, robot, user, with_silence
@@ -45,7 +45,7 @@ def told(meaning: Meanings) -> Callable[..., list[ClosedWindow]]:
 
     def told(*records: Record, sources: tuple[str, ...] = ("frames", "utterances")) -> list[ClosedWindow]:
         monitor = Monitor(
-            MonitorConfig.for_replay(sources, judge_every_s=30.0), Table.shipped(), meaning, ReplayClock()
+            MonitorConfig.for_replay(sources, judge_every_s=30.0), ThresholdTable.shipped(), meaning, ReplayClock()
         )
         for record in records[:-1]:
             monitor.take(record)
@@ -84,7 +84,7 @@ def test_a_query_has_a_window_that_ends_at_it(told: Callable[..., list[ClosedWin
 
 def test_a_query_after_the_last_entry_has_its_window_once_the_input_has_ended(meaning: Meanings) -> None:
     config = MonitorConfig.for_replay(("frames", "utterances"))
-    monitor = Monitor(config, Table.shipped(), meaning, ReplayClock())
+    monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
     query = Query(stamp_ns=START_NS + 8 * S, query_id="q", episode_id="e", task="action")
     for record in (frame(1), said(2, "Where are the whales?", final=True), query):
         monitor.take(record)
@@ -94,7 +94,7 @@ def test_a_query_after_the_last_entry_has_its_window_once_the_input_has_ended(me
 
 
 def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> None:
-    monitor = Monitor(ALONE, Table.shipped(), meaning, ReplayClock())
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock())
     talk = [entry for _, entry in with_silence([*user(1, 3, "Where can I buy a ticket?")], 30.0)]
     for number in range(1_000):
         monitor.take(Query(stamp_ns=at(9) + number, query_id=f"q{number}", episode_id="e", task="action"))
@@ -104,7 +104,10 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> No
 
 def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanings) -> None:
     monitor = Monitor(
-        MonitorConfig.for_replay(("frames", "utterances"), judge_every_s=30.0), Table.shipped(), meaning, ReplayClock()
+        MonitorConfig.for_replay(("frames", "utterances"), judge_every_s=30.0),
+        ThresholdTable.shipped(),
+        meaning,
+        ReplayClock(),
     )
     talk = [*user(5, 6, "Where are the whales?"), *robot(14, 16, "They are upstairs."), *user(17, 18, "Thank you.")]
     pictures = [(at(second), picture(at(second))) for second in range(40)]
@@ -119,4 +122,4 @@ def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanin
 
 def test_unknown_sources_are_refused() -> None:
     with pytest.raises(ConfigError, match="frames, presence, utterances"):
-        check(WindowConfig, {"sources": ["smell"]}, "here")
+        check_config(WindowConfig, {"sources": ["smell"]}, "here")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.records.window import Window, digest
+from norm_core.records.window import Window, window_digest
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.windows.cutter import WindowCutter
 
@@ -72,7 +72,7 @@ def test_where_the_input_ends_nothing_is_waited_for() -> None:
     cutter.pass_by("camera", 4 * S)
     cutter.pass_by("speech", 6 * S)
     assert cutter.end_input() == 6 * S + 2
-    windows = list(cutter.closing(6 * S + 2))
+    windows = list(cutter.closable_windows(6 * S + 2))
     assert [w.end_ns for w in windows] == [5 * S, 6 * S + 2]
     assert {w.missing for w in windows} == {("presence",)}  # it never gave anything, and the others have ended
 
@@ -113,7 +113,7 @@ def test_any_order_of_arrival_gives_the_same_windows(
                 windows += cutter.pass_by(source, mark)
         for source in BOTH:
             windows += cutter.pass_by(source, 200 * S)
-        return [digest(w) for w in windows if not w.late]
+        return [window_digest(w) for w in windows if not w.late]
 
     assert run(shuffle=True) == run(shuffle=False)
 

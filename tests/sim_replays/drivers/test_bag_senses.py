@@ -29,5 +29,5 @@ def test_without_face_weights_frames_are_kept_and_the_remedy_is_told(
     assert FRAMES in senses.sources and PRESENCE not in senses.sources
     assert any(isinstance(record, Frame) for record in records)
     assert not any(isinstance(record, Presence) for record in records)
-    (reason,) = senses.ledger.reasons
+    (reason,) = senses.health_log.reasons
     assert "run `tactful models pull blazeface-short-range`" in reason

@@ -11,13 +11,13 @@ from norm_core.bags.errors import BagError
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.records.frame import Frame
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers import frame_prefetch
 from sim_replays.drivers.frame_prefetch import PicturesAhead
-from sim_replays.examples.demo_session import picture
+from sim_replays.examples.demo_session import picture_message
 
 START_NS, TOPIC = 1_767_225_600 * NS_PER_S, "/camera"
 
@@ -31,13 +31,13 @@ def bag(tmp_path: Path) -> Path:
             stamp_ns = START_NS + at * NS_PER_S // 5 - (90 * NS_PER_S if at in {50, 51} else 0)
             jpeg = cv2.imencode(".jpg", chance.integers(0, 255, (24, 600, 3), np.uint8))[1].tobytes()
             data = jpeg[: len(jpeg) // 2] if at % 7 == 0 else jpeg
-            bag.write_message(TOPIC, picture(data, stamp_ns), START_NS + at * NS_PER_S // 5)
+            bag.write_message(TOPIC, picture_message(data, stamp_ns), START_NS + at * NS_PER_S // 5)
     return tmp_path / "bag"
 
 
-def camera() -> tuple[FrameKeeper, Ledger]:
-    ledger = Ledger()
-    return FrameKeeper(TOPIC, ledger), ledger
+def camera() -> tuple[FrameKeeper, HealthLog]:
+    health_log = HealthLog()
+    return FrameKeeper(TOPIC, health_log), health_log
 
 
 @pytest.mark.parametrize(("most_messages", "most_bytes"), [(0, 10**9), (3, 10**9), (256, 1), (256, 10**9)])
@@ -49,7 +49,7 @@ def test_the_frames_are_the_cameras_own(
     alone, told = camera()
     with BagReader(bag) as reader:
         expected = [alone.keep(picture_of(reader.decode(one))) for one in reader.messages()]
-    eye, ledger = camera()
+    eye, health_log = camera()
     found: list[Frame | None] = []
     with BagReader(bag) as reader:
         pictures = PicturesAhead(reader, eye, TOPIC)
@@ -59,7 +59,7 @@ def test_the_frames_are_the_cameras_own(
             found.append(eye.keep(*pictures.next_picture(one)))
     assert found == expected and sum(frame is not None for frame in found) > 35
     assert stamps == sorted(stamps) and len(stamps) == 200
-    assert ledger.counters == told.counters
+    assert health_log.counters == told.counters
     assert {counter.name for counter in told.counters} >= {"decode_failures", "stamps_jumped_back"}
 
 

@@ -9,14 +9,14 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.drivers.node_driver import Said
+from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.drivers.session_replay import ANSWERS, WINDOWS, first_difference, in_process, items, topics_of
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.sensed import write_sensed
 
 
-def window(end_ns: int, sha256: str, late: bool = False) -> Said:
+def window(end_ns: int, sha256: str, late: bool = False) -> NodeOutput:
     record = ClosedWindow(
         stamp_ns=end_ns,
         start_ns=0,
@@ -31,7 +31,7 @@ def window(end_ns: int, sha256: str, late: bool = False) -> Said:
     return said(WINDOWS, record)
 
 
-def answer(chosen: int, took_ns: int = 5) -> Said:
+def answer(chosen: int, took_ns: int = 5) -> NodeOutput:
     made_by = Provenance(latency=(LatencySegment(name="all", duration_ns=took_ns),))
     record = Answer(
         stamp_ns=7,
@@ -45,8 +45,8 @@ def answer(chosen: int, took_ns: int = 5) -> Said:
     return said(ANSWERS, record)
 
 
-def said(topic: str, record: Any, at_ns: int = 0) -> Said:
-    return Said(topic=topic, at_ns=at_ns, wall_s=0.0, what=to_plain(record))
+def said(topic: str, record: Any, at_ns: int = 0) -> NodeOutput:
+    return NodeOutput(topic=topic, at_ns=at_ns, wall_s=0.0, what=to_plain(record))
 
 
 def test_the_first_difference_is_the_earliest_and_names_its_fields() -> None:
@@ -77,7 +77,7 @@ def test_words_that_end_after_others_began_stand_in_the_window_that_they_begin_i
     assert counted[5 * NS_PER_S] == 2
 
 
-def in_process_windows(folder: Path) -> list[Said]:
+def in_process_windows(folder: Path) -> list[NodeOutput]:
     return [one for one in in_process(folder / "bag") if one.topic == WINDOWS]
 
 

@@ -12,21 +12,21 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
-from sim_replays.drivers.script_driver import given_by_script, watched, watched_from_sound
+from norm_monitor.cues.threshold_table import ThresholdTable
+from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script, records_of_script
 from sim_replays.monitor_bench.event_metrics import (
     MEASURED,
     READINGS,
     Alarm,
-    Session,
-    matched,
-    online,
-    prior,
-    resting_on,
-    silent,
+    EventSession,
+    events_resting_on,
+    match_alarms,
+    prior_alarms,
+    score_online,
+    without_alarms,
 )
 from sim_replays.monitor_bench.false_alarms import false_alarms
-from sim_replays.monitor_bench.sensed_cache import Given, Sensed, sensed
+from sim_replays.monitor_bench.sensed_cache import SensedEncounter, TimedRecord, sense_encounter
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read
@@ -40,7 +40,7 @@ def meaning() -> Meanings:
     return Meanings.shipped()
 
 
-def session(events_s: list[float], alarms_s: list[float], polarity: Polarity = Polarity.ERROR) -> Session:
+def session(events_s: list[float], alarms_s: list[float], polarity: Polarity = Polarity.ERROR) -> EventSession:
     """Events and alarms of one attribute in an hour; an alarm is known a second after it began."""
     events = tuple(
         TrueEvent(
@@ -59,12 +59,12 @@ def session(events_s: list[float], alarms_s: list[float], polarity: Polarity = P
         for at_s in alarms_s
     )
     truth = Truth(encounter_id="e", language="en", seed=0, start_ns=0, end_ns=3600 * NS_PER_S, turns=(), events=events)
-    return Session(truth=truth, alarms=alarms)
+    return EventSession(truth=truth, alarms=alarms)
 
 
 def test_one_alarm_finds_one_event_at_most() -> None:
     """Two alarms at one event are one hit and one false alarm; nothing is adjusted."""
-    found = online([session([10, 50], [10.4, 10.6])], at_s=1.0)
+    found = score_online([session([10, 50], [10.4, 10.6])], at_s=1.0)
     assert (found.recall, found.precision, found.false_alarms_per_hour) == (50.0, 50.0, 1.0)
     assert (found.f1["0.5"], found.f1["1"]) == (50.0, 50.0)
     assert found.latency_s["p50"] == pytest.approx(1.4)
@@ -72,29 +72,29 @@ def test_one_alarm_finds_one_event_at_most() -> None:
 
 def test_as_many_pairs_as_can_be_are_made() -> None:
     """The nearest alarm to each event would leave one event without any."""
-    assert len(matched(session([10, 11], [11.4, 10.9]), 1.0)) == 2
+    assert len(match_alarms(session([10, 11], [11.4, 10.9]), 1.0)) == 2
 
 
 def test_polarity_and_attribute_must_agree() -> None:
-    assert matched(session([10], [10], Polarity.COMPETENCE), 5.0) == []
+    assert match_alarms(session([10], [10], Polarity.COMPETENCE), 5.0) == []
 
 
 @drawn(st.lists(st.integers(0, 60), max_size=8), st.lists(st.integers(0, 60), max_size=8))
 def test_wider_tolerances_never_find_less(events: list[int], alarms: list[int]) -> None:
     one = session([float(at) for at in events], [float(at) for at in alarms])
-    found = [len(matched(one, tolerance_s)) for tolerance_s in (0.5, 1.0, 2.0, 5.0)]
+    found = [len(match_alarms(one, tolerance_s)) for tolerance_s in (0.5, 1.0, 2.0, 5.0)]
     assert found == sorted(found)
     assert found[-1] <= min(len(events), len(alarms))
-    assert len({alarm for _, alarm in matched(one, 5.0)}) == found[-1]
+    assert len({alarm for _, alarm in match_alarms(one, 5.0)}) == found[-1]
 
 
 def test_events_are_told_apart_by_what_they_rest_on() -> None:
     """An alarm that finds an event of the other kind is neither a hit nor a false alarm; one that finds none is."""
     both = session([10, 50], [10, 50, 90])
     understood = replace(both.truth.events[1], basis=Basis.UNDERSTANDING)
-    both = Session(truth=replace(both.truth, events=(both.truth.events[0], understood)), alarms=both.alarms)
+    both = EventSession(truth=replace(both.truth, events=(both.truth.events[0], understood)), alarms=both.alarms)
     for bases in (MEASURED, {Basis.UNDERSTANDING}):
-        found = online(resting_on([both], bases), at_s=1.0)
+        found = score_online(events_resting_on([both], bases), at_s=1.0)
         assert (found.events, found.alarms, found.recall, found.precision) == (1, 2, 100.0, 50.0)
 
 
@@ -103,20 +103,20 @@ def test_each_false_alarm_may_be_held_against_the_kind_of_cue_that_raised_it() -
     raised = ("greets", "reads_amiss", "reads_amiss")
     alarms = tuple(replace(alarm, cue_id=cue_id) for alarm, cue_id in zip(found.alarms, raised, strict=True))
     by_kind = [
-        online(resting_on([replace(found, alarms=alarms)], MEASURED, answers_for), at_s=1.0)
+        score_online(events_resting_on([replace(found, alarms=alarms)], MEASURED, answers_for), at_s=1.0)
         for answers_for in (lambda alarm: alarm.cue_id not in READINGS, lambda alarm: alarm.cue_id in READINGS)
     ]
     assert [(one.alarms, one.recall) for one in by_kind] == [(1, 100.0), (3, 100.0)]
 
 
 def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:
-    found = false_alarms(clean_talk(100, 3), meaning, Table.shipped(), 3)
+    found = false_alarms(clean_talk(100, 3), meaning, ThresholdTable.shipped(), 3)
     assert found.hours == pytest.approx(0.05, rel=0.3)
     assert found.count == sum(found.by_cue.values()) <= 1
 
 
 def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: Meanings) -> None:
-    found = watched(read(find("factory_shift")), meaning, Table.shipped())
+    found = monitor_script(read(find("factory_shift")), meaning, ThresholdTable.shipped())
     truth = next(event for event in found.truth.events if event.basis is Basis.SIGHT)
     near = [alarm for alarm in found.alarms if abs(alarm.onset_ns - truth.onset_ns) < 2 * NS_PER_S]
     # The robot's amends tell as much, yet not that it was a matter of the place people keep to themselves.
@@ -126,26 +126,28 @@ def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: Me
 class Deaf:
     """No recogniser is asked for what is kept."""
 
-    def recognise(self, *_: object) -> NoReturn:
+    def recognize(self, *_: object) -> NoReturn:
         raise AssertionError("asked again for what is kept")
 
 
 def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: Meanings, tmp_path: Path) -> None:
     encounter = read(find("kiosk_directions"))
-    given, truth = given_by_script(encounter)
-    entries = tuple(Given(at_ns=at, entry=e) for at, e in given)
-    whole = Sensed(truth=truth, sources=("utterances",), given=entries)
+    given, truth = records_of_script(encounter)
+    entries = tuple(TimedRecord(at_ns=at, entry=e) for at, e in given)
+    whole = SensedEncounter(truth=truth, sources=("utterances",), given=entries)
     (tmp_path / "kiosk_directions_0.json").write_text(to_json(whole), encoding="utf-8")
-    kept = sensed(encounter, tmp_path, Deaf())
-    assert watched_from_sound(kept, meaning, Table.shipped()) == watched(encounter, meaning, Table.shipped())
+    kept = sense_encounter(encounter, tmp_path, Deaf())
+    assert monitor_from_sound(kept, meaning, ThresholdTable.shipped()) == monitor_script(
+        encounter, meaning, ThresholdTable.shipped()
+    )
 
 
 def test_silence_scores_0_and_the_monitor_more(meaning: Meanings) -> None:
-    table = Table.shipped()
+    table = ThresholdTable.shipped()
     encounter = read(find("kiosk_directions"))
-    found = watched(encounter, meaning, table)
-    assert found == watched(encounter, meaning, table)
-    assert online([found]).f1["5"] > 0
-    nothing = online(silent([found]))
+    found = monitor_script(encounter, meaning, table)
+    assert found == monitor_script(encounter, meaning, table)
+    assert score_online([found]).f1["5"] > 0
+    nothing = score_online(without_alarms([found]))
     assert (nothing.f1["5"], nothing.recall, nothing.alarms) == (0.0, 0.0, 0)
-    assert prior([found], 1) == prior([found], 1)
+    assert prior_alarms([found], 1) == prior_alarms([found], 1)

@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
-from sim_replays.monitor_bench.interval_metrics import agreement
-from sim_replays.monitor_bench.labelled_recording import Raised, Recording, joined, recorded, session_of
+from sim_replays.monitor_bench.interval_metrics import interval_agreement
+from sim_replays.monitor_bench.labelled_recording import (
+    LabelledRecording,
+    RaisedFlag,
+    join_recordings,
+    record_flags,
+    session_of,
+)
 from sim_replays.monitor_bench.labels_file import Interval, LabelClass, LabelFileError, read_intervals
 from sim_replays.scenarios.library import shipped
 from tactful_cli.main import app
@@ -37,8 +43,8 @@ def label(onset_s: float, offset_s: float, kind: LabelClass = MISTAKE) -> Interv
     return Interval(label=kind, onset_ns=START_NS + s_to_ns(onset_s), offset_ns=START_NS + s_to_ns(offset_s))
 
 
-def raised(onset_s: float, offset_s: float, known_s: float, probability: float = 0.8) -> Raised:
-    return Raised(
+def raised(onset_s: float, offset_s: float, known_s: float, probability: float = 0.8) -> RaisedFlag:
+    return RaisedFlag(
         flag=SocialFlag(
             stamp_ns=START_NS,
             event_id=f"{onset_s}",
@@ -60,8 +66,10 @@ def raised(onset_s: float, offset_s: float, known_s: float, probability: float =
     )
 
 
-def recording(labels: list[Interval], flags: list[Raised], robot_s: tuple[tuple[float, float], ...] = ()) -> Recording:
-    return Recording(
+def recording(
+    labels: list[Interval], flags: list[RaisedFlag], robot_s: tuple[tuple[float, float], ...] = ()
+) -> LabelledRecording:
+    return LabelledRecording(
         name="bag",
         start_ns=START_NS,
         end_ns=END_NS,
@@ -130,7 +138,7 @@ def test_any_bytes_are_labels_or_a_named_fault(tmp_path_factory: pytest.TempPath
 
 def test_the_measures_by_hand() -> None:
     """Two of three labels are found, one late and twice; one flag is false, and the robot is speaking at it."""
-    found = agreement([
+    found = interval_agreement([
         recording(
             [label(10, 20), label(40, 44), label(100, 110, RUPTURE)],
             [raised(10.4, 14, 13), raised(43, 46, 47, 0.6), raised(43.5, 44, 48), raised(200, 201, 202)],
@@ -155,9 +163,9 @@ def test_the_measures_by_hand() -> None:
 
 
 def test_nothing_flagged_and_nothing_labelled_are_measured_too() -> None:
-    silent = agreement([recording([label(10, 20)], [])])
+    silent = interval_agreement([recording([label(10, 20)], [])])
     assert (silent.online.recall, silent.frames.recall, silent.brier) == (0.0, 0.0, None)
-    clean = agreement([recording([], [raised(5, -1, 6)])])
+    clean = interval_agreement([recording([], [raised(5, -1, 6)])])
     assert clean.by_class == {} and clean.online.false_alarms_per_hour == pytest.approx(10.0)
     assert clean.frames.precision == 0.0
 
@@ -170,7 +178,7 @@ def test_classes_that_overlap_are_one_event_and_neighbours_are_two() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)).map(lambda one: (one[0], one[0] + one[1]))))
 def test_joined_spans_cover_the_same_and_never_overlap(spans: list[tuple[int, int]]) -> None:
-    found = joined(spans)
+    found = join_recordings(spans)
     assert all(before[1] <= after[0] for before, after in pairwise(found))
     assert {t for a, b in found for t in range(a, b)} == {t for a, b in spans for t in range(a, b)}
 
@@ -193,11 +201,11 @@ def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning:
                 yield now_ns, asked
             if second in answer:
                 yield now_ns, RobotSpeech(stamp_ns=now_ns, speech_id="r", state=answer[second], text="At the counter.")
-            yield now_ns, silence(now_ns, "audio")
+            yield now_ns, silence_mark(now_ns, "audio")
 
     clock = ReplayClock()
-    monitor = Monitor(MonitorConfig.for_replay(["utterances"]), Table.shipped(), meaning, clock)
-    found = recorded("bag", (START_NS, END_NS), (), records(), monitor, clock, ReplayClock())
+    monitor = Monitor(MonitorConfig.for_replay(["utterances"]), ThresholdTable.shipped(), meaning, clock)
+    found = record_flags("bag", (START_NS, END_NS), (), records(), monitor, clock, ReplayClock())
     (missing,) = [one for one in found.raised if one.flag.cue_id == "no_response"]
     assert START_NS + s_to_ns(7) <= missing.known_ns <= START_NS + s_to_ns(9)
     assert (missing.flag.state, missing.flag.offset_ns) == (FlagState.CLOSED, START_NS + s_to_ns(14))

@@ -10,23 +10,23 @@ from typer.testing import CliRunner
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
-from sim_replays.drivers.script_driver import watched
-from sim_replays.monitor_bench.event_metrics import online
+from sim_replays.drivers.script_driver import monitor_script
+from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.judge_triggering import (
     CUES_ALONE_S,
     EVERY_WINDOW_S,
-    Asking,
-    judged,
-    measured,
-    triggering,
+    JudgeStandIn,
+    measure_judge,
+    measure_triggering,
+    run_with_judge,
 )
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read
@@ -43,14 +43,14 @@ def meaning() -> Meanings:
     return Meanings.shipped()
 
 
-def answering(act: Callable[[Question, Call], Sequence[float]] | None = None) -> Asking:
+def answering(act: Callable[[Question, RequestContext], Sequence[float]] | None = None) -> JudgeStandIn:
     """A judge that finds an error of every attribute in each window, or does what act does."""
 
-    def error(question: Question, call: Call) -> Sequence[float]:
+    def error(question: Question, call: RequestContext) -> Sequence[float]:
         return [4.0] + [0.0] * (len(question.options) - 1)
 
     backend = ScriptedBackend(act or error, '{"rationale": "It went wrong.", "correction": "Wait."}')
-    return Asking(Judge(Engine(backend, ReplayClock())), ReplayClock())
+    return JudgeStandIn(Judge(Engine(backend, ReplayClock())), ReplayClock())
 
 
 def truth(*spans_s: tuple[float, float]) -> Truth:
@@ -71,7 +71,7 @@ def truth(*spans_s: tuple[float, float]) -> Truth:
 
 def test_an_event_is_missed_whole_in_part_or_not_at_all() -> None:
     window = Window(start_ns=s_to_ns(10), end_ns=s_to_ns(25))
-    found = measured([(truth((12, 14), (24, 27), (25, 26), (2, 9)), [window])], 0)
+    found = measure_judge([(truth((12, 14), (24, 27), (25, 26), (2, 9)), [window])], 0)
     missed = found.missed["errors"]
     assert (missed.events, missed.unseen, missed.not_whole) == (4, 50.0, 75.0)
     assert found.missed["errors by wording"] == missed
@@ -79,28 +79,30 @@ def test_an_event_is_missed_whole_in_part_or_not_at_all() -> None:
 
 
 def test_who_is_asked_more_often_misses_less(meaning: Meanings) -> None:
-    table = Table.shipped()
-    seldom, often = (triggering([ENCOUNTER], meaning, table, every_s) for every_s in (CUES_ALONE_S, EVERY_WINDOW_S))
+    table = ThresholdTable.shipped()
+    seldom, often = (
+        measure_triggering([ENCOUNTER], meaning, table, every_s) for every_s in (CUES_ALONE_S, EVERY_WINDOW_S)
+    )
     assert seldom.windows < often.windows
     assert often.missed["competences"].unseen <= seldom.missed["competences"].unseen
     assert often.missed["competences"].unseen == 0
 
 
 def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: Meanings) -> None:
-    table, asking = Table.shipped(), answering()
-    alone = watched(ENCOUNTER, meaning, table)
-    (together,) = judged([ENCOUNTER], meaning, table, asking)
+    table, asking = ThresholdTable.shipped(), answering()
+    alone = monitor_script(ENCOUNTER, meaning, table)
+    (together,) = run_with_judge([ENCOUNTER], meaning, table, asking)
     assert {a.cue_id for a in together.alarms} - {a.cue_id for a in alone.alarms} == {"judge"}
-    assert online([together], Polarity.ERROR).alarms > online([alone], Polarity.ERROR).alarms
+    assert score_online([together], Polarity.ERROR).alarms > score_online([alone], Polarity.ERROR).alarms
     assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
 
 
 def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: Meanings) -> None:
-    def broken(question: Question, call: Call) -> Sequence[float]:
+    def broken(question: Question, call: RequestContext) -> Sequence[float]:
         raise EngineFailedError("the server is gone")
 
-    table, asking = Table.shipped(), answering(broken)
-    assert judged([ENCOUNTER], meaning, table, asking) == [watched(ENCOUNTER, meaning, table)]
+    table, asking = ThresholdTable.shipped(), answering(broken)
+    assert run_with_judge([ENCOUNTER], meaning, table, asking) == [monitor_script(ENCOUNTER, meaning, table)]
     assert set(asking.outcomes) == {Outcome.FAILED}
     assert list(asking.reasons) == ["the server is gone"]
 

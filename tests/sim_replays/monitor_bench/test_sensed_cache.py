@@ -5,18 +5,18 @@ from pathlib import Path
 from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_json, to_json
-from sim_replays.drivers.script_driver import given_by_script
-from sim_replays.monitor_bench.sensed_cache import Sensed, sense_bag
+from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.monitor_bench.sensed_cache import SensedEncounter, sense_bag
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.sensed import TOPICS, write_sensed
 
 
 def test_frames_are_kept_in_their_place_without_their_pictures_bytes(tmp_path: Path) -> None:
     encounter = read(find("kiosk_directions"))
-    _, truth = given_by_script(encounter)
+    _, truth = records_of_script(encounter)
     bag = tmp_path / "bag"
     write_sensed(bag, encounter, 8.0)
-    kept = from_json(Sensed, to_json(sense_bag(bag, truth, None)))
+    kept = from_json(SensedEncounter, to_json(sense_bag(bag, truth, None)))
     with BagReader(bag) as reader:
         shown = [reader.decode(one) for one in reader.messages([TOPICS[Frame]])]
     frames = [one.entry for one in kept.given if isinstance(one.entry, Frame)]

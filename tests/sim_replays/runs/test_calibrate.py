@@ -7,15 +7,15 @@ import pytest
 
 from action_selector.choose.abstain import calibrated_set
 from sim_replays.runs.execute import run, selector_files
-from sim_replays.runs.items.suite_items import Asking
-from sim_replays.runs.results.conformal_coverage import Case, as_set, cases_of, cross_validated
+from sim_replays.runs.items.suite_items import RunConfig
+from sim_replays.runs.results.conformal_coverage import ConformalCase, as_set, cases_of, cross_validated
 from sim_replays.runs.results.run_folder import RunError, open_run
 from sim_replays.runs.transport import Direct
 from sim_replays.suites.fitting import FOLDS, fold_of
 from tactful_cli.bench.calibration import show_calibration
 
 
-def cases(count: int, seed: int = 0) -> list[Case]:
+def cases(count: int, seed: int = 0) -> list[ConformalCase]:
     """Questions whose probabilities are honest: each option is right as often as it says."""
     draw = random.Random(seed)
     made = []
@@ -23,7 +23,7 @@ def cases(count: int, seed: int = 0) -> list[Case]:
         weights = [draw.random() ** 3 for _ in range(4)]
         probabilities = {place: weight / sum(weights) for place, weight in enumerate(weights)}
         right = draw.choices(range(4), weights)[0]
-        made.append(Case(probabilities=probabilities, right=right, group=str(number)))
+        made.append(ConformalCase(probabilities=probabilities, right=right, group=str(number)))
     return made
 
 
@@ -37,9 +37,9 @@ def test_sets_hold_the_right_option_as_often_as_wanted_where_they_were_not_fitte
 
 def test_no_picture_has_a_say_in_its_own_sets() -> None:
     """One fold whose right options are all the unlikely ones is not held by what the others teach."""
-    honest = [Case(probabilities={0: 0.9, 1: 0.1}, right=0, group=str(n)) for n in range(200)]
+    honest = [ConformalCase(probabilities={0: 0.9, 1: 0.1}, right=0, group=str(n)) for n in range(200)]
     odd = [
-        Case(probabilities=one.probabilities, right=1, group=one.group) if fold_of(one.group) == 2 else one
+        ConformalCase(probabilities=one.probabilities, right=1, group=one.group) if fold_of(one.group) == 2 else one
         for one in honest
     ]
     share_of_odd = sum(case.right for case in odd) / len(odd)
@@ -58,10 +58,10 @@ def test_what_is_set_is_measured_as_it_is() -> None:
 def test_too_few_pictures_and_runs_without_probabilities_say_so(
     shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    alone = [Case(probabilities={0: 1.0}, right=0, group="one picture")]
+    alone = [ConformalCase(probabilities={0: 1.0}, right=0, group="one picture")]
     with pytest.raises(RunError, match="too few pictures"):
         cross_validated(alone * FOLDS, 0.9)
-    asking = Asking(suite="egogapbench", data=str(shared_data / "egogapbench"), setting="others-given", limit=30)
+    asking = RunConfig(suite="egogapbench", data=str(shared_data / "egogapbench"), setting="others-given", limit=30)
     files = selector_files("encoder")
     found = run(tmp_path / "run", asking, files, Direct(files), how="direct", progress=lambda done, total: None)[0]
     assert len(cases_of(found)) == 30

@@ -15,23 +15,23 @@ from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.recent_records import Recent
+from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
-from sim_replays.runs.answerers import JudgeAnswering, JudgeFiles, node_of
-from sim_replays.runs.execute import cautions, described, files_for, judge_files, run
+from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
+from sim_replays.runs.answerers import JudgeAnswerer, JudgeConfigFiles, node_of
+from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
-from sim_replays.runs.items.suite_items import material
+from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results.run_folder import Run, RunError, predictions
-from sim_replays.runs.run_config import Asking
-from sim_replays.runs.transport import Direct, Told
+from sim_replays.runs.run_config import RunConfig
+from sim_replays.runs.transport import Direct, TimedAnswer
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.report import Report
 from sim_replays.suites.target import SuiteError
@@ -42,12 +42,12 @@ from tests.sim_replays.requested_data import hsri_folder, norm, pictures, segmen
 MAY_LEAVE = PictureRules(pictures_may_leave=True)
 
 
-def asking(suite: str, data: Path, setting: str, **given: Any) -> Asking:
-    return Asking(suite=suite, data=str(data), setting=setting, **given)
+def asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
+    return RunConfig(suite=suite, data=str(data), setting=setting, **given)
 
 
-def bag_of(what: Asking, path: Path) -> list[list[Record]]:
-    build(path, what, material(what))
+def bag_of(what: RunConfig, path: Path) -> list[list[Record]]:
+    build(path, what, items_of_suite(what))
     return list(episodes(path))
 
 
@@ -55,7 +55,7 @@ def kinds(episode: list[Record], kind: type) -> list[Any]:
     return [one for one in episode if isinstance(one, kind)]
 
 
-def first(question: Question, call: Call) -> Sequence[float]:
+def first(question: Question, call: RequestContext) -> Sequence[float]:
     return [2.0] + [0.0] * (len(question.options) - 1)
 
 
@@ -65,7 +65,7 @@ class Writes(ScriptedBackend):
     def __init__(self) -> None:
         super().__init__(first)
 
-    def generate(self, prompt: Any, call: Call, *, schema: Any, max_tokens: int, seed: int) -> str:
+    def generate(self, prompt: Any, call: RequestContext, *, schema: Any, max_tokens: int, seed: int) -> str:
         wants_norm = "norm" in (schema or {}).get("properties", {})
         return '{"norm": "Greet people."}' if wants_norm else '{"verbal": "Hello", "nonverbal": "A smile."}'
 
@@ -74,22 +74,22 @@ class Scripted(Direct):
     """The judge's logic with a scripted model."""
 
     def __init__(self, backend: ScriptedBackend | None = None) -> None:
-        made = JudgeAnswering.__new__(JudgeAnswering)
-        made._questioner = Questioner(Engine(backend or Writes(), WallClock()), QuestionConfig())
-        made._recent, made._clock = Recent(15), WallClock()
+        made = JudgeAnswerer.__new__(JudgeAnswerer)
+        made._questioner = SuiteAnswerer(Engine(backend or Writes(), WallClock()), QuestionConfig())
+        made._recent, made._clock = RecentRecords(15), WallClock()
         self._answering = made
 
 
 class Reversed(Scripted):
     """Plays the episodes of a bag from the last to the first."""
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         names = [one.query_id for episode in episodes(bag) for one in episode if isinstance(one, Query)]
         for name in reversed(names):
             yield from super().play(bag, {name} & set(wanted))
 
 
-def ran(out: Path, what: Asking, transport: Any) -> tuple[Run, Report]:
+def ran(out: Path, what: RunConfig, transport: Any) -> tuple[Run, Report]:
     return run(out, what, judge_files("encoder", what), transport, how="test", progress=lambda done, total: None)
 
 
@@ -117,7 +117,7 @@ def test_hsri_runs_end_to_end_and_scores_as_constant_answers_do(tmp_path: Path) 
 
 def test_a_model_that_only_abstains_scores_0_and_says_so(tmp_path: Path) -> None:
     class Refuses(ScriptedBackend):
-        def score(self, prefix: Any, question: Question, call: Call) -> Sequence[float]:
+        def score(self, prefix: Any, question: Question, call: RequestContext) -> Sequence[float]:
             return [float("nan")] * len(question.options)
 
     data = hsri_folder(tmp_path / "data")
@@ -129,7 +129,7 @@ def test_a_model_that_only_abstains_scores_0_and_says_so(tmp_path: Path) -> None
 def test_items_are_answered_alike_shuffled_and_alone(tmp_path: Path) -> None:
     data = hsri_folder(tmp_path / "data")
     what = asking("hsri", data, "text", limit=3)
-    direct = Direct(JudgeFiles())
+    direct = Direct(JudgeConfigFiles())
     together, _ = ran(tmp_path / "run", what, direct)
     backwards, _ = ran(tmp_path / "other", what, Reversed())
     assert set(backwards.told) == set(together.told)
@@ -146,7 +146,7 @@ def test_no_label_is_in_the_bag(tmp_path: Path, suite: str) -> None:
     folder = videonorms_folder if suite == "videonorms" else hsri_folder
     setting = "text"
     what = asking(suite, folder(tmp_path / "data"), setting)
-    build(tmp_path / "bag", what, material(what))
+    build(tmp_path / "bag", what, items_of_suite(what))
     with BagReader(tmp_path / "bag") as reader:
         data = [message.data for message in reader.messages()]
     if suite == "videonorms":
@@ -220,15 +220,15 @@ def test_the_context_and_whose_pictures_may_leave_are_of_the_run(
     aside, away = "questions about emotions went over words alone", "far does not run on this machine"
     assert [any(note in one for one in cautions(seen, guarded)) for note in (aside, away)] == [True, True]
     assert [any(note in one for one in cautions(seen, stated)) for note in (aside, away)] == [False, False]
-    written = described(what, stated, "test", material(what))["answering"]
+    written = describe_run(what, stated, "test", items_of_suite(what))["answering"]
     assert written["rules"] == {"deployment_context": "public", "pictures_may_leave": True}
     assert node_of(stated)[1]["judge"].items() >= written["rules"].items()
     ran(tmp_path / "run", what, Scripted())
     with pytest.raises(RunError, match="another answering"):
         run(tmp_path / "run", what, judge_files("encoder", what, public), Scripted(), how="test", progress=print)
     with pytest.raises(SuiteError, match="leave --deployment-context out"):
-        files_for("far", Asking(suite="egogapbench", data="", setting="blind"), rules=public)
-    far = files_for("far", Asking(suite="egogapbench", data="", setting="blind"), rules=MAY_LEAVE)
+        files_for("far", RunConfig(suite="egogapbench", data="", setting="blind"), rules=public)
+    far = files_for("far", RunConfig(suite="egogapbench", data="", setting="blind"), rules=MAY_LEAVE)
     assert isinstance(far, SelectorFiles) and far.pictures_may_leave
 
 
@@ -268,7 +268,7 @@ def test_a_clip_s_speech_may_be_heard(tmp_path: Path, shared_data: Path) -> None
     assert "what you can do for your country" in heard
     (data / "audio/clip0.flac").unlink()
     with pytest.raises(SuiteError, match=r"put audio/clip0\.wav"):
-        material(asking("videonorms", data, "whisper"))
+        items_of_suite(asking("videonorms", data, "whisper"))
 
 
 def test_times_of_talk_are_kept_where_they_are_known(tmp_path: Path) -> None:
@@ -292,12 +292,12 @@ def test_times_of_talk_are_kept_where_they_are_known(tmp_path: Path) -> None:
 def test_only_a_split_s_ids_are_asked(tmp_path: Path) -> None:
     data = hsri_folder(tmp_path / "data")
     (tmp_path / "split.json").write_text('["s0", "s3"]')
-    made = material(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
+    made = items_of_suite(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
     assert {one.item.partition("#")[0] for one in made.asked} == {"s0", "s3"}
     assert {target.id.partition("#")[0] for target in made.targets} == {"s0", "s3"}
     (tmp_path / "split.json").write_text("s0\ns99\n")
     with pytest.raises(SuiteError, match=r"names ids that are not in .*: s99"):
-        material(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
+        items_of_suite(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
 
 
 def test_predictions_of_a_run_hold_what_was_written(tmp_path: Path) -> None:

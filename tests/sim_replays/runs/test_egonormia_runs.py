@@ -14,9 +14,9 @@ from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from sim_replays.runs.execute import files_for, run
 from sim_replays.runs.items.item_bag import build, episodes
-from sim_replays.runs.items.suite_items import material
+from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.retrieval import index_of
-from sim_replays.runs.run_config import Asking
+from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct
 from sim_replays.suites import egonormia
 from sim_replays.suites.target import SuiteError
@@ -36,13 +36,13 @@ def data(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return folder
 
 
-def asking(data: Path, setting: str, **given: Any) -> Asking:
-    return Asking(suite="egonormia", data=str(data), setting=setting, **given)
+def asking(data: Path, setting: str, **given: Any) -> RunConfig:
+    return RunConfig(suite="egonormia", data=str(data), setting=setting, **given)
 
 
 def frames(data: Path, form: str, path: Path) -> list[Frame]:
     what = asking(data, "video", frames=form)
-    build(path, what, material(what))
+    build(path, what, items_of_suite(what))
     return [one for one in next(iter(episodes(path))) if isinstance(one, Frame)]
 
 
@@ -108,7 +108,7 @@ def test_halves_share_no_video_and_divide_each_activity() -> None:
 
 def test_precedents_are_of_the_half_that_is_not_asked(shared_data: Path, data: Path) -> None:
     robots = shared_data / "egonormia"
-    asked = {one.id for one in material(asking(robots, "pipeline", precedents="none")).asked}
+    asked = {one.id for one in items_of_suite(asking(robots, "pipeline", precedents="none")).asked}
     assert len(asked) == 6  # of eleven
     for name in ("best-5", "random-5"):
         files = files_for("encoder", asking(robots, "pipeline", precedents=name))
@@ -140,7 +140,7 @@ def test_a_run_with_precedents_answers_all_and_says_what_it_left_out(
     assert scored.items == 6
     assert any("only the half of the items was asked" in note for note in scored.notes)
     with pytest.raises(SuiteError, match="egonormia alone"):
-        files_for("encoder", Asking(suite="egogapbench", data="", setting="blind", precedents="best-5"))
+        files_for("encoder", RunConfig(suite="egogapbench", data="", setting="blind", precedents="best-5"))
 
 
 def test_items_are_answered_alike_shuffled_and_alone(data: Path, tmp_path: Path) -> None:

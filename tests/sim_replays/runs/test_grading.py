@@ -10,9 +10,9 @@ import pytest
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question
-from norm_core.engines.request_context import Call
+from norm_core.engines.request_context import RequestContext
 from norm_core.runtime.time import WallClock
-from sim_replays.runs.results.grading import GRADES, Grade, graded, pairs, read_grades
+from sim_replays.runs.results.grading import GRADES, Grade, grade_answers, pairs, read_grades
 from sim_replays.runs.results.run_folder import Run, finish, open_run, predictions
 from sim_replays.suites import videonorms
 from sim_replays.suites.target import SuiteError
@@ -28,7 +28,7 @@ class Grader(ScriptedBackend):
         super().__init__(lambda question, call: [])
         self.asked: list[tuple[str, str]] = []
 
-    def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
+    def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Sequence[float]:
         reference, written = (part.text for part in prefix.parts[-2:] if not isinstance(part, Image))
         self.asked.append((reference, written))
         if reference == "None":
@@ -49,7 +49,7 @@ def found(tmp_path: Path) -> Run:
 
 def grade(run: Run, backend: ScriptedBackend) -> list[Grade]:
     engine = Engine(backend, WallClock())
-    return list(graded(run.folder, list(run.key.targets), predictions(run).predictions, engine))
+    return list(grade_answers(run.folder, list(run.key.targets), predictions(run).predictions, engine))
 
 
 def test_the_best_reference_counts_and_evidence_only_of_right_labels(found: Run) -> None:
@@ -83,7 +83,7 @@ def test_grades_of_two_judges_are_not_mixed(found: Run) -> None:
     class Other(Grader):
         def __init__(self) -> None:
             super().__init__()
-            self.card = replace(self.card, model="other")
+            self.model_info = replace(self.model_info, model="other")
 
     with pytest.raises(SuiteError, match="holds grades of scripted: move them away"):
         grade(found, Other())
@@ -93,8 +93,8 @@ def test_texts_are_quoted_and_never_obeyed(found: Run) -> None:
     seen: list[Any] = []
 
     class Looks(Grader):
-        def score(self, prefix: Prompt, question: Question, call: Call) -> Sequence[float]:
-            seen.append((prefix.written(), question.options))
+        def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Sequence[float]:
+            seen.append((prefix.as_text(), question.options))
             return super().score(prefix, question, call)
 
     grade(found, Looks())

@@ -18,11 +18,11 @@ import pytest
 from norm_core.runtime.errors import TactfulError
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.runs import execute, transport
-from sim_replays.runs.answerers import JudgeFiles
+from sim_replays.runs.answerers import JudgeConfigFiles
 from sim_replays.runs.execute import judge_files
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, RunError
-from sim_replays.runs.run_config import Asking
+from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Dds, Direct, TransportError
 from sim_replays.suites.egonormia import EGONORMIA
 from sim_replays.suites.target import SuiteError
@@ -102,9 +102,14 @@ def test_ctrl_c_keeps_what_was_answered(tmp_path: Path) -> None:
     assert "interrupted" in said and "Traceback" not in said
     before = len(times_answered(out))
     assert json.loads((out / run_folder.SCORE).read_text())["outcomes"]["answered"] == before
-    what = Asking(suite="hsri", data=str(data), setting="text", limit=80)
+    what = RunConfig(suite="hsri", data=str(data), setting="text", limit=80)
     _, scored = execute.run(
-        out, what, judge_files("encoder", what), Direct(JudgeFiles()), how="direct", progress=lambda done, total: None
+        out,
+        what,
+        judge_files("encoder", what),
+        Direct(JudgeConfigFiles()),
+        how="direct",
+        progress=lambda done, total: None,
     )
     assert scored.outcomes["answered"] == scored.questions > before
     assert set(times_answered(out).values()) == {1}
@@ -124,7 +129,7 @@ def test_a_node_killed_in_mid_run_is_gone_on_with(
 
     monkeypatch.setattr(transport, "NodeProcess", Watched)
     data = hsri_folder(tmp_path / "data", count=15)
-    what = Asking(suite="hsri", data=str(data), setting="text", limit=3)
+    what = RunConfig(suite="hsri", data=str(data), setting="text", limit=3)
     files = judge_files("encoder", what)
 
     def told(done: int, total: int) -> None:

@@ -12,15 +12,15 @@ from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import build, episodes, read_key
-from sim_replays.runs.items.suite_items import material
+from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.compare import compare, first_difference, mcnemar
 from sim_replays.runs.results.run_folder import Run, RunError, open_run
 from sim_replays.runs.results.tables import comma_separated, latex, markdown
-from sim_replays.runs.run_config import Asking
-from sim_replays.runs.transport import Direct, Told, Transport, TransportError
+from sim_replays.runs.run_config import RunConfig
+from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.catalogue import SUITES
-from sim_replays.suites.egogapbench import Kind
+from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.target import SuiteError
 
@@ -34,7 +34,7 @@ class FirstOption:
         self.asked: list[str] = []
         self._left = breaks_after
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         for episode in episodes(bag):
             for one in episode:
                 if isinstance(one, Query) and one.query_id in wanted:
@@ -50,14 +50,14 @@ class FirstOption:
                         outcome=Outcome.ANSWERED,
                         chosen=(0,),
                     )
-                    yield Told(answer=answer, took_s=0.0)
+                    yield TimedAnswer(answer=answer, took_s=0.0)
 
 
-def asking(data: Path, suite: str = "egogapbench", setting: str = "others-given", limit: int = 8) -> Asking:
-    return Asking(suite=suite, data=str(data), setting=setting, limit=limit)
+def asking(data: Path, suite: str = "egogapbench", setting: str = "others-given", limit: int = 8) -> RunConfig:
+    return RunConfig(suite=suite, data=str(data), setting=setting, limit=limit)
 
 
-def ran(out: Path, what: Asking, transport: Transport) -> Run:
+def ran(out: Path, what: RunConfig, transport: Transport) -> Run:
     return run(out, what, FILES, transport, how="test", progress=lambda done, total: None)[0]
 
 
@@ -77,7 +77,7 @@ def test_no_label_is_in_the_bag(gap: Path, tmp_path: Path) -> None:
         messages = list(reader.messages())
     assert len(messages) == 24  # begin, query and end of eight items
     for message in messages:
-        assert not any(kind.value.encode() in message.data for kind in Kind if kind is not Kind.CORRECT)
+        assert not any(kind.value.encode() in message.data for kind in EgoGapKind if kind is not EgoGapKind.CORRECT)
     assert len(found.key.targets) == 8
 
 
@@ -115,21 +115,21 @@ def test_a_bag_that_was_not_built_here_is_left_alone(gap: Path, tmp_path: Path) 
         ran(tmp_path / "run", asking(gap, limit=1), FirstOption())
     what = asking(gap, limit=1)
     with pytest.raises(SuiteError, match="was not built here"):
-        build(recording, what, material(what))
+        build(recording, what, items_of_suite(what))
     assert {path: path.read_bytes() for path in recording.iterdir()} == before
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RunError, match="is a file"):
         ran(tmp_path / "file", what, FirstOption())
     with pytest.raises(SuiteError, match="was not built here"):
-        build(tmp_path / "file", what, material(what))
+        build(tmp_path / "file", what, items_of_suite(what))
 
 
 def test_a_bag_whose_building_was_broken_off_is_made_anew(gap: Path, tmp_path: Path) -> None:
     what = asking(gap, limit=1)
-    build(tmp_path / "bag", what, material(what))
+    build(tmp_path / "bag", what, items_of_suite(what))
     (tmp_path / "bag.labels.json").unlink()
     (tmp_path / "bag.building").touch()
-    build(tmp_path / "bag", what, material(what))
+    build(tmp_path / "bag", what, items_of_suite(what))
     assert not (tmp_path / "bag.building").exists()
     assert len(list(episodes(tmp_path / "bag"))) == 1
 

@@ -10,12 +10,12 @@ import pytest
 
 from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import read_key
-from sim_replays.runs.items.suite_items import Asking
+from sim_replays.runs.items.suite_items import RunConfig
 from sim_replays.runs.ray_shards import LOCAL, RayShards
 from sim_replays.runs.results.compare import first_difference
 from sim_replays.runs.results.run_folder import ANSWERS, RAW, SCORE, Run, open_run
 from sim_replays.runs.shards import Shards, shares
-from sim_replays.runs.transport import Direct, Told, Transport, TransportError
+from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 
 FILES = selector_files("encoder")
 ITEMS = 9
@@ -27,7 +27,7 @@ class Broken:
     def __init__(self, inner: Transport, after: int) -> None:
         self._inner, self._after = inner, after
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         for number, told in enumerate(self._inner.play(bag, wanted)):
             if number == self._after:
                 raise KeyboardInterrupt
@@ -35,7 +35,7 @@ class Broken:
 
 
 def ran(out: Path, data: Path, transport: Transport, shards: str) -> Run:
-    asking = Asking(suite="egogapbench", data=str(data), setting="others-given", limit=ITEMS)
+    asking = RunConfig(suite="egogapbench", data=str(data), setting="others-given", limit=ITEMS)
     told: list[int] = []
     found = run(out, asking, FILES, transport, how="direct", progress=lambda done, _: told.append(done), shards=shards)
     assert told[-1] == ITEMS
@@ -81,7 +81,7 @@ def test_what_a_killed_shard_leaves_undone_is_asked_again(
     class Killing:
         """Two shards, of which one is killed as soon as the other answers."""
 
-        def play(self, bag: Path, wanted: Collection[str]) -> Iterator[Told]:
+        def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
             for told in Shards(FILES, 2).play(bag, wanted):
                 workers[0].kill()
                 yield told

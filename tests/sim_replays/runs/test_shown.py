@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim_replays.runs.results.calibration import calibrated, confusions, of_pairs
+from sim_replays.runs.results.calibration import confusions, measure_calibration, of_pairs
 from sim_replays.runs.results.plot import picture
 from sim_replays.runs.results.tables import comma_separated, latex, markdown
 from tactful_cli.bench import comparison
@@ -44,7 +44,7 @@ def test_confusion_counts_by_what_is_right_and_picked(tmp_path: Path) -> None:
     assert set(found) == {"adherence", "evidence"}
     assert found["adherence"].columns == ("adherence", "violation", "unanswered")
     assert found["adherence"].counts == ((3, 0, 0), (1, 0, 0))  # adherence is said of all
-    [adherence, evidence] = calibrated(run)
+    [adherence, evidence] = measure_calibration(run)
     assert (adherence.count, evidence.count) == (4, 4)
     # All at the same confidence of e^2 / (e^2 + 1), and three of four right.
     assert adherence.error == pytest.approx(100 * (0.880797 - 0.75), abs=0.001)

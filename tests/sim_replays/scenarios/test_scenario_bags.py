@@ -15,7 +15,7 @@ from norm_monitor.senses.microphone.pcm import PcmFormat
 from sim_replays.scenarios import voice
 from sim_replays.scenarios.generate import GenerationConfig, generate
 from sim_replays.scenarios.library import find, read, shipped
-from sim_replays.scenarios.picture import PictureError, frame_at
+from sim_replays.scenarios.picture import EncounterPictureError, frame_at
 from sim_replays.scenarios.timeline import Sighting, Timeline
 from sim_replays.scenarios.truth import read_truth, truth_path
 from sim_replays.scenarios.voice import Speech
@@ -110,7 +110,7 @@ def test_nearer_is_larger_and_gone_is_the_room_alone() -> None:
 
     try:
         near, far = (shown(distance_m=((0.0, m), (9.0, m))) for m in (0.6, 3.0))
-    except PictureError as error:
+    except EncounterPictureError as error:
         pytest.skip(str(error))
     gone, away = shown(seen_s=()), shown(away_s=((0.0, 9.0),))
     assert len(near) > len(far) > len(gone)

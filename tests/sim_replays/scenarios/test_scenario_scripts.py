@@ -152,6 +152,6 @@ def test_every_voice_named_is_there() -> None:
 
 def test_an_unknown_key_in_a_mapping_of_people_is_named() -> None:
     with pytest.raises(ConfigError, match=r"people\.u\.sen: unknown key; did you mean seen"):
-        from norm_core.runtime.config import check
+        from norm_core.runtime.config import check_config
 
-        check(Encounter, script(people={"u": {"sen": ["0..end"]}}), "here")
+        check_config(Encounter, script(people={"u": {"sen": ["0..end"]}}), "here")

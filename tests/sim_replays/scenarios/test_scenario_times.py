@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from norm_core.records.presence import PresenceState
 from norm_core.records.speech import Speaker, SpeechEdge
-from norm_core.records.window import gather
+from norm_core.records.window import gather_window
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.scenarios.clean_talk import clean_talk, fragments
-from sim_replays.scenarios.encounter import Encounter, Person, Turn
+from sim_replays.scenarios.encounter import Encounter, ScriptedPerson, ScriptedTurn
 from sim_replays.scenarios.generate import START_NS, records
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.timeline import MOST_JITTER, Timeline, lay_out
@@ -20,14 +20,14 @@ from sim_replays.scenarios.timeline import MOST_JITTER, Timeline, lay_out
 GAPS = st.floats(-0.9, 20, allow_nan=False).map(lambda gap_s: round(gap_s, 2))
 
 
-def encounter(*turns: Turn, **more: object) -> Encounter:
+def encounter(*turns: ScriptedTurn, **more: object) -> Encounter:
     voices = {"r": "robot_clear", "u": "man_us"}
     return Encounter.model_validate(
         {"id": "e", "setting": "s", "user": "u", "voices": voices, "turns": turns, "language": "en"} | more
     )
 
 
-def two_seconds(turn: Turn) -> tuple[float, ...]:
+def two_seconds(turn: ScriptedTurn) -> tuple[float, ...]:
     return tuple(2.0 for _ in turn.pieces)
 
 
@@ -37,8 +37,8 @@ def start_of(timeline: Timeline, turn_id: str) -> float:
 
 @given(st.lists(GAPS, min_size=1, max_size=8), st.integers(0, 2**32))
 def test_gaps_are_kept_and_a_seed_never_turns_an_overlap_round(gaps: list[float], seed: int) -> None:
-    turns = [Turn(id="r1", at="20", say="Hello there.")]
-    turns += [Turn(id=f"u{index}", gap_s=gap_s, say="Hello there.") for index, gap_s in enumerate(gaps)]
+    turns = [ScriptedTurn(id="r1", at="20", say="Hello there.")]
+    turns += [ScriptedTurn(id=f"u{index}", gap_s=gap_s, say="Hello there.") for index, gap_s in enumerate(gaps)]
     for timeline in (lay_out(encounter(*turns), two_seconds), lay_out(encounter(*turns), two_seconds, seed)):
         before_s = 22.0
         for index, gap_s in enumerate(gaps):
@@ -50,9 +50,9 @@ def test_gaps_are_kept_and_a_seed_never_turns_an_overlap_round(gaps: list[float]
 
 def test_pauses_and_moments_follow_the_speech() -> None:
     said = (
-        Turn(id="u1", at="1", say="I, [1.5] I do not know."),
-        Turn(id="r1", at="u1+3", say="Take your time."),
-        Turn(id="u2", at="r1.end-0.5", say="Thank you."),
+        ScriptedTurn(id="u1", at="1", say="I, [1.5] I do not know."),
+        ScriptedTurn(id="r1", at="u1+3", say="Take your time."),
+        ScriptedTurn(id="u2", at="r1.end-0.5", say="Thank you."),
     )
     timeline = lay_out(encounter(*said), two_seconds)
     times = {spoken.turn_id: (spoken.start_s, spoken.end_s) for spoken in timeline.spoken}
@@ -67,8 +67,8 @@ def test_the_same_seed_gives_the_same_times_and_another_other_ones() -> None:
 
 
 def test_people_stand_still_until_they_set_out() -> None:
-    person = Person(seen=("0..end",), away=("3..4",), distance_m={"0": 3.0, "6": 1.0, "9": 1.0})
-    script = encounter(Turn(id="u1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
+    person = ScriptedPerson(seen=("0..end",), away=("3..4",), distance_m={"0": 3.0, "6": 1.0, "9": 1.0})
+    script = encounter(ScriptedTurn(id="u1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
     (sighting,) = lay_out(script).people
     assert [sighting.distance_at(at_s) for at_s in (0.0, 4.5, 5.25, 6.0, 8.0, 9.5)] == [3.0, 3.0, 2.0, 1.0, 1.0, None]
     assert [sighting.is_away(at_s) for at_s in (2.9, 3.0, 4.0)] == [False, True, False]
@@ -84,7 +84,7 @@ def test_the_records_say_who_spoke_and_when() -> None:
         assert utterance.words[0].start_ns == utterance.start_ns and utterance.words[-1].end_ns == utterance.end_ns
         assert " ".join(word.text for word in utterance.words) == utterance.text
     assert all(truth.start_ns <= event.onset_ns < event.offset_ns <= truth.end_ns for event in truth.events)
-    gather(truth.start_ns, truth.end_ns, (), senses.utterances, senses.robot_speech, presences=senses.presences)
+    gather_window(truth.start_ns, truth.end_ns, (), senses.utterances, senses.robot_speech, presences=senses.presences)
 
 
 def test_chinese_words_are_characters() -> None:
@@ -94,14 +94,17 @@ def test_chinese_words_are_characters() -> None:
 
 
 def test_an_overlap_is_counted_for_both() -> None:
-    said = (Turn(id="u1", at="1", say="I wanted to ask you"), Turn(id="r1", at="u1.end-0.5", say="Next please."))
+    said = (
+        ScriptedTurn(id="u1", at="1", say="I wanted to ask you"),
+        ScriptedTurn(id="r1", at="u1.end-0.5", say="Next please."),
+    )
     senses, _ = records(encounter(*said))
     assert [u.overlap_ns for u in senses.utterances] == [s_to_ns(0.5)] * 2
 
 
 def test_somebody_who_leaves_is_gone_in_the_records() -> None:
-    person = Person(seen=("2..6",), away=("4..6",))
-    script = encounter(Turn(id="r1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
+    person = ScriptedPerson(seen=("2..6",), away=("4..6",))
+    script = encounter(ScriptedTurn(id="r1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
     senses, _ = records(script)
     states = {(p.stamp_ns - START_NS) // NS_PER_S: p.state for p in senses.presences}
     assert states[1] is PresenceState.ABSENT and states[3] is PresenceState.PRESENT

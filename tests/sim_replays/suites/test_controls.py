@@ -10,7 +10,7 @@ from sim_replays.suites.controls import CONTROLS, best_constant, figures_beside,
 from sim_replays.suites.egogapbench import EGOGAPBENCH
 from sim_replays.suites.egonormia import EGONORMIA
 from sim_replays.suites.hsri import HSRI
-from sim_replays.suites.predictions import Read
+from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import report, to_plain
 from sim_replays.suites.target import Target
 from sim_replays.suites.videonorms import VIDEONORMS
@@ -46,7 +46,7 @@ def test_uniform_choice_is_near_its_known_figure(shared_data: Path) -> None:
 
 def test_always_adherence_by_hand(tmp_path: Path) -> None:
     targets = norms(tmp_path, 8)  # six adhere and two violate
-    found = report(VIDEONORMS, targets, Read(predictions={}, unknown=(), unusable=()))
+    found = report(VIDEONORMS, targets, PredictionFile(predictions={}, unknown=(), unusable=()))
     always = found.controls["always adherence"]
     assert always["f1_adherence"].value == pytest.approx(1200 / 14)
     assert (always["f1_violation"].value, always["norm"].count) == (0.0, 0)

@@ -7,13 +7,13 @@ from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites.egogapbench import Item, Kind, Label, Setting
+from sim_replays.suites.egogapbench import EgoGapItem, EgoGapKind, EgoGapLabel, EgoGapSetting
 from sim_replays.suites.target import SuiteError
 
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
@@ -25,26 +25,28 @@ def encoder() -> SentenceEncoder:
 
 
 @pytest.fixture
-def pairs(shared_data: Path) -> tuple[list[Item], list[Label]]:
+def pairs(shared_data: Path) -> tuple[list[EgoGapItem], list[EgoGapLabel]]:
     return suite.read(shared_data / "egogapbench")
 
 
-def answers(items: list[Item], encoder: SentenceEncoder, setting: Setting = Setting.OTHERS) -> dict[str, Answer]:
+def answers(
+    items: list[EgoGapItem], encoder: SentenceEncoder, setting: EgoGapSetting = EgoGapSetting.OTHERS
+) -> dict[str, Answer]:
     decider = Decider(encoder, CONFIG)
     found = {}
     for item in items:
         query = suite.query(item, setting)
-        found[item.uid] = answer_of(decider.decide(request_of(query), Limit(ReplayClock())), query)
+        found[item.uid] = answer_of(decider.decide(request_of(query), Deadline(ReplayClock())), query)
     return found
 
 
-def picking(label: Label, place: int) -> Answer:
+def picking(label: EgoGapLabel, place: int) -> Answer:
     return Answer(
         stamp_ns=0, query_id=label.uid, episode_id=label.uid, task="eas", outcome=Outcome.ANSWERED, chosen=(place,)
     )
 
 
-def test_random_choice_scores_as_is_known(pairs: tuple[list[Item], list[Label]]) -> None:
+def test_random_choice_scores_as_is_known(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
     """30.1 / 33.3 / 25.0 / 30.1 / 30.2 and errors 50 and 25: each place of each item once, weighed alike."""
     _, labels = pairs
     sums = dict.fromkeys(("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage"), 0.0)
@@ -63,7 +65,7 @@ def test_random_choice_scores_as_is_known(pairs: tuple[list[Item], list[Label]])
     }
 
 
-def test_right_and_missing_answers_score_as_they_should(pairs: tuple[list[Item], list[Label]]) -> None:
+def test_right_and_missing_answers_score_as_they_should(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
     _, labels = pairs
     card = suite.score(labels, {one.uid: picking(one, one.correct) for one in labels})
     assert (card.overall.value, card.motor_intrusion.value, card.unanswered) == (100.0, 0.0, 0)
@@ -71,14 +73,16 @@ def test_right_and_missing_answers_score_as_they_should(pairs: tuple[list[Item],
     assert (nothing.overall.value, nothing.off_vantage.value, nothing.unanswered) == (0.0, 0.0, len(labels))
 
 
-def test_items_carry_no_label(pairs: tuple[list[Item], list[Label]]) -> None:
+def test_items_carry_no_label(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
     items, labels = pairs
     assert len(items) == len(labels) == 590
     for item in items[:20]:
-        assert not any(kind in repr(suite.query(item, Setting.OTHERS)) for kind in Kind)
+        assert not any(kind in repr(suite.query(item, EgoGapSetting.OTHERS)) for kind in EgoGapKind)
 
 
-def test_each_item_is_answered_alone(pairs: tuple[list[Item], list[Label]], encoder: SentenceEncoder) -> None:
+def test_each_item_is_answered_alone(
+    pairs: tuple[list[EgoGapItem], list[EgoGapLabel]], encoder: SentenceEncoder
+) -> None:
     items = pairs[0][:60]
     shuffled = random.Random(3).sample(items, len(items))
     together, apart = answers(items, encoder), answers(shuffled, encoder)
@@ -91,14 +95,16 @@ def test_each_item_is_answered_alone(pairs: tuple[list[Item], list[Label]], enco
         assert (alone.chosen, alone.probabilities) == (together[item.uid].chosen, together[item.uid].probabilities)
 
 
-def test_others_given_do_what_was_promised(pairs: tuple[list[Item], list[Label]], encoder: SentenceEncoder) -> None:
+def test_others_given_do_what_was_promised(
+    pairs: tuple[list[EgoGapItem], list[EgoGapLabel]], encoder: SentenceEncoder
+) -> None:
     """On the first hundred items, as a guard; benchmarks/selector/egogapbench.py gives the figures."""
     items, labels = pairs[0][:100], pairs[1][:100]
     assert suite.score(labels, answers(items, encoder)).overall.value >= 70
-    assert suite.score(labels, answers(items, encoder, Setting.BLIND)).overall.value <= 50
+    assert suite.score(labels, answers(items, encoder, EgoGapSetting.BLIND)).overall.value <= 50
 
 
-def test_swapped_others_come_from_another_image(pairs: tuple[list[Item], list[Label]]) -> None:
+def test_swapped_others_come_from_another_image(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
     items, _ = pairs
     theirs = {item.image: item.others for item in items}
     for seed in (0, 1):

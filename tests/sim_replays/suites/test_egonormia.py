@@ -10,7 +10,7 @@ from norm_core.evaluation.figures import share
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from sim_replays.suites import egonormia as suite
-from sim_replays.suites.egonormia import Fifth, Item, Label, Setting
+from sim_replays.suites.egonormia import EgoNormiaItem, EgoNormiaLabel, EgoNormiaSetting, Fifth
 from sim_replays.suites.target import SuiteError
 
 
@@ -23,7 +23,7 @@ def answer(query_id: str, chosen: tuple[int, ...]) -> Answer:
     return Answer(stamp_ns=0, query_id=query_id, episode_id="", task="", outcome=Outcome.ANSWERED, chosen=chosen)
 
 
-def right(items: list[Item], labels: list[Label]) -> dict[str, Answer]:
+def right(items: list[EgoNormiaItem], labels: list[EgoNormiaLabel]) -> dict[str, Answer]:
     found = {}
     for item, label in zip(items, labels, strict=True):
         for task, order, places in (
@@ -78,7 +78,7 @@ def test_unanswered_items_are_wrong_even_where_nothing_is_sensible(robot_set: Pa
 def test_the_fifth_option_becomes_an_observed_action(robot_set: Path, fifth: Fifth) -> None:
     items, _ = suite.read(robot_set)
     by_uid = {item.uid: item for item in items}
-    made = suite.transformed(items, fifth)
+    made = suite.to_egogap_items(items, fifth)
     assert made
     for item in made:
         before = by_uid[item.uid]
@@ -89,8 +89,8 @@ def test_the_fifth_option_becomes_an_observed_action(robot_set: Path, fifth: Fif
 
 def test_scene_travels_only_where_it_is_given(robot_set: Path) -> None:
     item = suite.read(robot_set)[0][0]
-    assert suite.query(item, Setting.PIPELINE, "action").viewpoint.description == item.scene
-    assert item.scene not in repr(suite.query(item, Setting.BLIND, "action"))
+    assert suite.query(item, EgoNormiaSetting.PIPELINE, "action").viewpoint.description == item.scene
+    assert item.scene not in repr(suite.query(item, EgoNormiaSetting.BLIND, "action"))
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from action_selector.choose.candidate_scoring import Evidence
-from action_selector.choose.linear_scorer import Fitted, FittedError
+from action_selector.choose.candidate_scoring import ScoringEvidence
+from action_selector.choose.linear_scorer import LinearScorer, LinearScorerError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from sim_replays.runs.execute import fit, run, selector_files
-from sim_replays.runs.items.suite_items import Asking
+from sim_replays.runs.items.suite_items import RunConfig
 from sim_replays.runs.results.run_folder import Run, finish, open_run
 from sim_replays.runs.transport import Direct
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites import fitting
-from sim_replays.suites.egogapbench import Setting
+from sim_replays.suites.egogapbench import EgoGapSetting
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.comparison import show_runs
 
@@ -53,7 +53,7 @@ def written(path: Path, scenes: list[tuple[str, list[str], int]], name: str = "q
     return path
 
 
-def fitted_on(data: Path, encoder: SentenceEncoder, setting: Setting = Setting.BLIND) -> Fitted:
+def fitted_on(data: Path, encoder: SentenceEncoder, setting: EgoGapSetting = EgoGapSetting.BLIND) -> LinearScorer:
     items, labels = suite.read(data)
     return fitting.fit(items, labels, encoder, setting, style="default", data_sha256="d", encoder_sha256="e")
 
@@ -72,13 +72,13 @@ def test_an_image_is_never_answered_by_what_was_fitted_on_it(
 
 
 def test_what_is_in_no_fold_is_answered_by_the_whole(data: Path, encoder: SentenceEncoder) -> None:
-    made = fitted_on(data, encoder, Setting.OTHERS)
-    evidence = Evidence(others_do=("player, carrying the ball away",))
+    made = fitted_on(data, encoder, EgoGapSetting.OTHERS)
+    evidence = ScoringEvidence(others_do=("player, carrying the ball away",))
     options = SCENES[1][1]
-    unknown = made.worth(encoder, options, evidence, "of elsewhere")
-    known = made.worth(encoder, options, evidence, "7:q")
+    unknown = made.score(encoder, options, evidence, "of elsewhere")
+    known = made.score(encoder, options, evidence, "7:q")
     assert not np.array_equal(unknown, known)
-    assert np.array_equal(unknown, made.model_copy(update={"fold_of": {}}).worth(encoder, options, evidence, "7:q"))
+    assert np.array_equal(unknown, made.model_copy(update={"fold_of": {}}).score(encoder, options, evidence, "7:q"))
 
 
 def test_a_fitted_run_is_marked_and_shown_last(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,24 +115,24 @@ def test_weights_for_other_questions_are_refused(data: Path, tmp_path: Path) -> 
 
 def test_an_artefact_that_is_none_says_so(data: Path, encoder: SentenceEncoder, tmp_path: Path) -> None:
     path = tmp_path / "fitted.json"
-    with pytest.raises(FittedError, match="bench fit"):
-        Fitted.read(path, "e")
+    with pytest.raises(LinearScorerError, match="bench fit"):
+        LinearScorer.read(path, "e")
     path.write_text(fitted_on(data, encoder).model_dump_json())
-    assert Fitted.read(path, "e").suite == "egogapbench"
-    with pytest.raises(FittedError, match="another encoder"):
-        Fitted.read(path, "f")
+    assert LinearScorer.read(path, "e").suite == "egogapbench"
+    with pytest.raises(LinearScorerError, match="another encoder"):
+        LinearScorer.read(path, "f")
     plain = json.loads(path.read_text())
     damages: list[dict[str, Any]] = [{"folds": []}, {"whole": {"counts": [1.0], "means": [0.0]}}, {"suite": 3}]
     for damage in damages:
         path.write_text(json.dumps({**plain, **damage}))
-        with pytest.raises(FittedError, match="is no artefact"):
-            Fitted.read(path, "e")
+        with pytest.raises(LinearScorerError, match="is no artefact"):
+            LinearScorer.read(path, "e")
 
 
-def asked(data: Path, **fields: Any) -> Asking:
-    return Asking(**{"suite": "egogapbench", "data": str(data), "setting": "blind", **fields})
+def asked(data: Path, **fields: Any) -> RunConfig:
+    return RunConfig(**{"suite": "egogapbench", "data": str(data), "setting": "blind", **fields})
 
 
-def ran(out: Path, what: Asking, fitted: str = "") -> Run:
+def ran(out: Path, what: RunConfig, fitted: str = "") -> Run:
     files = selector_files("encoder", fitted=fitted)
     return run(out, what, files, Direct(files), how="direct", progress=lambda done, total: None)[0]

@@ -8,10 +8,10 @@ import pytest
 
 from norm_core.evaluation.f1 import confusion, f1, f1_score, macro_f1
 from norm_core.records.outcome import Outcome
-from sim_replays.published import published
+from sim_replays.published import published_results
 from sim_replays.runs.results.compare import mcnemar
 from sim_replays.suites import egogapbench
-from sim_replays.suites.egogapbench import EGOGAPBENCH, Kind
+from sim_replays.suites.egogapbench import EGOGAPBENCH, EgoGapKind
 from sim_replays.suites.egonormia import EGONORMIA, intersection_over_union
 from sim_replays.suites.target import Prediction, Target
 
@@ -20,7 +20,7 @@ PICKED = "212212201002202102002010200111210222212210222012100221102111"
 # The composition that the paper states: 618 items of three options and 382 of four, 650 direct and 350 indirect; of the
 # former 400 are taken to be direct, as the published figures by directness need.
 COMPOSED = (("direct", 3, 400), ("direct", 4, 250), ("indirect", 3, 218), ("indirect", 4, 132))
-KINDS = (Kind.CORRECT.value, Kind.MOTOR_A.value, Kind.MOTOR_B.value, Kind.OFF_VANTAGE.value)
+KINDS = (EgoGapKind.CORRECT.value, EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.value, EgoGapKind.OFF_VANTAGE.value)
 
 
 def test_uniform_choice_on_the_paper_s_full_set() -> None:
@@ -46,7 +46,7 @@ def test_uniform_choice_on_the_paper_s_full_set() -> None:
         }
         figures = EGOGAPBENCH.figures(targets, found)
         sums = {name: total + figures[name].value / 12 for name, total in sums.items()}
-    assert list(sums.values()) == pytest.approx(published("egogapbench").table().rows["Random"], abs=0.051)
+    assert list(sums.values()) == pytest.approx(published_results("egogapbench").table().rows["Random"], abs=0.051)
 
 
 def test_the_least_repeated_option_alone_gives_nine_in_ten_away(shared_data: Path) -> None:

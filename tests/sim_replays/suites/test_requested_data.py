@@ -93,10 +93,10 @@ def test_partly_right_sets_count_as_partial(tmp_path: Path) -> None:
 
 
 def test_questions_are_drawn_as_the_paper_says() -> None:
-    segments = [hsri.Segment.model_validate(segment(number)) for number in range(60)]
+    segments = [hsri.HsriSegment.model_validate(segment(number)) for number in range(60)]
     by_id = {one.id: one for one in segments}
-    questions = hsri.drawn(segments)
-    assert questions == hsri.drawn(list(reversed(segments)))
+    questions = hsri.draw_questions(segments)
+    assert questions == hsri.draw_questions(list(reversed(segments)))
     for question in questions:
         own = by_id[question.id.partition("#")[0]]
         if question.task in hsri.CHOICES:

@@ -11,7 +11,7 @@ from norm_core.records.outcome import Outcome
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.egogapbench import EGOGAPBENCH
 from sim_replays.suites.egonormia import EGONORMIA
-from sim_replays.suites.predictions import chosen, read_predictions
+from sim_replays.suites.predictions import prediction_by_index, read_predictions
 from sim_replays.suites.report import to_plain
 from sim_replays.suites.target import SuiteError, Target
 from tests.sim_replays.suites.answer_files import right, scored, written
@@ -128,7 +128,7 @@ def test_an_answer_that_is_none_counts_as_unparsed(gap: list[Target], tmp_path: 
 def test_whatever_is_answered_is_places_or_nothing(answer: object) -> None:
     for several in (False, True):
         target = Target(id="a", task="t", group="g", options=4, several=several, words=("A", "B", "C", "D"))
-        places = chosen(answer, target)
+        places = prediction_by_index(answer, target)
         assert places is None or all(0 <= place < 4 for place in places)
         assert several or places is None or len(places) == 1
 

@@ -64,7 +64,7 @@ class BagPlayer(NormNode[PlayerConfig]):
                 type_ = message_class(summary.type_name)
             except TypeMissingError as error:
                 self.count("messages_of_missing_types", summary.message_count)
-                self.trouble(summary.topic, Health.DEGRADED, f"{summary.topic} is not played: {error}")
+                self.raise_issue(summary.topic, Health.DEGRADED, f"{summary.topic} is not played: {error}")
                 continue
             self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, PLAYED)
 
@@ -93,7 +93,7 @@ class BagPlayer(NormNode[PlayerConfig]):
             self._publish_in_time(self._reader)
             self._wait_until(self._all_are_acknowledged, ACKNOWLEDGED_WITHIN_S)
         except BagError as error:
-            self.trouble("bag", Health.FAILED, str(error))
+            self.raise_issue("bag", Health.FAILED, str(error))
         finally:
             self._finished = not self._halt.is_set()
 

@@ -82,7 +82,7 @@ class BagRecorder(NormNode[RecorderConfig]):
                 type_ = message_class(type_names[0])
             except TypeMissingError as error:
                 self._ignored.add(topic)
-                self.trouble(topic, Health.DEGRADED, f"{topic} is not recorded: {error}")
+                self.raise_issue(topic, Health.DEGRADED, f"{topic} is not recorded: {error}")
                 continue
             self._topics[topic] = self.create_subscription(
                 type_,
@@ -131,6 +131,6 @@ class BagRecorder(NormNode[RecorderConfig]):
                 writer.write_serialized(*entry)
             except BagWriteError as error:
                 self.count("messages_not_written")
-                self.trouble("bag", Health.FAILED, str(error))
+                self.raise_issue("bag", Health.FAILED, str(error))
             else:
                 self.count("messages_recorded")

@@ -14,7 +14,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_monitor.eyes import Eyes
-from norm_monitor.senses.camera.faults import SightFault, advise
+from norm_monitor.senses.camera.faults import CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
 from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.camera.picture_bytes import picture_in
@@ -60,14 +60,16 @@ class CameraNode(NormNode[CameraNodeConfig]):
     def open(self) -> None:
         config = self.config
         finder = self._load_finder() if config.faces else None
-        self._eyes = Eyes(config.topic, self.ledger, config, finder, config.left_after_s)
-        self._frames = self.offer(Frame, "frames", EVENTS, "kept frames, one a second by default")
+        self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s)
+        self._frames = self.advertise(Frame, "frames", EVENTS, "kept frames, one a second by default")
         if config.faces:
-            self._presence = self.offer(Presence, "presence", EVENTS, "who is before the camera, for each kept frame")
+            self._presence = self.advertise(
+                Presence, "presence", EVENTS, "who is before the camera, for each kept frame"
+            )
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._type = type_
         # Most pictures are not kept: what is told by their first bytes is not worth making a message of each.
-        self._subscription = self.listen(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
+        self._subscription = self.subscribe(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
         self._arrived_s = time.monotonic()
         self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
@@ -88,7 +90,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         try:
             return FaceFinder(folder, away_yaw_deg=config.away_yaw_deg, away_pitch_deg=config.away_pitch_deg)
         except FaceWeightsMissingError as error:
-            self.trouble("faces", Health.DEGRADED, f"faces are not looked for: {error}")
+            self.raise_issue("faces", Health.DEGRADED, f"faces are not looked for: {error}")
             return None
 
     def _on_image(self, data: bytes) -> None:
@@ -109,16 +111,16 @@ class CameraNode(NormNode[CameraNodeConfig]):
         if not self._active:
             return
         longest_s = self.config.stale_after_s
-        self._state_while(SightFault.STALE, 0 < longest_s < time.monotonic() - self._arrived_s)
+        self._state_while(CameraFault.STALE, 0 < longest_s < time.monotonic() - self._arrived_s)
         publishers = self.get_publishers_info_by_topic(self._subscription.topic_name)
-        self._state_while(SightFault.TWO_PUBLISHERS, len(publishers) > 1)
+        self._state_while(CameraFault.TWO_PUBLISHERS, len(publishers) > 1)
         best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)
-        self._state_while(SightFault.RAW_BEST_EFFORT, self.config.transport == "raw" and best_effort)
+        self._state_while(CameraFault.RAW_BEST_EFFORT, self.config.transport == "raw" and best_effort)
 
-    def _state_while(self, fault: SightFault, holds: bool) -> None:
+    def _state_while(self, fault: CameraFault, holds: bool) -> None:
         """Counts a condition once each time that it begins."""
-        health = Health.STALE if fault is SightFault.STALE else Health.DEGRADED
+        health = Health.STALE if fault is CameraFault.STALE else Health.DEGRADED
         if not holds:
-            self.mended(fault.value)
-        elif self.trouble(fault.value, health, advise(fault)):
+            self.clear_issue(fault.value)
+        elif self.raise_issue(fault.value, health, advice_for(fault)):
             self.count(fault.value)

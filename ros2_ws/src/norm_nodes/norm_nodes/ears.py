@@ -53,8 +53,8 @@ class EarsNode(NormNode[EarsConfig]):
         self._speech: BoundedQueue[SpeechSegment] = self.bounded_queue("speech", SPEECH_QUEUE)
         self._audio_topic = self.resolve_topic_name(self.config.audio_topic)
         ids = self.config.robot_speaker_ids
-        self._ears = Ears(hearing, self.ledger, whisper, self._audio_topic, self._speech, ids)
-        self._utterances = self.offer(Utterance, "utterances", EVENTS, "who said what; final and partial")
+        self._ears = Ears(hearing, self.health_log, whisper, self._audio_topic, self._speech, ids)
+        self._utterances = self.advertise(Utterance, "utterances", EVENTS, "who said what; final and partial")
         workers = [("ears_segment", self._segment)]
         if whisper:
             self._open_audio()
@@ -62,7 +62,7 @@ class EarsNode(NormNode[EarsConfig]):
         else:
             self._open_words()
         self._open_robot_speech()
-        self.listen(Empty, ENDED_TOPIC, self._end, EVENTS, "a recording that is replayed has ended")
+        self.subscribe(Empty, ENDED_TOPIC, self._end, EVENTS, "a recording that is replayed has ended")
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
         for thread in self._threads:
             thread.start()
@@ -86,7 +86,7 @@ class EarsNode(NormNode[EarsConfig]):
     def _open_audio(self) -> None:
         config = self.config
         if not config.audio_type:
-            self.trouble("audio", Health.DEGRADED, "ears: audio_type is empty: name the type of the audio topic")
+            self.raise_issue("audio", Health.DEGRADED, "ears: audio_type is empty: name the type of the audio topic")
             return
         self._listen_to("audio_type", config.audio_topic, self._hear, "the microphone")
         if config.audio_info_topic:
@@ -102,12 +102,14 @@ class EarsNode(NormNode[EarsConfig]):
         self._listen_to("words_type", config.words_topic, self._hear_words, "what the robot's own recogniser heard")
         if config.is_speaking_topic:
             type_ = message_class("std_msgs/msg/Bool")
-            self.listen(type_, config.is_speaking_topic, self._hear_edge, SENSOR, "when that voice speaks")
+            self.subscribe(type_, config.is_speaking_topic, self._hear_edge, SENSOR, "when that voice speaks")
 
     def _open_robot_speech(self) -> None:
         canonical = self.config.robot_speech_type == message_type(RobotSpeech)
         self._robot_speech = (
-            None if canonical else self.offer(RobotSpeech, "robot_speech", EVENTS, "what a topic of another type tells")
+            None
+            if canonical
+            else self.advertise(RobotSpeech, "robot_speech", EVENTS, "what a topic of another type tells")
         )
         qos = EVENTS if canonical else SENSOR
         self._listen_to(
@@ -122,11 +124,11 @@ class EarsNode(NormNode[EarsConfig]):
         try:
             type_ = message_class(type_name)
         except TypeMissingError as error:
-            self.trouble(parameter, Health.DEGRADED, f"{topic} is not heard: {error}")
+            self.raise_issue(parameter, Health.DEGRADED, f"{topic} is not heard: {error}")
             return
         except ValueError as error:
             raise ConfigError(f"ears: {parameter}: {type_name} is no package/msg/Name") from error
-        self.listen(type_, topic, take, qos, what)
+        self.subscribe(type_, topic, take, qos, what)
 
     def _hear(self, message: Any) -> None:
         if not self._active:
@@ -172,10 +174,10 @@ class EarsNode(NormNode[EarsConfig]):
             topic, take = event
             try:
                 self._publish(take())
-                self.mended(topic)
+                self.clear_issue(topic)
             except (RuntimeError, ValueError, TypeError, AttributeError) as error:
                 self.count("messages_not_heard")
-                self.trouble(topic, Health.DEGRADED, f"{topic}: {error}")
+                self.raise_issue(topic, Health.DEGRADED, f"{topic}: {error}")
         self._publish(self._ears.end_input())
 
     def _transcribe(self) -> None:
@@ -199,15 +201,15 @@ class EarsNode(NormNode[EarsConfig]):
         topic = self.config.audio_topic
         publishers = self.count_publishers(topic)
         if publishers > 1:
-            self.trouble("publishers", Health.DEGRADED, f"{topic} has {publishers} publishers: stop all but one")
+            self.raise_issue("publishers", Health.DEGRADED, f"{topic} has {publishers} publishers: stop all but one")
         else:
-            self.mended("publishers")
+            self.clear_issue("publishers")
         longest_s = self.config.stale_after_s
         if not longest_s or time.monotonic() - self._last_sound_s <= longest_s:
-            self.mended("microphone")
+            self.clear_issue("microphone")
             return
         cause = "its publisher has stopped sending" if publishers else "nobody publishes it"
-        self.trouble("microphone", Health.STALE, f"{topic} has been silent for {longest_s:g} s: {cause}")
+        self.raise_issue("microphone", Health.STALE, f"{topic} has been silent for {longest_s:g} s: {cause}")
         if not self._ended:
             self._ended = True
             self._events.put((topic, self._ears.end_input))

@@ -12,7 +12,7 @@ from rclpy.node import Node
 SETTLE_S = 1.0
 
 
-def observe(node: Node) -> dict[str, Any]:
+def list_graph(node: Node) -> dict[str, Any]:
     """The graph as node sees it now; names of topics, services and actions with their types."""
     return {
         "nodes": sorted(f"{space.rstrip('/')}/{name}" for name, space in node.get_node_names_and_namespaces()),
@@ -27,10 +27,10 @@ def main() -> int:
     rclpy.init()
     try:
         node = Node("graph_observer", enable_rosout=False, start_parameter_services=False)
-        seen, stood_still_since, deadline_s = observe(node), time.monotonic(), time.monotonic() + 4.0
+        seen, stood_still_since, deadline_s = list_graph(node), time.monotonic(), time.monotonic() + 4.0
         while time.monotonic() < min(deadline_s, stood_still_since + SETTLE_S):
             time.sleep(0.05)
-            now = observe(node)
+            now = list_graph(node)
             if now != seen:
                 seen, stood_still_since = now, time.monotonic()
         seen["nodes"].remove("/graph_observer")

@@ -21,7 +21,7 @@ from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.player_process import Player, PlayerError, run_player
-from norm_nodes.quiescence import Settled
+from norm_nodes.quiescence import DrainReport
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
@@ -39,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=0.0, help="0: as fast as it is answered; else times its pace")
     options = parser.parse_args(arguments)
     wanted = frozenset(json.loads(options.wanted.read_text(encoding="utf-8")))
-    return run_player(lambda: Driver(options.node, wanted, options.rate).play(options.bag))
+    return run_player(lambda: ItemPlayer(options.node, wanted, options.rate).play(options.bag))
 
 
-class Driver(Player):
+class ItemPlayer(Player):
     """Publishes, awaits that all was taken and then, in lockstep, the answer."""
 
     def __init__(self, name: str, wanted: frozenset[str], rate: float) -> None:
@@ -109,7 +109,7 @@ class Driver(Player):
             elif time.monotonic() > deadline_s:
                 raise PlayerError(f"waited {TAKEN_WITHIN_S:.0f} s in vain for {self._name} to take what was sent")
 
-    def _exchange(self) -> Settled:
+    def _exchange(self) -> DrainReport:
         """What the node says that it has dealt with."""
         self._until(self._asker.ask({self._name}), TAKEN_WITHIN_S, "its reply")
         return self._asker.replies[self._name]

@@ -10,9 +10,9 @@ from norm_core.records.messages import MessageError
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.bounded_queue import BoundedQueue, Policy
-from norm_core.runtime.recent_records import Recent
-from norm_monitor.judge.suite_questions import TASKS, Questioner
+from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
+from norm_core.runtime.recent_records import RecentRecords
+from norm_monitor.judge.suite_questions import TASKS, SuiteAnswerer
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import NormNode
@@ -25,15 +25,15 @@ class JudgeQueries:
     """Callbacks take what comes and queue questions, each with what was seen and heard until it came."""
 
     def __init__(
-        self, node: NormNode[Any], questioner: Questioner, window_s: float, is_active: Callable[[], bool]
+        self, node: NormNode[Any], questioner: SuiteAnswerer, window_s: float, is_active: Callable[[], bool]
     ) -> None:
         self._node, self._questioner, self._is_active = node, questioner, is_active
-        self._recent = Recent(window_s)
-        self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, Policy.REFUSE)
-        self._answers = node.offer(Answer, "answers", EVENTS, "what the judge says to queries")
-        node.listen(Frame, "frames", self._taking(Frame), EVENTS, "kept frames, for queries")
-        node.listen(Episode, "episodes", self._taking(Episode), EVENTS, "where a replayed item begins")
-        node.listen(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about talk")
+        self._recent = RecentRecords(window_s)
+        self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
+        self._answers = node.advertise(Answer, "answers", EVENTS, "what the judge says to queries")
+        node.subscribe(Frame, "frames", self._taking(Frame), EVENTS, "kept frames, for queries")
+        node.subscribe(Episode, "episodes", self._taking(Episode), EVENTS, "where a replayed item begins")
+        node.subscribe(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about talk")
         self._worker = Thread(target=self._work, name="judge_queries", daemon=True)
         self._worker.start()
 
@@ -69,9 +69,9 @@ class JudgeQueries:
     def _work(self) -> None:
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
-                query, (window, limit) = job
+                query, (window, deadline) = job
                 try:
-                    answer = self._questioner.answer(query, window, limit)
+                    answer = self._questioner.answer(query, window, deadline)
                 except (RuntimeError, ValueError, MemoryError) as error:
                     answer = _failed(query, f"{type(error).__name__}: {error}")
                 self._tell(answer)
@@ -82,7 +82,7 @@ class JudgeQueries:
 
     def _refuse(self, why: str) -> None:
         self._node.count("messages_refused")
-        self._node.trouble("messages", Health.DEGRADED, why)
+        self._node.raise_issue("messages", Health.DEGRADED, why)
 
 
 def _failed(query: Query, reason: str) -> Answer:

@@ -30,7 +30,7 @@ from norm_nodes.convert import TypeMissingError, from_ros, message_class, record
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
 from norm_nodes.player_process import Player, PlayerError, run_player
-from norm_nodes.quiescence import ENDED_TOPIC, INPUT_ENDED_TOPIC, Settled
+from norm_nodes.quiescence import ENDED_TOPIC, INPUT_ENDED_TOPIC, DrainReport
 
 TOLD = {
     "/tactful/utterances": Utterance,
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def play() -> None:
         with BagReader(options.bag) as bag:
-            Play(
+            LockstepPlayer(
                 bag,
                 options.nodes,
                 options.rate,
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_player(play)
 
 
-class Play(Player):
+class LockstepPlayer(Player):
     """Publishes the topics of a bag that somebody listens to, and keeps count of what was sent and dealt with."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Play(Player):
         if not quiet:
             for topic, cls in TOLD.items():
                 self._node.create_subscription(record_class(cls), topic, self._telling(topic, cls), EVENTS)
-        self._before: dict[str, Settled] = {}
+        self._before: dict[str, DrainReport] = {}
         self._statuses: dict[str, MonitorStatus] = {}
         self._sent: Counter[str] = Counter()
         self._began_s = self._at_ns = self._first_ns = 0.0
@@ -234,7 +234,7 @@ class Play(Player):
         self._until(told, REPLY_WITHIN_S * 4, "the nodes to say whether they are done")
 
     @property
-    def _replies(self) -> dict[str, Settled]:
+    def _replies(self) -> dict[str, DrainReport]:
         return {name: self._asker.replies[name] for name in self._expected}
 
     def _missing(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Flags social errors and competencies as they happen, from what the senses publish."""
+"""Flags social errors and competences as they happen, from what the senses publish."""
 
 import math
 import time
@@ -15,7 +15,7 @@ from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 
 from norm_core.engines.engine_pool import EngineLease
-from norm_core.engines.request_context import Limit
+from norm_core.engines.request_context import Deadline
 from norm_core.engines.shared_engine import Urgency
 from norm_core.models.catalogue import Catalogue
 from norm_core.records.decision import Decision
@@ -39,14 +39,14 @@ from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.judge import Judge, Judgement
 from norm_monitor.judge.prompt_files import PromptFiles
-from norm_monitor.judge.suite_questions import QuestionConfig, Questioner
+from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 from norm_nodes.quiescence import INPUT_ENDED_TOPIC
-from norm_nodes.study_session import StudyDesk
+from norm_nodes.study_session import StudySession
 from study_desk.log.session_config import StudyConfig
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
@@ -99,11 +99,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             judges = self._engine is not None and not config.suite.answers_queries
             self._judge, self._prompts = self._opened_judge() if judges else (None, None)
             # Last, as it holds the log's lock, which nothing would give back where something else fails.
-            self._desk = StudyDesk(
+            self._study = StudySession(
                 config.study,
                 table,
                 self.clock,
-                self.ledger,
+                self.health_log,
                 context=config.judge.deployment_context,
                 config_sha256=config.sha256(),
             )
@@ -114,19 +114,19 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             config = config.model_copy(update={"judge": config.judge.model_copy(update={"every_s": 0.0})})
         self._monitor = Monitor(config, table, meaning, self.clock)
         self._queries = self._answering()
-        self._kept: OrderedDict[str, SocialFlag] = OrderedDict()
+        self._recent_flags: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
         self._counted: dict[str, int] = {}
         self._records: BoundedQueue[Any] = self.bounded_queue("records", RECORDS)
         self._to_judge: BoundedQueue[Window] = self.bounded_queue("to_judge", TO_JUDGE)
         shadow = "shadow/" if config.shadow else ""
-        self._flags = self.offer(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
-        self._mirror = self.offer(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
+        self._flags = self.advertise(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
+        self._mirror = self.advertise(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
         # Told again and again: kept for who comes late, a new value would wait for seconds behind the old one.
-        self._attention = self.offer(
+        self._attention = self.advertise(
             Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
         )
-        self._closed = self.offer(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
+        self._closed = self.advertise(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
         if not self._queries:  # which takes them itself: twice taken, a player would count each double
             if FRAMES in config.windows.sources:
                 self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
@@ -136,20 +136,20 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
         ended = "the senses have given all that they made of a recording"
-        self.listen(Empty, INPUT_ENDED_TOPIC, lambda _: self._records.put(InputEnded()), EVENTS, ended)
-        if self._desk.keeps:
+        self.subscribe(Empty, INPUT_ENDED_TOPIC, lambda _: self._records.put(InputEnded()), EVENTS, ended)
+        if self._study.keeps:
             self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
-        self.serve(ReviewFlag, "review", self._desk.review, "a reviewer's verdict on an event, into the study's log")
+        self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
         self.serve(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
-        self._threads = [Thread(target=self._look, name="monitor_look", daemon=True)]
+        self._threads = [Thread(target=self._watch_records, name="monitor_look", daemon=True)]
         if self._judge:
             self._threads.append(Thread(target=self._ask_judge, name="monitor_judge", daemon=True))
         for thread in self._threads:
             thread.start()
         self._attentive_until_s = -math.inf
         self._telling = self.create_timer(
-            ATTENTION_EVERY_S, self._tell_attention, clock=Clock(clock_type=ClockType.STEADY_TIME)
+            ATTENTION_EVERY_S, self._publish_attention, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
 
     def start(self) -> None:
@@ -169,7 +169,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._queries.close(self.config.judge.deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge.deadline_s)
-        self._desk.close()
+        self._study.close()
 
     def _opened_engine(self) -> EngineLease | None:
         """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
@@ -183,22 +183,22 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except TactfulError as error:
             self.count("judge_not_opened")
             why = f"the judge {model} cannot be opened, and cues go on alone: {error}"
-            self.trouble("judge", Health.DEGRADED, why)
+            self.raise_issue("judge", Health.DEGRADED, why)
             return None
 
     def _opened_judge(self) -> tuple[Judge | None, PromptFiles | None]:
         """The judge, and what writes its prompts where a folder is named; its status tells of pictures held back."""
         assert self._engine
-        config, card = self.config.judge, self._engine.card
+        config, model_info = self.config.judge, self._engine.model_info
         judge = Judge(self._engine, config)
         sees = config.images and FRAMES in self.config.windows.sources
-        if sees and not (card.on_this_machine or config.pictures_may_leave):
+        if sees and not (model_info.on_this_machine or config.pictures_may_leave):
             self._state_pictures_held_back()
         folder = config.prompts_folder
         if not folder:
             return judge, None
         try:
-            return judge, PromptFiles(Path(folder).expanduser(), config, card)
+            return judge, PromptFiles(Path(folder).expanduser(), config, model_info)
         except OSError as error:
             raise ConfigError(f"monitor: judge.prompts_folder: {folder} cannot be made: {error}") from error
 
@@ -207,7 +207,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             f"the judge {self.config.judge.model} does not run on this machine, so it is shown no pictures; "
             "set judge.pictures_may_leave to true to send them"
         )
-        self.trouble("pictures", Health.DEGRADED, why)
+        self.raise_issue("pictures", Health.DEGRADED, why)
 
     def _answering(self) -> JudgeQueries | None:
         suite = self.config.suite
@@ -215,9 +215,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             return None
         assert self._engine
         rules = self.config.judge.part(PictureRules)
-        if suite.images and not (self._engine.card.on_this_machine or rules.pictures_may_leave):
+        if suite.images and not (self._engine.model_info.on_this_machine or rules.pictures_may_leave):
             self._state_pictures_held_back()
-        return JudgeQueries(self, Questioner(self._engine, suite, rules), suite.window_s, lambda: self._active)
+        return JudgeQueries(self, SuiteAnswerer(self._engine, suite, rules), suite.window_s, lambda: self._active)
 
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         def take(message: Any) -> None:
@@ -227,15 +227,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 record = from_ros(type_, message)
             except MessageError as error:
                 self.count("messages_refused")
-                self.trouble("messages", Health.DEGRADED, f"{topic}: {error}")
+                self.raise_issue("messages", Health.DEGRADED, f"{topic}: {error}")
                 return
             self._records.put(record)
             if self._queries and isinstance(record, Utterance):
                 self._queries.take(record)
 
-        self.listen(type_, topic, take, EVENTS, description)
+        self.subscribe(type_, topic, take, EVENTS, description)
 
-    def _look(self) -> None:
+    def _watch_records(self) -> None:
         while not self._records.is_drained():
             record = self._records.get(timeout_s=WAIT_S)
             if record is None:
@@ -246,7 +246,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.count("records_failed")
                 self.get_logger().error(traceback.format_exc())
                 why = f"a {type(record).__name__} could not be looked at, and was left out: {error!r}; please report it"
-                self.ledger.trouble("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
+                self.health_log.raise_issue("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
         self._publish(self._monitor.end_input())
 
     def _take(self, record: Any) -> None:
@@ -259,7 +259,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._publish(self._monitor.end_input())
         else:
             if isinstance(record, Utterance | RobotSpeech | Presence | Decision):
-                self._desk.keep(record)
+                self._study.keep(record)
             if not isinstance(record, Decision):
                 self._publish(self._monitor.take(record))
         for window in self._monitor.windows_to_judge():
@@ -274,15 +274,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if window is None:
                 continue
             self._write_prompts(window)
-            limit = Limit(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
+            limit = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
             judgement = self._judge.judge(window, limit)
             self.count(f"judge_{judgement.outcome}")
             if judgement.outcome is Outcome.ANSWERED:
-                self.mended("judge")
+                self.clear_issue("judge")
                 self._records.put(judgement)
             else:
                 why = f"the judge {judgement.outcome.replace('_', ' ')}, and cues go on alone: {judgement.reason}"
-                self.trouble("judge", Health.DEGRADED, why)
+                self.raise_issue("judge", Health.DEGRADED, why)
                 self.beat()
 
     def _write_prompts(self, window: Window) -> None:
@@ -294,25 +294,25 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.count("prompts_not_written")
             folder = self.config.judge.prompts_folder
             why = f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"
-            self.trouble("prompts", Health.DEGRADED, why)
+            self.raise_issue("prompts", Health.DEGRADED, why)
         else:
-            self.mended("prompts")
+            self.clear_issue("prompts")
 
     def _publish(self, flags: list[SocialFlag]) -> None:
         for window in self._monitor.closed_windows():
             self._closed.publish(to_ros(window))
-        self._desk.keep_flags(flags)
+        self._study.keep_flags(flags)
         for flag in flags:
-            self._kept[flag.event_id] = flag
-            self._kept.move_to_end(flag.event_id)
-            while len(self._kept) > KEPT_FLAGS:
-                self._kept.popitem(last=False)
+            self._recent_flags[flag.event_id] = flag
+            self._recent_flags.move_to_end(flag.event_id)
+            while len(self._recent_flags) > KEPT_FLAGS:
+                self._recent_flags.popitem(last=False)
             self._flags.publish(to_ros(flag))
             self._mirror.publish(String(data=to_json(flag)))
             self.count(f"flags_{flag.polarity}")
-            self._heed(flag)
+            self._raise_attention(flag)
 
-    def _heed(self, flag: SocialFlag) -> None:
+    def _raise_attention(self, flag: SocialFlag) -> None:
         """Draws attention while a major error goes on, and for a little while after one."""
         if flag.polarity is not Polarity.ERROR or flag.severity not in {Severity.MAJOR, Severity.SEVERE}:
             return
@@ -321,9 +321,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         else:
             self._alarming.add(flag.event_id)
         self._attentive_until_s = time.monotonic() + ATTENTION_S
-        self._tell_attention()
+        self._publish_attention()
 
-    def _tell_attention(self) -> None:
+    def _publish_attention(self) -> None:
         if self._active:
             attentive = bool(self._alarming) or time.monotonic() < self._attentive_until_s
             self._attention.publish(Bool(data=attentive))
@@ -334,22 +334,24 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._counted[counter.name] = counter.count
         if self._monitor.missing:
             why = f"windows close without {', '.join(self._monitor.missing)}: its node is absent, slow or has no input"
-            self.trouble("missing", Health.DEGRADED, why)
+            self.raise_issue("missing", Health.DEGRADED, why)
         else:
-            self.mended("missing")
+            self.clear_issue("missing")
         if self._monitor.robot_is_missing and not self._queries:
-            self.trouble("robot", Health.DEGRADED, ROBOT_MISSING)
+            self.raise_issue("robot", Health.DEGRADED, ROBOT_MISSING)
         else:
-            self.mended("robot")
+            self.clear_issue("robot")
 
     def _explain(self, request: Any, response: Any) -> Any:
-        flag = self._kept.get(request.event_id)
+        flag = self._recent_flags.get(request.event_id)
         response.found = flag is not None
         if flag:
             response.explanation, response.flag = explain(flag), [to_ros(flag)]
         else:
-            oldest = next(iter(self._kept), "none")
-            response.explanation = f"no such event among the last {len(self._kept)}; the oldest kept is {oldest}"
+            oldest = next(iter(self._recent_flags), "none")
+            response.explanation = (
+                f"no such event among the last {len(self._recent_flags)}; the oldest kept is {oldest}"
+            )
         return response
 
     def _forget(self, request: Any, response: Any) -> Any:

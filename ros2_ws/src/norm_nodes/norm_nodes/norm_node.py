@@ -27,9 +27,9 @@ from norm_core.engines.engine_pool import EngineLease, EnginePool
 from norm_core.engines.shared_engine import Urgency
 from norm_core.records.json_codec import to_json
 from norm_core.records.status import Health, MonitorStatus, NodeState
-from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
 from norm_nodes.convert import record_class, to_ros
@@ -42,7 +42,7 @@ from norm_nodes.heartbeat import (
     STATUS_TOPIC,
     diagnosis,
 )
-from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, CountedPublisher, Settled, counted
+from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, CountedPublisher, DrainReport, count_taken
 
 C = TypeVar("C", bound=Config)
 
@@ -68,7 +68,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
         self._namesake_heard_s = -math.inf
-        self.ledger = Ledger(self._log)
+        self.health_log = HealthLog(self._log)
         self._taken_by_topic: Counter[str] = Counter()
         self._given_by_topic: Counter[str] = Counter()
         self._listening: list[Any] = []
@@ -79,13 +79,13 @@ class NormNode(LifecycleNode, Generic[C]):
         self.config: C = self._read_config()
         self.add_on_set_parameters_callback(self._review_parameters)
         self.add_post_set_parameters_callback(self._take_parameters)
-        self._status = self.offer(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
-        self._diagnostics = self.offer(
+        self._status = self.advertise(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
+        self._diagnostics = self.advertise(
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
         )
-        self.listen(MonitorStatus, STATUS_TOPIC, self._watch_namesake, STATUS_QOS, "to notice a second host")
-        self._told_settled = self.offer(String, TOLD_TOPIC, EVENTS, "JSON: what was taken and given, for replays")
-        self.listen(String, ASK_TOPIC, self._tell_settled, EVENTS, "asks each node for that")
+        self.subscribe(MonitorStatus, STATUS_TOPIC, self._watch_namesake, STATUS_QOS, "to notice a second host")
+        self._told_settled = self.advertise(String, TOLD_TOPIC, EVENTS, "JSON: what was taken and given, for replays")
+        self.subscribe(String, ASK_TOPIC, self._tell_settled, EVENTS, "asks each node for that")
         # On the steady clock, so that the heartbeat goes on where simulated time stands still.
         self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._change_state = self._service_change_state.callback
@@ -105,7 +105,7 @@ class NormNode(LifecycleNode, Generic[C]):
         """True once the node has nothing more to do, as a player at the end of its bag."""
         return False
 
-    def offer(self, type_: Any, topic: str, qos: QoSProfile, description: str) -> Publisher:
+    def advertise(self, type_: Any, topic: str, qos: QoSProfile, description: str) -> Publisher:
         """A publisher of a record type or a message class until close, listed in the API page."""
         message_type = _as_message(type_)
         publisher = super().create_publisher(message_type, topic, qos, publisher_class=CountedPublisher)
@@ -115,7 +115,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
 
-    def listen(
+    def subscribe(
         self,
         type_: Any,
         topic: str,
@@ -131,7 +131,7 @@ class NormNode(LifecycleNode, Generic[C]):
         Parameters qos_overrides.TOPIC.subscription.{reliability,history,depth} replace those of qos.
         """
         message_type = _as_message(type_)
-        callback = counted(self._taken_by_topic, self.resolve_topic_name(topic), callback)
+        callback = count_taken(self._taken_by_topic, self.resolve_topic_name(topic), callback)
         subscription = super().create_subscription(
             message_type,
             topic,
@@ -151,7 +151,7 @@ class NormNode(LifecycleNode, Generic[C]):
 
         def lost(event: Any) -> None:
             self.count("messages_lost", event.total_count_change)
-            self.ledger.trouble(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
+            self.health_log.raise_issue(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
 
         advice = (
             f"messages on {topic} were lost: the machine is too slow for them, or a best-effort publisher sends "
@@ -166,7 +166,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._note(Direction.SERVES, service.service_name, type_, description)
         return service
 
-    def act(
+    def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
     ) -> ActionServer:
         """An action until close, listed in the API page; execute is a coroutine function that only awaits."""
@@ -182,20 +182,22 @@ class NormNode(LifecycleNode, Generic[C]):
         self._leases.append(lease)
         return lease
 
-    def bounded_queue(self, name: str, capacity: int, policy: Policy = Policy.LATEST_WINS) -> BoundedQueue[Any]:
+    def bounded_queue(
+        self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS
+    ) -> BoundedQueue[Any]:
         """A queue whose depth and drops stand in the status until close."""
-        return self.ledger.queue(name, capacity, policy)
+        return self.health_log.queue(name, capacity, policy)
 
     def count(self, name: str, by: int = 1) -> None:
         """Adds to a counter of the status; from any thread."""
-        self.ledger.count(name, by)
+        self.health_log.count(name, by)
 
-    def trouble(self, about: str, health: Health, reason: str) -> bool:
+    def raise_issue(self, about: str, health: Health, reason: str) -> bool:
         """States in the status, until mended, that something is not well and what mends it; from any thread."""
-        return self.ledger.trouble(about, health, reason)
+        return self.health_log.raise_issue(about, health, reason)
 
-    def mended(self, about: str) -> None:
-        self.ledger.mended(about)
+    def clear_issue(self, about: str) -> None:
+        self.health_log.clear_issue(about)
 
     def status(self) -> MonitorStatus:
         """The heartbeat as it would be sent now."""
@@ -203,14 +205,14 @@ class NormNode(LifecycleNode, Generic[C]):
             stamp_ns=self.clock.now_ns(),
             node=self.get_fully_qualified_name(),
             state=self._state,
-            health=self.ledger.health,
-            reasons=self.ledger.reasons,
+            health=self.health_log.health,
+            reasons=self.health_log.reasons,
             software_version=__version__,
             config_sha256=self.config.sha256(),
             instance_id=self.instance_id,
             started_ns=self.started_ns,
-            queues=(*self.ledger.queues, *(lease.status() for lease in self._leases)),
-            counters=self.ledger.counters,
+            queues=(*self.health_log.queues, *(lease.status() for lease in self._leases)),
+            counters=self.health_log.counters,
         )
 
     def beat(self) -> None:
@@ -218,7 +220,7 @@ class NormNode(LifecycleNode, Generic[C]):
         if not rclpy.ok(context=self.context):
             return
         if time.monotonic() > self._namesake_heard_s + NAMESAKE_FORGOTTEN_S:
-            self.mended("namesake")
+            self.clear_issue("namesake")
         status = self.status()
         self._status.publish(to_ros(status))
         array = diagnosis(status)
@@ -275,7 +277,7 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def _configure(self) -> None:
         self.config = self._read_config()
-        self.ledger.begin_anew()
+        self.health_log.reset()
         try:
             self.open()
         except BaseException:
@@ -287,7 +289,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self.close()
         finally:
             self._release()
-        self.ledger.begin_anew()
+        self.health_log.reset()
 
     def _release(self) -> None:
         while self._held:
@@ -299,14 +301,14 @@ class NormNode(LifecycleNode, Generic[C]):
         try:
             step()
         except (ConfigError, OSError) as error:
-            self.trouble("transition", Health.FAILED, str(error))
+            self.raise_issue("transition", Health.FAILED, str(error))
             return TransitionCallbackReturn.FAILURE
         except Exception as error:  # noqa: BLE001 - rclpy would say that the transition failed, and nothing of why
             self.get_logger().error(traceback.format_exc())
-            self.trouble("transition", Health.FAILED, f"{type(error).__name__}: {error}")
+            self.raise_issue("transition", Health.FAILED, f"{type(error).__name__}: {error}")
             return TransitionCallbackReturn.ERROR
         self._state = target
-        self.mended("transition")
+        self.clear_issue("transition")
         self.beat()
         return TransitionCallbackReturn.SUCCESS
 
@@ -325,15 +327,15 @@ class NormNode(LifecycleNode, Generic[C]):
         if self.executor is None:
             return
         # Idle first: what a worker thread left to the executor before stands there before the reply.
-        idle = self.ledger.is_idle()
+        idle = self.health_log.is_idle()
         self.executor.create_task(self._tell_traffic, message.data, idle)
 
     def _tell_traffic(self, token: str, idle: bool) -> None:
-        settled = Settled(
+        settled = DrainReport(
             token=token,
             node=self.get_fully_qualified_name(),
             idle=idle,
-            dropped=sum(queue.dropped for queue in self.ledger.queues),
+            dropped=sum(queue.dropped for queue in self.health_log.queues),
             taken=self._without_bookkeeping(self._taken_by_topic),
             given=self._without_bookkeeping(self._given_by_topic),
             heard_from={sub.topic_name: sub.get_publisher_count() for sub in self._listening},
@@ -356,7 +358,7 @@ class NormNode(LifecycleNode, Generic[C]):
         if (message.started_ns, message.instance_id) < (self.started_ns, self.instance_id):
             self.superseded_by = advice
         else:
-            self.trouble("namesake", Health.DEGRADED, advice)
+            self.raise_issue("namesake", Health.DEGRADED, advice)
 
     def _note(self, direction: Direction, name: str, message_type: Any, description: str) -> None:
         kind = {Direction.SERVES: "srv", Direction.ACTS: "action"}.get(direction, "msg")

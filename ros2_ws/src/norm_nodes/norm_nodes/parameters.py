@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from norm_core.records.record import record
-from norm_core.runtime.config import Config, ConfigError, check
+from norm_core.runtime.config import Config, ConfigError, check_config
 
 # What rclpy itself declares; every other parameter must be in the model.
 _OF_RCLPY = ("use_sim_time", "start_type_description_service", "qos_overrides.")
@@ -106,7 +106,7 @@ def _specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterato
 
 
 def _check(node: Node, model: type[Config], values: Mapping[str, Any]) -> Config:
-    return check(model, nested(values), f"parameters of {node.get_name()}")
+    return check_config(model, nested(values), f"parameters of {node.get_name()}")
 
 
 def _values(node: Node, model: type[Config]) -> dict[str, Any]:

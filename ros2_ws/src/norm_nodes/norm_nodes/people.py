@@ -65,7 +65,9 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         for name in ("ids_type", "engagement_type", "gaze_type"):
             if len(getattr(self.config, name).split("/")) != 3:
                 raise ConfigError(f"people: {name}: {getattr(self.config, name)} is no package/msg/Name")
-        self._presence = self.offer(Presence, "presence", EVENTS, "who is there, as the robot's recognisers track them")
+        self._presence = self.advertise(
+            Presence, "presence", EVENTS, "who is there, as the robot's recognisers track them"
+        )
         self._timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def start(self) -> None:
@@ -98,7 +100,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         try:
             return message_class(type_name)
         except TypeMissingError as error:
-            self.trouble(type_name, Health.DEGRADED, f"{self._persons_topic}: not all is read: {error}")
+            self.raise_issue(type_name, Health.DEGRADED, f"{self._persons_topic}: not all is read: {error}")
             return None
 
     def _hear(
@@ -119,10 +121,10 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self._heard_s = time.monotonic()
             try:
                 self._publish(take(message) or ())
-                self.mended(topic)
+                self.clear_issue(topic)
             except (NotPeopleError, ValueError, AttributeError) as error:
                 self.count("messages_refused")
-                self.trouble(topic, Health.DEGRADED, f"{topic}: {error}")
+                self.raise_issue(topic, Health.DEGRADED, f"{topic}: {error}")
             for name, count in self._people.counts.items():
                 self.count(name, count)
             self._people.counts.clear()
@@ -154,7 +156,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def _follow(self) -> None:
         """Parts from those who went, and meets those who came."""
-        wanted = self._people.worth_hearing(self._published)
+        wanted = self._people.is_relevant(self._published)
         for person_id in [one for one in self._by_person if one not in wanted]:
             self._part_from(person_id)
         for person_id in wanted:
@@ -196,14 +198,14 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         nobody = not self.count_publishers(self._persons_topic)
         if silent or nobody:
             cause = "nobody publishes it" if nobody else "its publisher has stopped sending, and so has tf"
-            self.trouble("people", Health.STALE, f"{self._persons_topic}: {cause}")
+            self.raise_issue("people", Health.STALE, f"{self._persons_topic}: {cause}")
         else:
-            self.mended("people")
+            self.clear_issue("people")
         if self.count_publishers(self._presence.topic_name) > 1:
             advice = f"{self._presence.topic_name} has two publishers: set the camera's faces to false"
-            self.trouble("publishers", Health.DEGRADED, advice)
+            self.raise_issue("publishers", Health.DEGRADED, advice)
         else:
-            self.mended("publishers")
+            self.clear_issue("publishers")
 
     def _published_ids(self) -> list[str]:
         """Persons of whom something is published, though no list names them yet: what is told once is not missed."""

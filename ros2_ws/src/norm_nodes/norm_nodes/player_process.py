@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from norm_core.runtime.errors import TactfulError
-from norm_nodes.quiescence import Asker
+from norm_nodes.quiescence import DrainClient
 
 SPIN_S = 0.2
 
@@ -43,7 +43,7 @@ class Player:
         self._node = Node(name, namespace="tactful", enable_rosout=False, start_parameter_services=False)
         self._executor = EventsExecutor()
         self._executor.add_node(self._node)
-        self._asker = Asker(self._node)
+        self._asker = DrainClient(self._node)
 
     def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         deadline_s = time.monotonic() + within_s

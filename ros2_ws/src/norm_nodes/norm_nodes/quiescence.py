@@ -24,7 +24,7 @@ INPUT_ENDED_TOPIC = "input_ended"
 
 
 @record
-class Settled:
+class DrainReport:
     """What one node took and gave by topic since it was made, and whether it had nothing left to do."""
 
     token: str
@@ -36,7 +36,7 @@ class Settled:
     heard_from: dict[str, int]  # publishers that each subscription has found: what others sent before is lost
 
 
-class Asker:
+class DrainClient:
     """Asks all nodes, and keeps the last reply of each by its name."""
 
     def __init__(self, node: Node) -> None:
@@ -44,7 +44,7 @@ class Asker:
         self._told_topic = f"/tactful/{TOLD_TOPIC}"
         self._ask = node.create_publisher(String, f"/tactful/{ASK_TOPIC}", EVENTS)
         node.create_subscription(String, self._told_topic, self._on_told, EVENTS)
-        self.replies: dict[str, Settled] = {}
+        self.replies: dict[str, DrainReport] = {}
 
     def is_found_by(self, count: int) -> bool:
         """Whether so many nodes can be asked, and can reply."""
@@ -59,7 +59,7 @@ class Asker:
         return lambda: all(name in self.replies and self.replies[name].token == token for name in names)
 
     def _on_told(self, message: Any) -> None:
-        settled = from_json(Settled, message.data)
+        settled = from_json(DrainReport, message.data)
         self.replies[settled.node] = settled
 
 
@@ -76,7 +76,7 @@ class CountedPublisher(Publisher):
         self._tally[self._name] += 1
 
 
-def counted(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
+def count_taken(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
     """The callback of a subscription to topic, with each message counted once it was dealt with."""
     tally[topic] += 0
 

@@ -27,7 +27,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.bounded_queue import BoundedQueue, Policy
+from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
@@ -73,24 +73,26 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
                 self.clock,
                 engine=self._engine,
                 requests=config.part(RequestConfig),
-                ledger=self.ledger,
+                health_log=self.health_log,
             )
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
-        self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, Policy.REFUSE)
+        self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._goals: dict[bytes, DueRequest] = {}
-        self._decisions = self.offer(Decision, "decisions", EVENTS, "every decision, whoever asked")
-        self._answers = self.offer(Answer, "answers", EVENTS, "what decisions say to queries")
-        self._mirror = self.offer(String, "decisions_json", EVENTS, "every decision as one line of JSON")
+        self._decisions = self.advertise(Decision, "decisions", EVENTS, "every decision, whoever asked")
+        self._answers = self.advertise(Answer, "answers", EVENTS, "what decisions say to queries")
+        self._mirror = self.advertise(String, "decisions_json", EVENTS, "every decision as one line of JSON")
         self._intents = self._offer_intents() if config.intent else None
-        self.listen(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
-        self.listen(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what")
-        self.listen(Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognisers")
-        self.listen(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
-        self.listen(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
+        self.subscribe(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
+        self.subscribe(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what")
+        self.subscribe(
+            Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognisers"
+        )
+        self.subscribe(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
+        self.subscribe(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
         ended = "the senses have given all that they made of a recording"
-        self.listen(Empty, INPUT_ENDED_TOPIC, self._end_input, EVENTS, ended)
-        self.act(
+        self.subscribe(Empty, INPUT_ENDED_TOPIC, self._end_input, EVENTS, ended)
+        self.serve_action(
             SelectAction,
             "select_action",
             self._execute,
@@ -111,7 +113,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def close(self) -> None:
         self._jobs.close()
         for due in list(self._goals.values()):
-            due.limit.cancel()
+            due.deadline.cancel()
         self._worker.join(timeout=self.config.longest_s)
 
     def _accept(self, goal: Any) -> GoalResponse:
@@ -122,7 +124,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _cancel(self, handle: Any) -> CancelResponse:
         if due := self._goals.get(bytes(handle.goal_id.uuid)):
-            due.limit.cancel()
+            due.deadline.cancel()
         return CancelResponse.ACCEPT
 
     async def _execute(self, handle: Any) -> Any:
@@ -137,7 +139,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         future: Future = Future(executor=self.executor)
 
         def on_step(step: str) -> None:
-            feedback = SelectAction.Feedback(step=step, remaining_ns=s_to_ns(due.limit.remaining_s() or 0.0))
+            feedback = SelectAction.Feedback(step=step, remaining_ns=s_to_ns(due.deadline.remaining_s() or 0.0))
             self._later(lambda: handle.publish_feedback(feedback))
 
         try:
@@ -165,7 +167,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
                 record = from_ros(record_type, message)
             except MessageError as error:
                 self.count("messages_refused")
-                self.trouble("messages", Health.DEGRADED, str(error))
+                self.raise_issue("messages", Health.DEGRADED, str(error))
                 return
             for due in self._selector.take(record):
                 self._hand_over(due)
@@ -182,13 +184,15 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _work(self) -> None:
         # The encoder loads with its first sentence, and on a busy machine that takes seconds.
-        self.trouble("encoder", Health.DEGRADED, "the sentence encoder is being loaded: the first answer waits for it")
+        self.raise_issue(
+            "encoder", Health.DEGRADED, "the sentence encoder is being loaded: the first answer waits for it"
+        )
         try:
             self._selector.prepare()
-            self.mended("encoder")
+            self.clear_issue("encoder")
             self.get_logger().info("the sentence encoder is ready")
         except EngineError as error:
-            self.trouble("encoder", Health.FAILED, str(error))
+            self.raise_issue("encoder", Health.FAILED, str(error))
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
                 with self._engine.hold() if self._engine else nullcontext():
@@ -211,9 +215,9 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _offer_intents(self) -> Any:
         try:
-            return self.offer(intent_class(), "/intents", EVENTS, "decisions as REP-155 intents")
+            return self.advertise(intent_class(), "/intents", EVENTS, "decisions as REP-155 intents")
         except TypeMissingError as error:
-            self.trouble("intents", Health.DEGRADED, f"no intents are published: {error}")
+            self.raise_issue("intents", Health.DEGRADED, f"no intents are published: {error}")
             return None
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from norm_core import __version__
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
-from norm_core.runtime.health_log import Ledger
+from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock, WallClock
-from norm_monitor.cues.threshold_table import Table
+from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.log.live_log import LiveLog
 from study_desk.log.schema import Review, SessionInfo
 from study_desk.log.session_config import StudyConfig, participants_of, redactor_of
@@ -20,20 +20,27 @@ FLAG_S, VERDICT_S = 0.2, 2.0
 KNOWN_EVENTS = 10_000
 
 
-class StudyDesk:
+class StudySession:
     """Keeps what happens where a log is wanted, and nothing where none is. Closing it seals the log."""
 
     def __init__(
-        self, config: StudyConfig, table: Table, clock: Clock, ledger: Ledger, *, context: str, config_sha256: str
+        self,
+        config: StudyConfig,
+        table: ThresholdTable,
+        clock: Clock,
+        health_log: HealthLog,
+        *,
+        context: str,
+        config_sha256: str,
     ) -> None:
         """Take the digest of the node's whole configuration with its study's part.
 
         Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept."""
-        self._clock, self._ledger = clock, ledger
+        self._clock, self._health_log = clock, health_log
         self._events: dict[str, None] = {}
         self._log = None
         if config.log:
-            self._log = LiveLog(_opener(config, table, clock, context, config_sha256), ledger)
+            self._log = LiveLog(_opener(config, table, clock, context, config_sha256), health_log)
 
     @property
     def keeps(self) -> bool:
@@ -51,7 +58,7 @@ class StudyDesk:
             del self._events[next(iter(self._events))]
         taken = [self.keep(flag) for flag in flags]
         if not (all(taken) and self._log.settle(FLAG_S)):
-            self._ledger.count("study_log_late", len(flags))
+            self._health_log.count("study_log_late", len(flags))
 
     def review(self, request: Any, response: Any) -> Any:
         """Answers the service: recorded only where the verdict is on the disk."""
@@ -76,7 +83,7 @@ class StudyDesk:
 
 
 def _opener(
-    config: StudyConfig, table: Table, clock: Clock, context: str, config_sha256: str
+    config: StudyConfig, table: ThresholdTable, clock: Clock, context: str, config_sha256: str
 ) -> Callable[[], StudyLog]:
     participants = participants_of(config.participants, config.clips, config.no_words)
     redactor = redactor_of(_path(config.policy), _path(config.key_file), participants)
