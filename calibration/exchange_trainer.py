@@ -81,7 +81,9 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
             counts[right, first : first + len(ATTRIBUTES)] = _solved(alike[np.ix_(right, right)], about[right])
         made[f"weights_{stage}"] = (features[:, :end].T @ counts).astype(np.float16)
         made[f"logistic_{stage}"] = logistic
-        made[f"sureness_{stage}"] = np.array([_sureness(*pair) for pair in zip(likely.T, marked.T, strict=True)])
+        made[f"precision_at_score_{stage}"] = np.array(
+            [_precision_at_score(*pair) for pair in zip(likely.T, marked.T, strict=True)]
+        )
         _tell(stage, likely, marked)
     sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
     np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_keep(), **made)  # type: ignore[arg-type]
@@ -155,7 +157,7 @@ def _logistic(found: Matrix, right: Matrix) -> Matrix:
     return counts
 
 
-def _sureness(likely: Matrix, right: Matrix) -> Matrix:
+def _precision_at_score(likely: Matrix, right: Matrix) -> Matrix:
     """For each probability of a grid the share that is right among turns at least as probable."""
     shares: list[float] = []
     for least in np.linspace(0, 1, _GRID):

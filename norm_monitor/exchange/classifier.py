@@ -48,7 +48,7 @@ class ExchangeClassifier:
                     np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in ExchangeStage
                 ]
                 self._logistic = [file[f"logistic_{stage}"] for stage in ExchangeStage]
-                self._sureness = [file[f"sureness_{stage}"] for stage in ExchangeStage]
+                self._precision_at_score = [file[f"precision_at_score_{stage}"] for stage in ExchangeStage]
         except (OSError, EOFError, KeyError, ValueError, BadZipFile, zlib.error) as error:
             raise EngineFailedError(f"{path.name} cannot be read ({error}): {LEARN_ANEW}") from error
         if self.made_from["encoder"] != encoder.weights_sha256:
@@ -69,7 +69,7 @@ class ExchangeClassifier:
         probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]
         precision_at_score = [
             float(np.interp(at, np.linspace(0, 1, len(shares)), shares))
-            for at, shares in zip(probabilities, self._sureness[stage], strict=True)
+            for at, shares in zip(probabilities, self._precision_at_score[stage], strict=True)
         ]
         about = scores[MARKS:].reshape(len(POLARITIES), len(ATTRIBUTES))
         return ExchangePrediction(

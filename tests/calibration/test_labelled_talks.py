@@ -148,7 +148,7 @@ def test_damaged_weights_are_told_in_one_line(tmp_path: Path, kept_share: float)
 def test_weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
     with np.load(WEIGHTS) as file:
         kept = dict(file)
-    del kept["sureness_1"]
+    del kept["precision_at_score_1"]
     np.savez(tmp_path / "weights.npz", **kept)
-    with pytest.raises(EngineFailedError, match="sureness_1"):
+    with pytest.raises(EngineFailedError, match="precision_at_score_1"):
         ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
