@@ -17,7 +17,7 @@ from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from sim_replays.runs.items.item_bag import Record
 
 
-class JudgeConfigFiles(Config):
+class JudgeAnswererConfig(Config):
     """The judge's model and how it answers; the encoder answers where no other is named."""
 
     model: str = Field(default=MODEL, description="name of the model that is asked")
@@ -25,7 +25,7 @@ class JudgeConfigFiles(Config):
     rules: PictureRules = PictureRules()
 
 
-AnswererConfig = SelectorFiles | JudgeConfigFiles
+AnswererConfig = SelectorFiles | JudgeAnswererConfig
 
 
 class Answerer(Protocol):
@@ -50,7 +50,7 @@ class SelectorAnswerer:
 class JudgeAnswerer:
     """The monitor's node's own logic where it answers queries."""
 
-    def __init__(self, files: JudgeConfigFiles, clock: Clock) -> None:
+    def __init__(self, files: JudgeAnswererConfig, clock: Clock) -> None:
         engine = open_engine_by_name(files.model, clock)
         self._questioner = SuiteAnswerer(engine, files.suite, files.rules)
         self._recent, self._clock = RecentRecords(files.suite.window_s), clock
@@ -64,12 +64,12 @@ class JudgeAnswerer:
 
 def open_answerer(files: AnswererConfig, clock: Clock) -> Answerer:
     """Opens the model, which may take long."""
-    return JudgeAnswerer(files, clock) if isinstance(files, JudgeConfigFiles) else SelectorAnswerer(files, clock)
+    return JudgeAnswerer(files, clock) if isinstance(files, JudgeAnswererConfig) else SelectorAnswerer(files, clock)
 
 
 def node_of(files: AnswererConfig) -> tuple[str, Mapping[str, Any]]:
     """The node that answers over DDS, and its parameters."""
-    if isinstance(files, JudgeConfigFiles):
+    if isinstance(files, JudgeAnswererConfig):
         suite = files.suite.model_copy(update={"answers_queries": True})
         return "monitor", {
             "judge": {"model": files.model, **files.rules.model_dump(mode="json", exclude_defaults=True)},

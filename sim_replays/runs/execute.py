@@ -19,7 +19,7 @@ from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
-from sim_replays.runs.answerers import AnswererConfig, JudgeConfigFiles
+from sim_replays.runs.answerers import AnswererConfig, JudgeAnswererConfig
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
 from sim_replays.runs.items.suite_items import RunItems, items_of_suite
@@ -111,13 +111,13 @@ def files_for(
     return with_precedents(files, asking)
 
 
-def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeConfigFiles:
+def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
     """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
     name = MODEL if model == ENCODER else model
     suite = QuestionConfig()
     if asking.sampling == "paper":
         suite = QuestionConfig(window_s=WHOLE_S, images=PAPER_SHOTS[asking.suite])
-    return JudgeConfigFiles(model=name, suite=suite, rules=rules or PictureRules())
+    return JudgeAnswererConfig(model=name, suite=suite, rules=rules or PictureRules())
 
 
 def run(
@@ -280,12 +280,12 @@ def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
-    rules = files.rules if isinstance(files, JudgeConfigFiles) else files
+    rules = files.rules if isinstance(files, JudgeAnswererConfig) else files
     if files.model and not (
         model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
     ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
-    if isinstance(files, JudgeConfigFiles) and not (
+    if isinstance(files, JudgeAnswererConfig) and not (
         files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
     ):
         notes.append(

@@ -21,7 +21,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.config import check_config
 from sim_replays.drivers.child_process import end_process
 from sim_replays.drivers.node_driver import TransportError
-from sim_replays.runs.answerers import AnswererConfig, JudgeConfigFiles
+from sim_replays.runs.answerers import AnswererConfig, JudgeAnswererConfig
 from sim_replays.runs.items.item_bag import QUERIES
 from sim_replays.runs.transport import Dds, Direct, TimedAnswer, Transport, timed_answer_of
 
@@ -91,14 +91,14 @@ def transport(config: AnswererConfig, how: str, rate: float = 0.0) -> Transport:
 
 def plain_of(config: AnswererConfig) -> dict[str, Any]:
     """The settings of whoever answers, for another process."""
-    return {"of_the_judge": isinstance(config, JudgeConfigFiles), "settings": config.model_dump(mode="json")}
+    return {"of_the_judge": isinstance(config, JudgeAnswererConfig), "settings": config.model_dump(mode="json")}
 
 
 def files_of(plain: dict[str, Any]) -> AnswererConfig:
     """The inverse of plain_of."""
     settings = plain["settings"]
     return (
-        check_config(JudgeConfigFiles, settings, "shard")
+        check_config(JudgeAnswererConfig, settings, "shard")
         if plain["of_the_judge"]
         else check_config(SelectorFiles, settings, "shard")
     )

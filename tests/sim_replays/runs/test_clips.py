@@ -24,7 +24,7 @@ from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
-from sim_replays.runs.answerers import JudgeAnswerer, JudgeConfigFiles, node_of
+from sim_replays.runs.answerers import JudgeAnswerer, JudgeAnswererConfig, node_of
 from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
@@ -129,7 +129,7 @@ def test_a_model_that_only_abstains_scores_0_and_says_so(tmp_path: Path) -> None
 def test_items_are_answered_alike_shuffled_and_alone(tmp_path: Path) -> None:
     data = hsri_folder(tmp_path / "data")
     what = asking("hsri", data, "text", limit=3)
-    direct = Direct(JudgeConfigFiles())
+    direct = Direct(JudgeAnswererConfig())
     together, _ = ran(tmp_path / "run", what, direct)
     backwards, _ = ran(tmp_path / "other", what, Reversed())
     assert set(backwards.told) == set(together.told)

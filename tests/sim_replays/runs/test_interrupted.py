@@ -18,7 +18,7 @@ import pytest
 from norm_core.runtime.errors import TactfulError
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.runs import execute, transport
-from sim_replays.runs.answerers import JudgeConfigFiles
+from sim_replays.runs.answerers import JudgeAnswererConfig
 from sim_replays.runs.execute import judge_files
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, RunError
@@ -107,7 +107,7 @@ def test_ctrl_c_keeps_what_was_answered(tmp_path: Path) -> None:
         out,
         what,
         judge_files("encoder", what),
-        Direct(JudgeConfigFiles()),
+        Direct(JudgeAnswererConfig()),
         how="direct",
         progress=lambda done, total: None,
     )
