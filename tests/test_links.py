@@ -1,0 +1,29 @@
+"""Every relative link of a page leads to a file and a heading that exist."""
+
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.markdown_pages import ROOT, anchors, links, name_of, pages
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_links_resolve(page: Path) -> None:
+    assert [f"{name_of(page)}:{number}: {target}" for number, target in links(page) if _is_broken(page, target)] == []
+
+
+def _is_broken(page: Path, target: str) -> bool:
+    if target.startswith(("http://", "https://", "mailto:")):
+        return False
+    path, _, anchor = unquote(target).partition("#")
+    found = (page.parent / path).resolve() if path else page
+    if not found.exists() or not found.is_relative_to(ROOT):
+        return True
+    return bool(anchor) and found.suffix == ".md" and anchor not in anchors(found)
+
+
+def test_every_page_has_a_link_to_it() -> None:
+    """The index and the entry pages lead to each page of docs/."""
+    linked = {(page.parent / target.partition("#")[0]).resolve() for page in pages() for _, target in links(page)}
+    assert [name_of(page) for page in ROOT.glob("docs/**/*.md") if page not in linked and page.stem != "index"] == []
