@@ -1,0 +1,36 @@
+"""The settings of the site that Sphinx makes of these pages."""
+
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+project = "Tactful"
+author = "The Tactful contributors"
+copyright = "2026, the Tactful contributors"  # noqa: A001
+
+extensions = ["myst_parser"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "Tactful"
+html_copy_source = False
+
+# Anchors as repository hosts make them, so that one link works on both.
+myst_heading_anchors = 4
+
+_DOCS = Path(__file__).parent
+_RELATIVE_LINK = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<path>[^():#]+)(?:#[^()]*)?\)")
+
+
+def _unlink_repository_files(app: Sphinx, name: str, source: list[str]) -> None:
+    """Replace each link to a file outside docs/, which the site does not hold, by its text."""
+    folder = (_DOCS / name).parent
+
+    def replacement(link: re.Match[str]) -> str:
+        return link[0] if (folder / link["path"]).resolve().is_relative_to(_DOCS) else link["text"]
+
+    source[0] = _RELATIVE_LINK.sub(replacement, source[0])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", _unlink_repository_files)
