@@ -30,14 +30,15 @@ def _script(page: Path) -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A folder like a fresh clone that is set up, whose ./tactful runs in this environment."""
+    """A folder like a fresh clone that is set up, whose ./tactful runs in this environment; its env has nothing to add."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     for entry in ROOT.iterdir():
         if not entry.name.startswith(".") and entry.name != "tactful":
             (folder / entry.name).symlink_to(entry)
     script = folder / "tactful"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m tactful_cli "$@"\n', encoding="utf-8")
+    python = shlex.quote(sys.executable)
+    script.write_text(f'#!/bin/sh\n[ "$1" = env ] || exec {python} -m tactful_cli "$@"\n', encoding="utf-8")
     script.chmod(0o755)
     return folder
 
