@@ -6,8 +6,8 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 project = "Tactful"
-author = "The Tactful contributors"
-copyright = "2026, the Tactful contributors"  # noqa: A001
+author = "The Tactful authors"
+copyright = "2026, the Tactful authors"  # noqa: A001
 
 extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
