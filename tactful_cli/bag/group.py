@@ -17,7 +17,7 @@ from tactful_cli.bag.arguments import BagPath
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.verb import AsJson, group
 
-app = group("Look into, mend, cut, anonymize, record and play rosbag2 bags (docs/bags.md).")
+app = group("Look into, mend, cut, anonymize, record and play rosbag2 bags (docs/how-to/bags.md).")
 
 
 @app.command()

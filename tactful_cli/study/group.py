@@ -3,7 +3,7 @@
 from tactful_cli.study import forms, logs, pages, privacy
 from tactful_cli.verb import group
 
-app = group("Keep, export, review and report sessions of a study (docs/study.md).")
+app = group("Keep, export, review and report sessions of a study (docs/how-to/study.md).")
 for _part in (logs, forms, pages, privacy):
     app.registered_commands += _part.app.registered_commands
 app.add_typer(privacy.participant, name="participant")

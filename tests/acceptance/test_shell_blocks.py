@@ -30,7 +30,7 @@ def _script(page: Path) -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A folder like a fresh clone that is set up, whose ./tactful runs in this environment; its env has nothing to add."""
+    """A folder like a fresh clone that is set up, whose ./tactful runs in this environment; its env prints nothing."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     for entry in ROOT.iterdir():
