@@ -160,8 +160,8 @@ def test_without_the_guard_orders_would_move_answers(
     sentences: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pairs above would pass on texts that move nothing; these do."""
-    monkeypatch.setattr("action_selector.retrieve.likeness.meaning", lambda text: text)
-    monkeypatch.setattr("action_selector.veto.vetoes.meaning", lambda text: text)
+    monkeypatch.setattr("action_selector.retrieve.likeness.strip_instructions", lambda text: text)
+    monkeypatch.setattr("action_selector.veto.vetoes.strip_instructions", lambda text: text)
     moved = 0
     for pair in TWINS["pairs"]:
         plain, hostile = (decide(sentences, asked) for asked in twins(pair))
