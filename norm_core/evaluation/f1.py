@@ -31,7 +31,7 @@ def confusion(right: Sequence[int], picked: Sequence[int | None], classes: int) 
     return counts
 
 
-def f1(counts: Matrix, of: int) -> Figure:
+def class_f1(counts: Matrix, of: int) -> Figure:
     """F1 of one class."""
     return _figure(counts, [of])
 

@@ -30,7 +30,7 @@ class Origin:
     line: ProgressLine = ProgressLine()
 
 
-def pull(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
+def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
     """The model's lock, once every file is here as it says. Files that are right already are not fetched again."""
     if manifest.source.url or manifest.source.path:
         raise ConfigError(f"{manifest.name} is not pulled: its weights stay at {locked_files(manifest)}")

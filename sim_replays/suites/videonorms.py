@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from norm_core.evaluation.f1 import confusion, f1, macro_f1
+from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
 from norm_core.evaluation.figures import Figure, average_grade
 from norm_core.runtime.config import Config
 from sim_replays.suites.annotation_folder import annotations
@@ -85,7 +85,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         asked = [target for target in targets if target.task == task]
         picks = [first_pick(target, predictions) for target in asked]
         counts = confusion([target.right[0] for target in asked], picks, len(Side))
-        found[f"{prefix}f1_adherence"], found[f"{prefix}f1_violation"] = f1(counts, 0), f1(counts, 1)
+        found[f"{prefix}f1_adherence"], found[f"{prefix}f1_violation"] = class_f1(counts, 0), class_f1(counts, 1)
         found[f"{prefix}macro_f1"] = macro_f1(counts)
     right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in t.right]
     for name in ("verbal", "nonverbal"):

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.download import ProgressLine
-from norm_core.models.pull import Origin, pull
+from norm_core.models.pull import Origin, pull_model
 from norm_core.models.store import Store
 from tactful_cli.console import err
 
@@ -28,7 +28,7 @@ def pull_with_progress(name: str, mirror: str, folder: Path | None, timeout_s: f
                 bars[path] = shown.add_task(f"{name}: {path}", total=total_bytes)
             shown.update(bars[path], completed=done_bytes)
 
-        lock = pull(manifest, store, origin, advance)
+        lock = pull_model(manifest, store, origin, advance)
     return {
         "name": name,
         "folder": str(store.folder(manifest)),

