@@ -1,4 +1,4 @@
-"""`tactful api`: the ROS API page, made from the nodes themselves."""
+"""`tactful api`: the reference pages that are made from the code itself."""
 
 import difflib
 import subprocess
@@ -14,29 +14,39 @@ from tactful_cli.verb import single
 
 app = single()
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/ros_api.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+# Each page with the module that prints it.
+PAGES = {"ros_api.md": "norm_nodes.api_page", "reference/python.md": "tactful_cli.python_page"}
 
 
 @app.command()
 def api(
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where the page is out of date.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of date.")] = False,
 ) -> None:
-    """Write docs/ros_api.md from the nodes' own endpoints and parameters."""
-    made = subprocess.run([sys.executable, "-m", "norm_nodes.api_page"], capture_output=True, text=True, check=False)
+    """Write the ROS and Python reference pages from the nodes and the packages."""
+    outdated = [name for name, module in PAGES.items() if not _update(name, module, check)]
+    if outdated:
+        complain(f"{', '.join(outdated)}: out of date; run ./tactful api")
+        raise typer.Exit(1)
+
+
+def _update(name: str, module: str, check: bool) -> bool:
+    """Write one page, or with check only compare it and print the difference; return whether it is up to date now."""
+    made = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        complain(f"the page could not be made: {made.stderr.strip()}")
+        complain(f"docs/{name}: the page could not be made: {made.stderr.strip()}")
         raise typer.Exit(1)
-    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    path = DOCS / name
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
     if before == made.stdout:
-        return
+        return True
     if check:
-        diff = difflib.unified_diff(
-            before.splitlines(), made.stdout.splitlines(), "docs/ros_api.md", "the nodes", lineterm=""
-        )
-        print("\n".join(diff))
-        complain("docs/ros_api.md is out of date; run ./tactful api")
-        raise typer.Exit(1)
+        lines = difflib.unified_diff(before.splitlines(), made.stdout.splitlines(), f"docs/{name}", "new", lineterm="")
+        print("\n".join(lines))
+        return False
     try:
-        PAGE.write_text(made.stdout, encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made.stdout, encoding="utf-8")
     except OSError as error:
-        raise TactfulError(f"{PAGE} cannot be written: {error.strerror}") from error
+        raise TactfulError(f"{path} cannot be written: {error.strerror}") from error
+    return True

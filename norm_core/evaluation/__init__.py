@@ -1,1 +1,51 @@
-"""Measures that are pure functions: event matching, F1, intervals, calibration, agreement coefficients."""
+"""Measures as pure functions: event matching, F1, intervals, calibration and agreement."""
+
+from typing import TYPE_CHECKING
+
+from norm_core.runtime.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from norm_core.evaluation.agreement_coefficients import cohen_kappa, fleiss_kappa, krippendorff_alpha
+    from norm_core.evaluation.event_matching import Matches, match_events
+    from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
+    from norm_core.evaluation.figures import Figure, average, average_grade, bootstrap, share
+    from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles, poisson_interval
+    from norm_core.evaluation.probabilities import Bin, brier_score, expected_calibration_error, reliability_bins
+
+__all__ = [
+    "Bin",
+    "Figure",
+    "Matches",
+    "average",
+    "average_grade",
+    "bootstrap",
+    "brier_score",
+    "class_f1",
+    "cohen_kappa",
+    "confusion",
+    "draw_clusters",
+    "expected_calibration_error",
+    "f1_score",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "macro_f1",
+    "match_events",
+    "percentile_interval",
+    "percentiles",
+    "poisson_interval",
+    "reliability_bins",
+    "share",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "agreement_coefficients": ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha"),
+            "event_matching": ("Matches", "match_events"),
+            "f1": ("class_f1", "confusion", "f1_score", "macro_f1"),
+            "figures": ("Figure", "average", "average_grade", "bootstrap", "share"),
+            "intervals": ("draw_clusters", "percentile_interval", "percentiles", "poisson_interval"),
+            "probabilities": ("Bin", "brier_score", "expected_calibration_error", "reliability_bins"),
+        },
+    )
