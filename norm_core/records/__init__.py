@@ -1,1 +1,1 @@
-"""The records that travel between parts: one frozen dataclass a thing, and their message and JSON forms."""
+"""Frozen dataclasses that travel between the parts, and their message and JSON forms."""

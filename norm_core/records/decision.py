@@ -1,4 +1,4 @@
-"""What the selector recommends, and why each candidate stood or fell. Advice, never motion."""
+"""The selector's recommendation, with the reason for each candidate. It is advice, never motion."""
 
 from enum import StrEnum
 
@@ -9,8 +9,8 @@ from norm_core.records.record import record
 
 class Veto(StrEnum):
     NONE = "none"
-    SINGLETON = "singleton"  # another's ongoing action that cannot be duplicated
-    OFF_VANTAGE = "off_vantage"  # cannot be done from this viewpoint now
+    SINGLETON = "singleton"  # the ongoing action of another person, which one person does at a time
+    OFF_VANTAGE = "off_vantage"  # the robot cannot do it from this viewpoint now
     HARD_RULE = "hard_rule"  # a house rule forbids it
     PRECONDITION = "precondition"  # the skill's precondition does not hold
 
@@ -27,13 +27,13 @@ class Norm(StrEnum):
 
 class Duplicable(StrEnum):
     UNKNOWN = "unknown"
-    YES = "yes"  # anyone may do the same beside them, as applauding
-    NO = "no"  # one doer at a time, as batting
+    YES = "yes"  # several people can do it at once, such as applauding
+    NO = "no"  # one person does it at a time, such as batting
 
 
 @record
 class OtherAgent:
-    """A visible other and what they are doing."""
+    """A visible person and what they are doing."""
 
     agent_id: str
     role: str = ""
@@ -44,7 +44,7 @@ class OtherAgent:
 
 @record
 class Viewpoint:
-    """Where the robot stands and as whom; empty fields are unknown."""
+    """The robot's position and role; an empty field is unknown."""
 
     description: str = ""
     place: str = ""
@@ -71,9 +71,9 @@ class Decision:
     decision_id: str
     query_id: str = ""
     outcome: Outcome
-    chosen_index: int | None = None  # into candidates
+    chosen_index: int | None = None  # index into candidates
     chosen: str = ""
-    justification_index: int | None = None  # into the offered justifications
+    justification_index: int | None = None  # index into the offered justifications
     justification: str = ""
     sensible: tuple[int, ...] = ()
     candidates: tuple[CandidateJudgement, ...] = ()

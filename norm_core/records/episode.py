@@ -1,4 +1,4 @@
-"""Benchmark items and sessions as they travel in a bag, and what was answered. No label is ever in them."""
+"""Benchmark items and their answers, as they travel in a bag. They never contain a label."""
 
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ class EpisodeEdge(StrEnum):
 
 @record
 class Episode:
-    """The beginning or the end of one item."""
+    """The start or end of one item."""
 
     stamp_ns: int
     frame_id: str = ""
@@ -29,9 +29,10 @@ class Episode:
 
 @record
 class Query:
-    """A question about the current episode; options stand in the order offered, an empty one for none of them.
+    """A question about the current episode.
 
-    frame_id may name the video that the episode is of, where several are: none of its own serves as a precedent.
+    `options` keep the order in which they were offered; an empty option means "none of these". `frame_id` may name the
+    episode's video, so that the precedents of that video are excluded.
     """
 
     stamp_ns: int
@@ -48,14 +49,15 @@ class Query:
     others: tuple[OtherAgent, ...] = ()
     viewpoint_given: bool = False
     viewpoint: Viewpoint = Viewpoint()
-    deadline_ns: int | None = None  # None: no deadline, as in lockstep replay
+    deadline_ns: int | None = None  # None means no deadline, as in a lockstep replay
 
 
 @record
 class Answer:
-    """What was answered; anything but ANSWERED carries no choice and says why in reason.
+    """An answer to a query.
 
-    The reason of an answer says without which pictures it was made, where some were held back.
+    Only an ANSWERED answer carries a choice; any other gives its cause in `reason`. The reason of an answer names the
+    pictures that were withheld from the model, if any.
     """
 
     stamp_ns: int

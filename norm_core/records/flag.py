@@ -29,8 +29,8 @@ class Attribute(StrEnum):
 
 class Failure(StrEnum):
     UNSPECIFIED = "unspecified"
-    PERFORMANCE = "performance"  # the machine did not do what it was built to
-    SOCIAL = "social"  # it did, and it broke a social expectation
+    PERFORMANCE = "performance"  # the machine did not do what it was built to do
+    SOCIAL = "social"  # the machine worked, and broke a social expectation
 
 
 class Severity(StrEnum):
@@ -41,8 +41,8 @@ class Severity(StrEnum):
 
 
 class Tier(StrEnum):
-    CUE = "cue"  # measured facts alone
-    JUDGE = "judge"  # a model's judgement alone
+    CUE = "cue"  # cues alone
+    JUDGE = "judge"  # a model alone
     FUSED = "fused"  # both
 
 
@@ -54,7 +54,7 @@ class Verdict(StrEnum):
 
 @record
 class Evidence:
-    """One measured fact behind a flag; quote is untrusted text."""
+    """One measured fact behind a flag; `quote` is untrusted text."""
 
     measure: str
     value: float
@@ -69,7 +69,7 @@ class Evidence:
 
 @record
 class SocialFlag:
-    """One happening; stamp_ns equals decision_ns, and offset_ns is None while it is open."""
+    """One social event. `stamp_ns` equals `decision_ns`; `offset_ns` is None while the event goes on."""
 
     stamp_ns: int
     frame_id: str = ""
@@ -101,5 +101,5 @@ class SocialFlag:
 
     @property
     def known_until_ns(self) -> int:
-        """Its end; its onset while it is open."""
+        """The end of the event, or its onset while the event goes on."""
         return self.onset_ns if self.offset_ns is None else self.offset_ns

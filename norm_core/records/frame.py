@@ -1,4 +1,4 @@
-"""Camera frames as they are kept: a small JPEG tile and the identity of its source."""
+"""A camera frame: a small JPEG tile and the identity of its source."""
 
 from norm_core.records.record import record
 

@@ -1,4 +1,4 @@
-"""Records to and from JSON, checked at the border, and the canonical form that digests are taken of."""
+"""Convert records to and from JSON, and define the canonical form for digests."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class RecordError(ValueError):
-    """Text that is not the JSON of the record asked for; its message names the field."""
+    """Text is not the JSON of the expected record; the message names the field."""
 
 
 @cache
@@ -25,12 +25,12 @@ def _adapter(cls: Any) -> TypeAdapter[Any]:
 
 
 def to_json(record: Any) -> str:
-    """One line of JSON; not-a-number and infinities become strings, bytes base64."""
+    """Return one line of JSON; NaN and infinities become strings, bytes become base64."""
     return _adapter(type(record)).dump_json(record).decode()
 
 
 def from_json(cls: type[T], text: str | bytes) -> T:
-    """The record that to_json wrote, or a RecordError that names what is wrong where."""
+    """Return the record that `to_json` wrote; raise RecordError with the field and the fault."""
     try:
         return cast(T, _adapter(cls).validate_json(text))
     except ValidationError as error:
@@ -41,17 +41,17 @@ def from_json(cls: type[T], text: str | bytes) -> T:
 
 
 def to_plain(record: Any) -> Any:
-    """The JSON form as plain dicts, lists, strings and numbers."""
+    """Return the JSON form as plain dicts, lists, strings and numbers."""
     return json.loads(to_json(record))
 
 
 def canonical(value: Any) -> bytes:
-    """The one byte form of a plain JSON value: sorted keys, no spaces, UTF-8."""
+    """Return the canonical bytes of a plain JSON value: sorted keys, no spaces, UTF-8."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
 
 
 def sha256_of(value: Any) -> str:
-    """Lower-case hex SHA-256 of the canonical form of a plain JSON value."""
+    """Return the lower-case hex SHA-256 of the canonical form of a plain JSON value."""
     return hashlib.sha256(canonical(value)).hexdigest()

@@ -1,7 +1,7 @@
-"""Records to and from ROS messages of the same name, for any library's message classes.
+"""Convert records to and from ROS messages of the same name, for the message classes of any library.
 
-A message has its record's fields under the same names, but: stamp_ns and frame_id travel as a header, an
-enumeration as its position among its members, a missing float as not-a-number, and a missing int as -1.
+A message has the field names of its record, with these exceptions: `stamp_ns` and `frame_id` form a header, an
+enumeration is the position among its members, a missing float is NaN, and a missing int is -1.
 """
 
 import math
@@ -25,7 +25,7 @@ from norm_core.runtime.time import join_stamp, split_stamp
 
 T = TypeVar("T")
 
-# Makes a message of a type such as std_msgs/msg/Header from its fields by name.
+# Makes a message of a type, such as std_msgs/msg/Header, from its fields by name.
 Make = Callable[[str, dict[str, Any]], Any]
 
 RECORDS: dict[str, type] = {
@@ -39,16 +39,16 @@ RECORDS: dict[str, type] = {
 
 
 class MessageError(ValueError):
-    """A message that is no valid record, as one from a newer version or a careless publisher."""
+    """A message is not a valid record; it may come from a newer version or a faulty publisher."""
 
 
 def message_type(cls: type) -> str:
-    """The ROS name of a record's message."""
+    """Return the ROS type name of a record's message."""
     return f"norm_interfaces/msg/{cls.__name__}"
 
 
 def to_message(record: Any, make: Make) -> Any:
-    """The message of a record."""
+    """Return the message of a record."""
     values = {field.name: field.encode(getattr(record, field.name), make) for field in _fields(type(record))}
     if "stamp_ns" in values:
         sec, nanosec = split_stamp(values.pop("stamp_ns"))
@@ -59,7 +59,7 @@ def to_message(record: Any, make: Make) -> Any:
 
 
 def from_message(cls: type[T], message: Any) -> T:
-    """The record of a message, or a MessageError that says what is wrong with it."""
+    """Return the record of a message; raise MessageError with the fault."""
     values: dict[str, Any] = {}
     for field in _fields(cls):
         if field.name == "stamp_ns":
@@ -75,7 +75,7 @@ def from_message(cls: type[T], message: Any) -> T:
 
 
 class _Field(NamedTuple):
-    """How one field's values are put into a message, and taken out of it."""
+    """How to write one field into a message and read it back."""
 
     name: str
     encode: Callable[[Any, Make], Any]
@@ -93,7 +93,7 @@ def _fields_of(cls: Any) -> tuple[_Field, ...]:
 
 
 def _field(name: str, hint: Any, where: str) -> _Field:
-    """By the type that the record states; worked out once a class, as messages come by the thousand."""
+    """Choose the conversion by the field's type; cached per class, because messages arrive by the thousand."""
     if get_origin(hint) is UnionType:
         return _OPTIONAL[get_args(hint)[0]](name)
     if get_origin(hint) is tuple:
@@ -133,7 +133,7 @@ def _as_it_is(value: Any, _: Make) -> Any:
 
 
 _PLAIN: dict[Any, tuple[Callable[[Any, Make], Any], Callable[[Any], Any]]] = {
-    # A whole number in a float's place would abort rclpy's process.
+    # An int in the place of a float would abort the rclpy process.
     float: (lambda value, _: float(value), float),
     bytes: (_as_it_is, lambda value: value.tobytes() if hasattr(value, "tobytes") else bytes(value)),
 }

@@ -1,13 +1,13 @@
-"""How a request ended. Only ANSWERED can be right; all others are counted apart and never guessed."""
+"""How a request ended. Only ANSWERED can be correct; each other outcome has its own count."""
 
 from enum import StrEnum
 
 
 class Outcome(StrEnum):
     ANSWERED = "answered"
-    ABSTAINED = "abstained"  # a choice, made in time
-    UNPARSED = "unparsed"  # the model's output was no answer
-    TIMED_OUT = "timed_out"  # past its deadline
-    REFUSED = "refused"  # by the model
-    INVALID = "invalid"  # the request or the input was unusable
+    ABSTAINED = "abstained"  # the selector chose to abstain, in time
+    UNPARSED = "unparsed"  # the model's output was not an answer
+    TIMED_OUT = "timed_out"  # the deadline passed
+    REFUSED = "refused"  # the model declined
+    INVALID = "invalid"  # the request or its input was unusable
     FAILED = "failed"  # out of memory, hash mismatch, dead engine

@@ -1,4 +1,4 @@
-"""Who is before the camera: faces by box and head direction. Nothing here names a person or reads an emotion."""
+"""People before the camera: face boxes and head directions. No field names a person or an emotion."""
 
 from enum import StrEnum
 
@@ -8,13 +8,13 @@ from norm_core.records.record import record
 class PresenceState(StrEnum):
     ABSENT = "absent"
     PRESENT = "present"
-    LOST = "lost"  # there a moment ago, and not in this frame
-    LEFT = "left"  # lost for long enough; stated once, then absent
+    LOST = "lost"  # visible a moment ago, but not in this frame
+    LEFT = "left"  # lost for long enough; published once, then ABSENT
 
 
 @record
 class Face:
-    """One face; its box in shares of the frame, its angles None where they could not be measured."""
+    """One face. The box is in fractions of the frame; an angle is None if it could not be measured."""
 
     left_ratio: float
     top_ratio: float
@@ -28,7 +28,7 @@ class Face:
 
 
 class Engagement(StrEnum):
-    """As REP-155 has it."""
+    """The engagement levels of REP-155."""
 
     UNKNOWN = "unknown"
     DISENGAGED = "disengaged"
@@ -45,17 +45,17 @@ class Gaze(StrEnum):
 
 @record
 class Person:
-    """Somebody whom the robot's own recognisers track; None is what they do not tell."""
+    """A person tracked by the robot's own recognisers; None means that they do not report the value."""
 
     person_id: str
-    distance_m: float | None = None  # from the robot's base
+    distance_m: float | None = None  # distance from the robot's base
     engagement: Engagement = Engagement.UNKNOWN
     gaze: Gaze = Gaze.UNKNOWN
 
 
 @record
 class Presence:
-    """Who is there: from one kept frame, the largest face first, or as the robot's own recognisers track people."""
+    """The people present, from one stored frame (largest face first) or from the robot's own person tracking."""
 
     stamp_ns: int
     frame_id: str = ""
@@ -63,6 +63,6 @@ class Presence:
     state: PresenceState
     faces: tuple[Face, ...] = ()
     persons: tuple[Person, ...] = ()
-    since_ns: int | None = None  # when this person, or group, came; None while absent
-    last_seen_ns: int | None = None  # None where nobody was seen yet
-    away_since_ns: int | None = None  # since when every face looks away; None where one does not
+    since_ns: int | None = None  # when this person or group came; None while absent
+    last_seen_ns: int | None = None  # None before anybody was seen
+    away_since_ns: int | None = None  # since when every face looks away; None if any face does not

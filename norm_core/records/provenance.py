@@ -1,4 +1,4 @@
-"""What made an answer, precisely enough to make it again."""
+"""The model, prompt and configuration behind an answer, precise enough to reproduce it."""
 
 from norm_core.records.record import record
 
@@ -25,5 +25,5 @@ class Provenance:
 
     @property
     def total_ns(self) -> int:
-        """The time from asking to answering: the sum of its contiguous segments."""
+        """The time from request to answer: the sum of its contiguous segments."""
         return sum(segment.duration_ns for segment in self.latency)

@@ -1,4 +1,4 @@
-"""What every record here is: a frozen dataclass that pydantic can check at a border."""
+"""The decorator of every record: a frozen dataclass that pydantic can validate."""
 
 from dataclasses import dataclass
 from typing import TypeVar, dataclass_transform
@@ -14,6 +14,6 @@ _BORDER = ConfigDict(
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def record(cls: type[T]) -> type[T]:
-    """Makes cls a frozen, keyword-only dataclass whose JSON form refuses unknown fields."""
+    """Make `cls` a frozen, keyword-only dataclass whose JSON form rejects unknown fields."""
     cls.__pydantic_config__ = _BORDER  # type: ignore[attr-defined]
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)

@@ -1,4 +1,4 @@
-"""Who said what, and when."""
+"""Utterances and the robot's own speech, with speakers and times."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ class Speaker(StrEnum):
 
 class Timing(StrEnum):
     SOURCE = "source"  # stamped by the recording device
-    ARRIVAL = "arrival"  # degraded: stamped when it reached us
+    ARRIVAL = "arrival"  # degraded: stamped on arrival
     ABSENT = "absent"  # no usable times
 
 
@@ -32,7 +32,7 @@ class Word:
 
 @record
 class Utterance:
-    """One stretch of speech by one speaker; stamp_ns is its onset."""
+    """One stretch of speech by one speaker; `stamp_ns` is its onset."""
 
     stamp_ns: int
     frame_id: str = ""
@@ -49,12 +49,12 @@ class Utterance:
     overlap_ns: int = 0
     final: bool = True
     timing: Timing = Timing.SOURCE
-    late: bool = False  # word of the robot's speech came too late to tell who spoke
+    late: bool = False  # news of the robot's speech came too late to identify the speaker
     source_topic: str = ""
 
 
 def silence_mark(until_ns: int, source_topic: str) -> Utterance:
-    """Says that no utterance still to come began before until_ns: what a source's watermark is made of."""
+    """Return a mark that no later utterance starts before `until_ns`; it moves the source's watermark."""
     return Utterance(
         stamp_ns=until_ns,
         utterance_id=f"{source_topic}@silence",
@@ -69,7 +69,7 @@ def silence_mark(until_ns: int, source_topic: str) -> Utterance:
 
 @record
 class RobotSpeech:
-    """The start or the stop of the robot's own speech; estimated where its source does not say when."""
+    """The start or stop of the robot's own speech; `estimated` if the source does not give the time."""
 
     stamp_ns: int
     frame_id: str = ""

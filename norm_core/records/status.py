@@ -1,4 +1,4 @@
-"""A node's heartbeat: how it is, why it is not well, and what it counted."""
+"""A node's heartbeat: its health, its reasons and its counters."""
 
 from enum import StrEnum
 
@@ -7,8 +7,8 @@ from norm_core.records.record import record
 
 class Health(StrEnum):
     OK = "ok"
-    DEGRADED = "degraded"  # working without a part, named in reasons
-    STALE = "stale"  # its input has stopped
+    DEGRADED = "degraded"  # works without a part, which `reasons` names
+    STALE = "stale"  # input has stopped
     FAILED = "failed"
 
 

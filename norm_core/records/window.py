@@ -1,4 +1,4 @@
-"""A stretch of time with all that was seen and heard in it."""
+"""A time window with all frames, speech and presences in it."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 
 @record
 class Window:
-    """Everything from start_ns up to, not including, end_ns; frames by stamp, utterances by onset."""
+    """The records from `start_ns` up to, but excluding, `end_ns`; frames by stamp, utterances by onset."""
 
     start_ns: int
     end_ns: int
@@ -20,7 +20,7 @@ class Window:
     robot_speech: tuple[RobotSpeech, ...] = ()
     presences: tuple[Presence, ...] = ()
     late: bool = False
-    missing: tuple[str, ...] = ()  # the sources that had not passed end_ns when it closed
+    missing: tuple[str, ...] = ()  # sources that had not passed `end_ns` when the window closed
 
     def __post_init__(self) -> None:
         if self.end_ns <= self.start_ns:
@@ -37,7 +37,7 @@ class Window:
 
 @record
 class ClosedWindow:
-    """That a window closed, and what it held: the contents travel on their own topics. stamp_ns is its end."""
+    """Notice that a window closed, with counts of its contents; `stamp_ns` is the window's end."""
 
     stamp_ns: int
     frame_id: str = ""
@@ -53,7 +53,7 @@ class ClosedWindow:
 
 
 def closed_window(window: Window, sha256: str = "") -> ClosedWindow:
-    """What is told of a window to those who do not hold its contents; sha256 is its digest where it is known."""
+    """Return the notice of a closed window; `sha256` is its digest, or empty if unknown."""
     return ClosedWindow(
         stamp_ns=window.end_ns,
         start_ns=window.start_ns,
@@ -79,7 +79,7 @@ def gather_window(
     missing: Iterable[str] = (),
     late: bool = False,
 ) -> Window:
-    """The window over what of these lies within the bounds, in the order of time; partial utterances stay out."""
+    """Return the window of the records within the bounds, in time order; leave out partial utterances."""
     missing = tuple(sorted(missing))
     return Window(
         start_ns=start_ns,
@@ -94,10 +94,10 @@ def gather_window(
 
 
 def window_digest(window: Window) -> str:
-    """SHA-256 of what the window holds by source: bounds, frame stamps and payloads, speech.
+    """Return the SHA-256 of a window's source data: bounds, frame stamps and payloads, speech.
 
-    What is derived from frames, as presence, is left out. It neither depends on the order
-    things arrived in, nor on re-encoded tiles, nor on the window's lateness.
+    The digest leaves out data derived from frames, such as presence. It does not depend on the order of arrival, on
+    re-encoded tiles or on the window's lateness.
     """
     frames = [[f.stamp_ns, f.source_topic, f.payload_sha256] for f in window.frames]
     utterances = [to_plain(u) for u in window.utterances]
