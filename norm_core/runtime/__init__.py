@@ -1,1 +1,1 @@
-"""What runs beneath every role: time, bounded queues, health, watermarks, configuration, errors."""
+"""Time, bounded queues, health, watermarks, configuration and errors, shared by every role."""

@@ -1,4 +1,4 @@
-"""Files that appear whole: after a crash, an error or a full disk, the file of before is still there."""
+"""Write files atomically: after a crash, an error or a full disk, the previous file remains."""
 
 import os
 from collections.abc import Iterator
@@ -9,11 +9,12 @@ from typing import BinaryIO
 
 @contextmanager
 def atomic_path(path: Path, *, fsync: bool = False, concurrent: bool = False) -> Iterator[Path]:
-    """Give the name of a file to write, which takes the place of path where the block ends well.
+    """Yield the name of a temporary file, which replaces `path` when the block ends without an error.
 
-    Until then it lies beside path, by its name and `.part`; concurrent, where other processes may write the same path,
-    by the process's number too. A link is followed. A special file, as /dev/stdout, is written as it is. Raise OSError
-    with path as its filename where it cannot be written. With fsync, the file outlasts a power cut.
+    The temporary file is next to `path`, with the suffix `.part`. Set `concurrent` if other processes may write the
+    same path: the name then includes the process number. A link is followed. A special file, such as /dev/stdout, is
+    written directly. With `fsync`, the file survives a power cut. Raise OSError with `path` as its filename if the file
+    cannot be written.
     """
     if path.exists() and not path.is_file():
         with _told_of(path, path):
@@ -23,7 +24,7 @@ def atomic_path(path: Path, *, fsync: bool = False, concurrent: bool = False) ->
     part = target.with_name(f"{target.name}.{os.getpid()}.part" if concurrent else f"{target.name}.part")
     try:
         with _told_of(path, part):
-            part.unlink(missing_ok=True)  # left by a process that was killed; it would keep its mode
+            part.unlink(missing_ok=True)  # A killed process may have left it, with its own mode.
             yield part
             if fsync:
                 _sync(part)
@@ -37,7 +38,7 @@ def atomic_path(path: Path, *, fsync: bool = False, concurrent: bool = False) ->
 
 @contextmanager
 def atomic_file(path: Path, *, mode: int = 0o666, fsync: bool = False, concurrent: bool = False) -> Iterator[BinaryIO]:
-    """Give a binary file to write, as atomic_path; it has this mode, less the umask, from the first byte on."""
+    """Yield a binary file to write, as `atomic_path` does; it has `mode`, less the umask, from its first byte."""
     with (
         atomic_path(path, fsync=fsync, concurrent=concurrent) as part,
         os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file,
@@ -46,14 +47,14 @@ def atomic_file(path: Path, *, mode: int = 0o666, fsync: bool = False, concurren
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o666, fsync: bool = False) -> None:
-    """Write text, as UTF-8, or bytes, as atomic_file."""
+    """Write bytes, or text as UTF-8, as `atomic_file` does."""
     with atomic_file(path, mode=mode, fsync=fsync) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def _told_of(path: Path, part: Path) -> Iterator[None]:
-    """Name path in an error of its part, or of no file in particular."""
+    """Name `path` in an error about its temporary file or about no file in particular."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A queue that never grows past its length, and counts what it could not keep."""
+"""A queue of bounded length that counts what it drops."""
 
 from collections import deque
 from enum import StrEnum
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 class OverflowPolicy(StrEnum):
-    LATEST_WINS = "latest_wins"  # live: the oldest gives way to the newest
-    REFUSE = "refuse"  # lossless: what does not fit is refused, and its sender must wait
+    LATEST_WINS = "latest_wins"  # live: the newest entry replaces the oldest
+    REFUSE = "refuse"  # lossless: a full queue refuses the entry, and the sender must wait
 
 
 class BoundedQueue(Generic[T]):
-    """First in, first out, between threads; every entry lost to lack of room is counted."""
+    """A first-in, first-out queue between threads; it counts every entry lost to a full queue."""
 
     def __init__(self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS) -> None:
         if capacity < 1:
@@ -29,7 +29,7 @@ class BoundedQueue(Generic[T]):
         self._closed = False
 
     def put(self, entry: T) -> bool:
-        """Takes entry without ever waiting; False where something was dropped for lack of room."""
+        """Add an entry without waiting; return False if the queue dropped an entry."""
         with self._changed:
             self._received += 1
             full = len(self._entries) >= self._capacity
@@ -44,7 +44,7 @@ class BoundedQueue(Generic[T]):
             return not full
 
     def get(self, timeout_s: float) -> T | None:
-        """The oldest entry, or None where none came in time or the queue was closed and is empty."""
+        """Return the oldest entry; None on a timeout, or if the queue is closed and empty."""
         with self._changed:
             self._in_hand = False
             self._changed.wait_for(lambda: self._entries or self._closed, timeout_s)
@@ -52,17 +52,17 @@ class BoundedQueue(Generic[T]):
             return self._entries.popleft() if self._entries else None
 
     def is_idle(self) -> bool:
-        """True while it is empty and its one taker, who asks for more once an entry is dealt with, has none in hand."""
+        """Whether the queue is empty and its only consumer has finished its last entry."""
         with self._changed:
             return not self._entries and not self._in_hand
 
     def is_drained(self) -> bool:
-        """True once the queue was closed and everything in it taken out."""
+        """Whether the queue is closed and empty."""
         with self._changed:
             return self._closed and not self._entries
 
     def close(self) -> None:
-        """Takes nothing more and wakes whoever waits."""
+        """Refuse further entries and wake every waiting thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,10 +1,10 @@
-"""Where things are kept that can be made or fetched again: weights, converted models, compiled engines."""
+"""The cache folder for files that can be made or downloaded again: weights, converted models, compiled engines."""
 
 import os
 from pathlib import Path
 
 
 def make_cache_folder(name: str) -> Path:
-    """The folder of that name beside the set-up's own state, or in the user's cache; not made yet."""
+    """Return the cache folder of that name, beside the set-up's state or in the user's cache; do not create it."""
     state = os.environ.get("TACTFUL_STATE")
     return (Path(state) if state else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "tactful")) / name

@@ -1,4 +1,4 @@
-"""Configuration from YAML, checked against a pydantic model; errors name the file, the key and what is allowed."""
+"""Load configuration from YAML into a pydantic model; errors name the file, the key and the allowed values."""
 
 import difflib
 from collections.abc import Collection
@@ -16,16 +16,16 @@ P = TypeVar("P", bound=BaseModel)
 
 
 class Config(BaseModel):
-    """The base of every configuration: immutable, and an unknown key is an error."""
+    """The base of every configuration: immutable; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def sha256(self, leave_out: Collection[str] = ()) -> str:
-        """Compute the digest that provenance carries, without the fields named."""
+        """Compute the digest for provenance, without the fields in `leave_out`."""
         return sha256_of(self.model_dump(mode="json", exclude=set(leave_out)))
 
     def part(self, model: type[P]) -> P:
-        """Take the fields of one of its bases alone, so that a node and a replay give one digest."""
+        """Return only the fields of one base class, so that a node and a replay have the same digest."""
         return model(**self.model_dump(include=set(model.model_fields)))
 
 
@@ -33,11 +33,11 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class ConfigError(TactfulError, ValueError):
-    """A configuration that cannot be used; its message says where and how to mend it."""
+    """A configuration is unusable; the message gives the place and the remedy."""
 
 
 class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML in which a key that stands twice is an error, not a silent overwrite."""
+    """A YAML loader that rejects a duplicate key."""
 
 
 def _mapping(loader: _UniqueKeyLoader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -54,12 +54,12 @@ _UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG,
 
 
 def load_config(model: type[C], path: Path) -> C:
-    """The configuration in the file at path."""
+    """Return the configuration in a file; raise ConfigError if it is missing or invalid."""
     return check_config(model, load_yaml(path), str(path))
 
 
 def load_yaml(path: Path) -> Any:
-    """The plain contents of a YAML file."""
+    """Return the plain contents of a YAML file."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
     except OSError as error:
@@ -75,7 +75,7 @@ def load_yaml(path: Path) -> Any:
 
 
 def check_config(model: type[C], plain: Any, source: str) -> C:
-    """The configuration in plain values that came from source."""
+    """Return the configuration in plain values; `source` names their origin in errors."""
     try:
         return model.model_validate({} if plain is None else plain)
     except ValidationError as error:
@@ -97,14 +97,14 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
 
 
 def _closest(key: str, models: list[type[BaseModel]]) -> str:
-    """Find the known key most like an unknown one, with dots where it is in a part; empty where none is like it."""
+    """Find the known key most like an unknown one, dotted if it is in a part; return "" if none is similar."""
     paths = sorted({path for model in models for path in _paths_in(model)})
     same = [path for path in paths if path.rpartition(".")[2] == key]
     return next(iter(same or difflib.get_close_matches(key, paths, n=1)), "")
 
 
 def _paths_in(model: type[BaseModel]) -> list[str]:
-    """List the keys of a model, and with dots those of its parts."""
+    """List the keys of a model, and the dotted keys of its parts."""
     paths = list(model.model_fields)
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
@@ -113,17 +113,18 @@ def _paths_in(model: type[BaseModel]) -> list[str]:
 
 
 def _models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """List the models that may stand at a location in a model."""
+    """List the models that are possible at a location in a model."""
     models = [model]
     for part in location:
-        # A number is a place in a list and an unknown name a key of a mapping: the annotation has their model already.
+        # A number is an index of a list, and an unknown name is a key of a mapping: the annotation already gives
+        # their model.
         fields = [known.model_fields[part] for known in models if isinstance(part, str) and part in known.model_fields]
         models = [inner for field in fields for inner in _models_in(field.annotation)] if fields else models
     return models
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The models that an annotation names, as in lists and optional fields."""
+    """List the models in an annotation, including those in lists and optional fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models_in(argument)]

@@ -1,7 +1,7 @@
-"""The base of every error whose message tells a person what is wrong and how to mend it."""
+"""The base of every error whose message gives a user the problem and the remedy."""
 
 
 class TactfulError(Exception):
-    """Shown without a traceback; exit_code is what a command ends with."""
+    """An error shown without a traceback; `exit_code` is the exit code of the command."""
 
     exit_code = 2

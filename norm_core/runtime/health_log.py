@@ -1,4 +1,4 @@
-"""What a node counts and what ails it, kept from any thread and read out for its heartbeat."""
+"""Counters and health issues of a node, written from any thread and read for its heartbeat."""
 
 import math
 import time
@@ -22,14 +22,14 @@ class _Issue:
 
 
 class HealthLog:
-    """Counters, queues and troubles since the node was configured; its size does not grow with time."""
+    """The counters, queues and issues since the node was configured; the size does not grow with time."""
 
     def __init__(
         self,
         on_news: Callable[[Health, str], None] = lambda health, reason: None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """on_news is told of each trouble that is new, by the thread that found it."""
+        """Call `on_news` with each new issue, on the thread that raised it."""
         self._on_news, self._now_s = on_news, now_s
         self._lock = Lock()
         self._tally: Tally[str] = Tally()
@@ -43,9 +43,10 @@ class HealthLog:
     def raise_issue(
         self, about: str, health: Health, reason: str, *, latest: str = "", lasting_s: float = math.inf
     ) -> bool:
-        """Notes that something is not well, until mended or lasting_s has passed; True where that is news.
+        """Raise an issue until `clear_issue` is called or `lasting_s` has passed; return whether it is new.
 
-        latest is the particular of the latest time, which is stated with the reason and is no news by itself.
+        `latest` is the detail of the last occurrence. The status shows it with the reason, but a change of it is not
+        news.
         """
         with self._lock:
             before = self._known().get(about)
@@ -61,14 +62,14 @@ class HealthLog:
             self._troubles.pop(about, None)
 
     def queue(self, name: str, capacity: int, policy: OverflowPolicy) -> BoundedQueue[Any]:
-        """A new queue whose depth and drops are read out with the rest."""
+        """Return a new queue whose depth and drops are part of the status."""
         queue: BoundedQueue[Any] = BoundedQueue(name, capacity, policy)
         with self._lock:
             self._queues.append(queue)
         return queue
 
     def reset(self) -> None:
-        """Forgets everything, as a node does when it is configured."""
+        """Clear everything, as a node does on configure."""
         with self._lock:
             self._tally.clear()
             self._queues.clear()
@@ -76,7 +77,7 @@ class HealthLog:
 
     @property
     def health(self) -> Health:
-        """The worst that is known."""
+        """The worst health of all issues."""
         with self._lock:
             healths = [trouble.health for trouble in self._known().values()]
         return max(healths, key=list(Health).index, default=Health.OK)
@@ -92,7 +93,7 @@ class HealthLog:
             return tuple(queue.status() for queue in self._queues)
 
     def is_idle(self) -> bool:
-        """True where every queue is idle; asked in the order they were made, as one may feed the next."""
+        """Whether every queue is idle; checked in creation order, because one queue may feed the next."""
         with self._lock:
             queues = tuple(self._queues)
         return all(queue.is_idle() for queue in queues)
@@ -103,7 +104,7 @@ class HealthLog:
             return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     def _known(self) -> dict[str, _Issue]:
-        """The troubles that still last; to be called with the lock held."""
+        """Return the issues that still hold; the caller must hold the lock."""
         now_s = self._now_s()
         self._troubles = {about: trouble for about, trouble in self._troubles.items() if trouble.until_s > now_s}
         return self._troubles

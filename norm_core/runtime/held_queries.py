@@ -1,4 +1,4 @@
-"""Queries that wait until all that was seen and heard before them is known, so that any pace gives one answer."""
+"""Hold queries until all earlier records are known, so that the answer does not depend on the replay rate."""
 
 from collections import deque
 
@@ -9,9 +9,9 @@ MOST = 64
 
 
 class HeldQueries:
-    """Takes records and queries in the order of arrival, and gives each query once every source has passed its stamp.
+    """Take records and queries in order of arrival, and release a query once every source has passed its stamp.
 
-    A query with a deadline is never held, and without sources none is.
+    A query with a deadline is never held. Without sources, no query is held.
     """
 
     def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
@@ -23,7 +23,7 @@ class HeldQueries:
         return len(self._held)
 
     def take(self, record: object) -> list[Query]:
-        """The queries that can be answered now that record is there."""
+        """Take a record and return the queries that can now be answered."""
         if isinstance(record, Query):
             self._held.append(record)
             return [*self._ready(), *([self._held.popleft()] if len(self._held) > MOST else [])]
@@ -40,7 +40,7 @@ class HeldQueries:
         return [*released, *self._ready()]
 
     def release(self) -> list[Query]:
-        """All that are still held, as where their time is over."""
+        """Return all queries still held, for example after their time is over."""
         released = list(self._held)
         self._held.clear()
         return released
