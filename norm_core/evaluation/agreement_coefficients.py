@@ -1,14 +1,14 @@
-"""Coefficients of agreement over units and what each coder said of them; None where they are undefined."""
+"""Agreement coefficients over units and coders' judgements; None if undefined."""
 
 from collections import Counter
 
-# What each coder said of one unit, None where a coder did not judge it; and how often each such unit occurs.
+# One unit: each coder's judgement (None if missing), and how often the unit occurs.
 Unit = tuple[str | None, ...]
 Tally = Counter[Unit]
 
 
 def cohen_kappa(units: Tally) -> float | None:
-    """Agreement of two coders beyond chance; undefined where both always say the same one thing."""
+    """Compute the agreement of two coders beyond chance; None if both always give the same category."""
     pairs = {pair: count for pair, count in units.items() if None not in pair}
     total = sum(pairs.values())
     if not total:
@@ -23,7 +23,7 @@ def cohen_kappa(units: Tally) -> float | None:
 
 
 def fleiss_kappa(units: Tally) -> float | None:
-    """Agreement of any fixed number of coders; a unit that one of them did not judge is left out."""
+    """Compute the agreement of a fixed number of coders; skip units without a judgement from every coder."""
     rows = [(Counter(unit), count) for unit, count in units.items() if len(unit) > 1 and None not in unit]
     total = sum(count for _, count in rows)
     if not total:
@@ -39,7 +39,7 @@ def fleiss_kappa(units: Tally) -> float | None:
 
 
 def krippendorff_alpha(units: Tally) -> float | None:
-    """Nominal alpha; units that fewer than two coders judged say nothing."""
+    """Compute nominal alpha; skip units with fewer than two judgements."""
     coincidence: dict[tuple[str, str], float] = {}
     for unit, count in units.items():
         said = Counter(value for value in unit if value is not None)

@@ -1,4 +1,4 @@
-"""Events of two observers matched one to one by their onsets."""
+"""Match the events of two observers one to one by onset."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from norm_core.records.record import record
 
 @record
 class Matches:
-    """Pairs of places in the two sequences, and what is left of each."""
+    """Pairs of indices into the two sequences, and the unmatched rest of each."""
 
     pairs: tuple[tuple[int, int], ...]
     left_a: tuple[int, ...]
@@ -17,7 +17,7 @@ class Matches:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]], a_count: int, b_count: int) -> "Matches":
-        """The pairs in order, with what they leave of so many events of each."""
+        """Return the sorted pairs and the unmatched indices, from the number of events of each observer."""
         ordered = tuple(sorted(pairs))
         taken_a, taken_b = {i for i, _ in ordered}, {j for _, j in ordered}
         return cls(
@@ -35,10 +35,11 @@ def match_events(
     *,
     in_order: bool = False,
 ) -> Matches:
-    """Pair as many compatible events as can be, with onsets within the tolerance of each other.
+    """Match as many compatible events as possible, with onsets within the tolerance.
 
-    Among equally many pairs, each event of a takes the nearest of b that leaves earlier ones a partner. In order, both
-    are gone through by onset and the earliest that fits is taken, so that it does not matter who is called a.
+    With equal numbers of pairs, each event of `a` takes the nearest event of `b` that leaves earlier events a partner.
+    With `in_order`, both sequences are sorted by onset and the earliest fitting event is taken; the result is then
+    symmetric. All times are in nanoseconds.
     """
     order = sorted(range(len(a_ns)), key=lambda i: (a_ns[i], i)) if in_order else range(len(a_ns))
     by_onset = sorted(range(len(b_ns)), key=lambda j: (b_ns[j], j))
@@ -51,7 +52,7 @@ def match_events(
         return near if in_order else sorted(near, key=lambda j: (abs(b_ns[j] - a_ns[i]), j))
 
     candidates = {i: reach(i) for i in order}
-    partner: dict[int, int] = {}  # of each taken event of b
+    partner: dict[int, int] = {}  # index of b to index of a
     for i in order:
         free = [j for j in candidates[i] if j not in partner] if in_order else []
         _place(i, candidates, partner, free)
@@ -59,7 +60,7 @@ def match_events(
 
 
 def _place(start: int, candidates: dict[int, list[int]], partner: dict[int, int], first: Sequence[int]) -> None:
-    """Find a place for one event, moving others along where that makes room: an augmenting path, depth first."""
+    """Find a partner for one event and move others if that makes room: an augmenting path, depth first."""
     tried: set[int] = set()
     path: list[tuple[int, Iterator[int]]] = [(start, chain(first, candidates[start]))]
     chosen: list[int] = []

@@ -1,7 +1,7 @@
-"""F1 of counts, and with the intervals of Takahashi et al. (2022): a delta method on the confusion matrix.
+"""F1 of counts, and F1 with the intervals of Takahashi et al. (2022): a delta method on the confusion matrix.
 
-The package `confidenceinterval` 1.0.5 is not followed where it differs from that paper: in its macro variance it adds
-where the paper multiplies, and its binary one subtracts squares of cells in place of the square of a sum.
+The package `confidenceinterval` 1.0.5 differs from that paper: its macro variance adds where the paper multiplies, and
+its binary variance subtracts squares of cells in place of the square of a sum. This module follows the paper.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ Counts = int | NDArray[np.int_] | NDArray[np.float64]
 
 
 def f1_score(hits: Counts, wanted_and_found: Counts, scale: int = 1) -> NDArray[np.float64]:
-    """F1 from hits and the sum of what is wanted and what is found; 0 where that is 0. Scale 100 gives percent."""
+    """Compute F1 from the hits and the number of targets plus predictions; 0 if that is 0. Scale 100 gives percent."""
     both = np.asarray(wanted_and_found)
     return np.where(both > 0, scale * 2 * hits / np.maximum(both, 1), 0.0)
 
 
 def confusion(right: Sequence[int], picked: Sequence[int | None], classes: int) -> Matrix:
-    """Counts by true class and picked class; the last column holds what was not answered."""
+    """Count by true class and predicted class; the last column counts missing answers."""
     counts = np.zeros((classes, classes + 1))
     for wanted, found in zip(right, picked, strict=True):
         counts[wanted, classes if found is None else found] += 1
@@ -32,12 +32,12 @@ def confusion(right: Sequence[int], picked: Sequence[int | None], classes: int) 
 
 
 def class_f1(counts: Matrix, of: int) -> Figure:
-    """F1 of one class."""
+    """Compute F1 of one class."""
     return _figure(counts, [of])
 
 
 def macro_f1(counts: Matrix) -> Figure:
-    """The mean of F1 over all classes; a class that neither occurs nor is picked has F1 0, as scikit-learn has it."""
+    """Compute the mean F1 over all classes; a class without targets and predictions has F1 0, as in scikit-learn."""
     return _figure(counts, range(len(counts)))
 
 

@@ -1,4 +1,4 @@
-"""Figures with their uncertainty: items that come from one picture or video stand or fall together."""
+"""Figures with uncertainty; items from one picture or video form one group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ _DRAWS = 2000
 
 @record
 class Figure:
-    """A mean with its 95 % interval, in percent unless unit says otherwise; not-a-number where nothing was counted."""
+    """A mean with its 95 % interval, in percent unless `unit` differs; NaN without items."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ Figures = Mapping[str, Figure]
 
 
 def average(cards: Sequence[Figures]) -> Figures:
-    """The mean of several draws' figures and between what 95 % of them lie; of one its own."""
+    """Average the figures of several draws, with the range of the middle 95 %; one draw keeps its interval."""
     if len(cards) == 1:
         return cards[0]
     found = {}
@@ -48,7 +48,7 @@ def average(cards: Sequence[Figures]) -> Figures:
 
 
 def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figure:
-    """The mean of values from 0 to 1 by bootstrap over groups; groups names the picture or video of each."""
+    """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value."""
     if not values:
         return NO_FIGURE
     low, high = percentile_interval(bootstrap(values, groups, seed))
@@ -56,7 +56,7 @@ def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figu
 
 
 def average_grade(values: Sequence[float]) -> Figure:
-    """The mean of grades from 1 to 5, give or take 1.96 standard errors."""
+    """Compute the mean of grades from 1 to 5, plus or minus 1.96 standard errors."""
     if not values:
         return NO_FIGURE
     mean = float(np.mean(values))
@@ -65,7 +65,7 @@ def average_grade(values: Sequence[float]) -> Figure:
 
 
 def bootstrap(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
-    """Means of values over groups drawn again with replacement; the same seed draws the same groups."""
+    """Return the means of values over groups resampled with replacement; a seed fixes the groups."""
     names = sorted(set(groups))
     place = {name: number for number, name in enumerate(names)}
     sums, counts = np.zeros(len(names)), np.zeros(len(names))

@@ -1,4 +1,4 @@
-"""How far stated probabilities hold: expected calibration error and Brier score."""
+"""Calibration of stated probabilities: expected calibration error and Brier score."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from norm_core.records.record import record
 
 BINS = 10
 
-# A stated probability, and whether what it was stated of was right.
+# A stated probability, and whether its statement was correct.
 Stated = tuple[float, bool]
 
 
 @record
 class Bin:
-    """Answers of like confidence; both are shares from 0 to 1."""
+    """Answers of similar confidence; both values are fractions from 0 to 1."""
 
     low: float
     high: float
@@ -24,7 +24,7 @@ class Bin:
 
 
 def reliability_bins(stated: Sequence[Stated]) -> tuple[Bin, ...]:
-    """Ten bins of equal width, without the empty ones."""
+    """Return ten bins of equal width, without the empty ones."""
     bins = []
     for place in range(BINS):
         inside = [(p, right) for p, right in stated if min(BINS - 1, int(p * BINS)) == place]
@@ -37,12 +37,12 @@ def reliability_bins(stated: Sequence[Stated]) -> tuple[Bin, ...]:
 
 
 def expected_calibration_error(stated: Sequence[Stated]) -> float | None:
-    """The mean distance of confidence and share right over bins, weighed by count; None of nothing."""
+    """Compute the mean distance of confidence and accuracy over bins, weighted by count; None without items."""
     if not stated:
         return None
     return sum(one.count * abs(one.confidence - one.right) for one in reliability_bins(stated)) / len(stated)
 
 
 def brier_score(stated: Sequence[Stated]) -> float | None:
-    """The mean squared distance of probability and outcome; None of nothing."""
+    """Compute the mean squared distance of probability and outcome; None without items."""
     return float(np.mean([(probability - right) ** 2 for probability, right in stated])) if stated else None
