@@ -34,7 +34,7 @@ class HealthLog:
         self._lock = Lock()
         self._tally: Tally[str] = Tally()
         self._queues: list[BoundedQueue[Any]] = []
-        self._troubles: dict[str, _Issue] = {}
+        self._issues: dict[str, _Issue] = {}
 
     def count(self, name: str, by: int = 1) -> None:
         with self._lock:
@@ -50,16 +50,16 @@ class HealthLog:
         """
         with self._lock:
             before = self._known().get(about)
-            trouble = _Issue(health=health, reason=reason, latest=latest, until_s=self._now_s() + lasting_s)
-            is_news = before is None or replace(trouble, latest=before.latest, until_s=before.until_s) != before
-            self._troubles[about] = trouble
+            issue = _Issue(health=health, reason=reason, latest=latest, until_s=self._now_s() + lasting_s)
+            is_news = before is None or replace(issue, latest=before.latest, until_s=before.until_s) != before
+            self._issues[about] = issue
         if is_news:
-            self._on_news(health, _stated(trouble))
+            self._on_news(health, _stated(issue))
         return is_news
 
     def clear_issue(self, about: str) -> None:
         with self._lock:
-            self._troubles.pop(about, None)
+            self._issues.pop(about, None)
 
     def queue(self, name: str, capacity: int, policy: OverflowPolicy) -> BoundedQueue[Any]:
         """Return a new queue whose depth and drops are part of the status."""
@@ -73,19 +73,19 @@ class HealthLog:
         with self._lock:
             self._tally.clear()
             self._queues.clear()
-            self._troubles.clear()
+            self._issues.clear()
 
     @property
     def health(self) -> Health:
         """The worst health of all issues."""
         with self._lock:
-            healths = [trouble.health for trouble in self._known().values()]
+            healths = [issue.health for issue in self._known().values()]
         return max(healths, key=list(Health).index, default=Health.OK)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         with self._lock:
-            return tuple(_stated(trouble) for trouble in self._known().values())
+            return tuple(_stated(issue) for issue in self._known().values())
 
     @property
     def queues(self) -> tuple[QueueStatus, ...]:
@@ -106,9 +106,9 @@ class HealthLog:
     def _known(self) -> dict[str, _Issue]:
         """Return the issues that still hold; the caller must hold the lock."""
         now_s = self._now_s()
-        self._troubles = {about: trouble for about, trouble in self._troubles.items() if trouble.until_s > now_s}
-        return self._troubles
+        self._issues = {about: issue for about, issue in self._issues.items() if issue.until_s > now_s}
+        return self._issues
 
 
-def _stated(trouble: _Issue) -> str:
-    return f"{trouble.reason} ({trouble.latest})" if trouble.latest else trouble.reason
+def _stated(issue: _Issue) -> str:
+    return f"{issue.reason} ({issue.latest})" if issue.latest else issue.reason

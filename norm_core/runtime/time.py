@@ -12,7 +12,7 @@ MAX_STAMP_NS = 2**31 * NS_PER_S - 1
 
 
 def s_to_ns(seconds: float) -> int:
-    """Convert seconds, rounded to the nearest nanosecond; raise ValueError for NaN and infinities."""
+    """Convert seconds, rounded to the nearest nanosecond; raise ValueError for NaN and OverflowError for infinities."""
     whole = seconds.__floor__()
     return whole * NS_PER_S + round((seconds - whole) * NS_PER_S)
 
