@@ -1,4 +1,4 @@
-"""What an engine needs of whatever runs a model. One thread at a time calls it."""
+"""The interface between an engine and a model runtime. Calls come from one thread at a time."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,25 +12,25 @@ P = TypeVar("P")
 
 
 class Backend(Protocol[P]):
-    """A model; P is its encoded prefix. Whatever it raises becomes an outcome, and the next call must work."""
+    """A model runtime; P is its encoded prefix. Any exception becomes an outcome, and the next call must work."""
 
     @property
     def model_info(self) -> ModelInfo: ...
 
     def encoded(self, prefix: Prompt, call: RequestContext) -> AbstractContextManager[P]:
-        """The prefix, encoded once for every question asked within; what it holds is given back on leaving."""
+        """Encode the prefix once for all questions inside the block; release it on exit."""
         ...
 
     def score(self, prefix: P, question: Question, call: RequestContext) -> Sequence[float]:
-        """A log-probability for each option, not necessarily normalised, from one pass over the question."""
+        """Return a log-probability for each option, not necessarily normalised, from one pass over the question."""
         ...
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
-        """What the model writes, greedily where seed is 0; schema is a JSON schema that it may be held to."""
+        """Return the model's text, greedy if seed is 0; `schema` is a JSON schema that may constrain it."""
         ...
 
     def close(self) -> None:
-        """Gives all memory back."""
+        """Release all memory."""
         ...

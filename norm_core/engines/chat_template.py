@@ -1,4 +1,4 @@
-"""What a model's chat template puts before and after a user's words."""
+"""The control text that a model's chat template adds around a user's message."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,9 +9,9 @@ _WORDS = "@words@"
 
 
 def chat_frame(render: Callable[[list[dict[str, Any]]], str]) -> tuple[str, str]:
-    """The control text before and after the one message of a chat, which render writes by the model's template.
+    """Return the control text before and after the one message of a chat, which `render` makes from the template.
 
-    Words of others are put between the two as plain text, so that none of them is read as control text.
+    Untrusted words are inserted between the two as plain text, so that no part of them is read as control text.
     """
     for content in (_WORDS, [{"type": "text", "text": _WORDS}]):
         before, found, after = render([{"role": "user", "content": content}]).partition(_WORDS)
@@ -23,12 +23,12 @@ def chat_frame(render: Callable[[list[dict[str, Any]]], str]) -> tuple[str, str]
 def rendering(
     template: str, *, bos: str, eos: str, options: Mapping[str, Any]
 ) -> Callable[[list[dict[str, Any]]], str]:
-    """The template as a function of messages; without one, words alone and a line's end."""
+    """Return the template as a function of messages; without a template, return the words and a newline."""
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415  only where GGUF models are run
 
     if not template:
         return lambda messages: f"{bos}{messages[0]['content']}\n"
     formatter = Jinja2ChatFormatter(template, eos, bos)
-    # Some templates tell the date, and an answer must not depend on the day.
+    # Some templates insert the date, and an answer must not depend on the day.
     formatter.strftime_now = lambda _: "01 Jan 2025"
     return lambda messages: formatter(messages=messages, **options).prompt

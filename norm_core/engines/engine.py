@@ -1,4 +1,4 @@
-"""The contract: every question gets an outcome, in time, whatever the model behind it does."""
+"""The engine contract: every question gets an outcome in time, whatever the model does."""
 
 import logging
 import math
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Engine:
-    """Asks a backend; temperature calibrates its probabilities. For one thread at a time: see SharedEngine."""
+    """Ask a backend from one thread at a time (see SharedEngine); `temperature` calibrates its probabilities."""
 
     def __init__(self, backend: Backend[Any], clock: Clock, *, temperature: float = 1.0) -> None:
         if not (math.isfinite(temperature) and temperature > 0):
@@ -33,11 +33,11 @@ class Engine:
         return self._backend.model_info
 
     def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:
-        """A probability for each option, from one pass over the prompt."""
+        """Return a probability for each option, from one pass over the prompt."""
         return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], deadline)[0]
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """One answer a question, in order; the prefix is encoded once, and the first answer bears its cost."""
+        """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost."""
         deadline = deadline or Deadline(self.clock)
         call = RequestContext(deadline)
         answers: list[Scores] = []
@@ -66,7 +66,7 @@ class Engine:
         seed: int = 0,
         deadline: Deadline | None = None,
     ) -> Generation[S]:
-        """What the model writes; with a schema, UNPARSED unless the text is JSON of it."""
+        """Return the model's text; with a schema, UNPARSED unless the text is valid JSON for it."""
         call = RequestContext(deadline or Deadline(self.clock))
         text, value = "", None
 
@@ -91,15 +91,15 @@ class Engine:
     def decline(
         self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
     ) -> list[Scores]:
-        """What ask_many answers where the model is not asked at all."""
+        """Return the answers of `ask_many` without asking the model."""
         return [_score_once(prefix, question, RequestContext(deadline), fault) for question in questions]
 
     def decline_to_write(self, prompt: Prompt, fault: EngineError, deadline: Deadline) -> Generation[Any]:
-        """What generate answers where the model is not asked at all."""
+        """Return the answer of `generate` without asking the model."""
         return _generate_once(prompt, RequestContext(deadline), fault, "", None)
 
     def close(self) -> None:
-        """Gives the model's memory back."""
+        """Release the model's memory."""
         self._backend.close()
 
     def _ask(self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext) -> Scores:
@@ -120,7 +120,7 @@ class Engine:
         return _score_once(prefix, question, call, fault, probabilities)
 
     def _take_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
-        """Counts the prompt's pictures; together with those before they must not be too many."""
+        """Count the prompt's images; raise if they and the images before them exceed the limit."""
         count, most = len(before) + len(prompt.images), self.model_info.max_images
         if most is not None and count > most:
             raise InvalidRequestError(f"{count} pictures were given, and {self.model_info.model} takes at most {most}")
@@ -140,7 +140,7 @@ class Engine:
 
 
 def _run_attempt(step: Callable[[], None]) -> EngineError | None:
-    """Why step failed, or None. Nothing that a backend raises ends the process, or is held on to."""
+    """Return the error of a step, or None. No backend exception ends the process or stays referenced."""
     try:
         step()
     except EngineError as fault:
@@ -196,7 +196,7 @@ def _parse_reply(text: str, schema: type[S]) -> S:
 
 
 def _softmax(weights: Sequence[float], count: int, temperature: float) -> tuple[float, ...]:
-    """Probabilities that sum to one; an option the model rules out weighs minus infinity, but not all may."""
+    """Return probabilities that sum to one; minus infinity excludes an option, but cannot exclude all."""
     if len(weights) != count or any(math.isnan(w) or w == math.inf for w in weights) or max(weights) == -math.inf:
         raise UnparsedError(f"{count} options got the weights {list(weights)[:8]}")
     highest = max(weights)

@@ -1,4 +1,4 @@
-"""From a manifest to an engine: the weights checked, the backend imported only now, its temperature as fitted."""
+"""Open an engine from a manifest: verify the weights, import the backend and apply the fitted temperature."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,9 +27,10 @@ def open_engine(
     calibrations: Sequence[Path] | None = None,
     verify: bool = True,
 ) -> Engine:
-    """The engine that asks the model. beside is the manifest's folder; verify=False trusts weights checked before.
+    """Return the engine for a manifest; raise a TactfulError if its weights are missing or damaged.
 
-    Without calibrations, a site's own count before the shipped ones.
+    `beside` is the manifest's folder. `verify=False` skips the hash check, for weights checked before. Without
+    `calibrations`, a site's own calibrations have priority over the shipped ones.
     """
     check_answers(manifest)
     weights = (store or Store()).open(manifest, beside, verify=verify)
@@ -54,7 +55,7 @@ def open_engine(
 
 
 def open_engine_by_name(name: str, clock: Clock) -> Engine:
-    """The engine of the catalogue's manifest of that name."""
+    """Return the engine for the catalogue's manifest of that name."""
     catalogue = Catalogue()
     return open_engine(catalogue.manifest(name), clock, beside=catalogue.path(name).parent)
 

@@ -1,4 +1,4 @@
-"""One engine a model: whoever names the same model shares it, and it closes with the last of them."""
+"""Share one engine per model between all its users; close it after the last lease."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class EngineLease:
-    """An engine of a pool, asked with one urgency until close."""
+    """A pool's engine, asked with one urgency until `close`."""
 
     def __init__(self, engine: SharedEngine, urgency: Urgency, give_back: Callable[["EngineLease"], None]) -> None:
         self._engine, self._urgency, self._give_back = engine, urgency, give_back
@@ -58,26 +58,26 @@ class EngineLease:
         return self._engine.hold(self._urgency)
 
     def status(self) -> QueueStatus:
-        """Tell how many requests wait for the engine, of all who share it."""
+        """Return the queue status of the shared engine, over all its users."""
         return self._engine.status()
 
     def close(self) -> None:
-        """Give the engine back to the pool; a second call does nothing."""
+        """Return the engine to the pool; a second call does nothing."""
         self._give_back(self)
 
 
 class EnginePool:
-    """Engines by the names of their manifests; any thread may lease and close."""
+    """Shared engines by manifest name; any thread may lease and close."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._engines: dict[str, SharedEngine] = {}
         self._leases: dict[str, set[EngineLease]] = {}
-        # Held while a model loads or closes: there may be no memory for two at a time.
+        # Held while a model loads or closes, because memory may not hold two models.
         self._lock = Lock()
 
     def lease(self, name: str, urgency: Urgency) -> EngineLease:
-        """Lend the model's engine; the first lease opens it, and raises a TactfulError where that fails."""
+        """Return a lease of a model's engine. The first lease opens it; raise a TactfulError if that fails."""
         with self._lock:
             if name not in self._engines:
                 self._engines[name] = SharedEngine(open_engine_by_name(name, self._clock), name=f"engine_{name}")

@@ -1,4 +1,4 @@
-"""From a manifest and its weights to a backend, one function a kind of engine; what it loads is imported then."""
+"""The backend factories by engine kind; each imports its packages on first use."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -15,16 +15,17 @@ from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import C, Config, check_config
 
-# What transformers loads as it is; everything else is a quantization.
+# Formats that transformers loads unchanged; all others are quantizations.
 _DTYPES = {"bf16": "bf16", "f16": "float16", "f32": "float32"}
 _CONTEXT_TOKENS = 4096
 
 
 class BackendFactory(Protocol):
-    """Loads the model of a manifest; may raise anything, and then must hold no memory.
+    """Load a manifest's model; on any exception, hold no memory.
 
-    weights.folder is where the manifest's files lie, already verified, and weights.sha256 goes into the card; for a
-    server the folder is None and the address is manifest.source.url. What it reads of manifest.settings it checks.
+    `weights.folder` holds the manifest's verified files, and `weights.sha256` becomes part of the model information.
+    For a server the folder is None and the address is `manifest.source.url`. The factory validates the settings that it
+    reads.
     """
 
     def __call__(self, manifest: Manifest, weights: ModelFiles) -> Backend[Any]: ...
@@ -47,7 +48,7 @@ class GenaiSettings(Config):
 
 
 class OpenAISettings(Config):
-    """model is the name that the server knows, where it is not the manifest's."""
+    """Settings of a server; `model` is the server's name for the model, if it differs from the manifest's."""
 
     model: str = ""
     api_key_variable: str = ""
@@ -59,7 +60,7 @@ class OpenAISettings(Config):
 
 
 def model_info_of(manifest: Manifest) -> ModelInfo:
-    """The card of a model that is not opened; what only its files tell (weights, fewer tokens) is left out."""
+    """Return what is known of an unopened model, without values that only its files contain."""
     check_answers(manifest)
     model, context_tokens, max_images = manifest.name, manifest.context_tokens, manifest.max_images
     quantization, generates, is_here = manifest.quantization, True, True
@@ -89,16 +90,16 @@ def model_info_of(manifest: Manifest) -> ModelInfo:
 
 
 def check_answers(manifest: Manifest) -> None:
-    """Raise InvalidRequestError where the model's engine answers no questions."""
+    """Raise InvalidRequestError if the model's engine answers no questions."""
     if manifest.engine not in OPENERS:
         kinds = ", ".join(OPENERS)
         raise InvalidRequestError(f"{manifest.name} runs on {manifest.engine} and answers no questions; {kinds} do")
 
 
 def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    """A checkpoint; bf16, f16 and f32 are number formats, other quantizations are handed on by their names."""
+    """Load a checkpoint; bf16, f16 and f32 are number formats, other quantizations are passed on by name."""
     given = _settings(TransformersSettings, manifest)
-    # On a CPU 16 bits are slow and differ: auto leaves that to the engine.
+    # 16-bit numbers are slow and inexact on a CPU: "auto" leaves the choice to the engine.
     opened: Backend[Any] = import_module("norm_core.engines.transformers.backend").TransformersBackend(
         _folder(manifest, weights),
         model=manifest.name,
@@ -113,7 +114,7 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 
 def open_llama_cpp(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    """The GGUF file of the manifest, and its projector, whose name holds mmproj."""
+    """Load the manifest's GGUF file, and its projector, whose file name contains "mmproj"."""
     given = _settings(LlamaCppSettings, manifest)
     folder = _folder(manifest, weights)
     names = sorted(file.path for file in manifest.files) or sorted(path.name for path in folder.glob("*.gguf"))
@@ -122,7 +123,7 @@ def open_llama_cpp(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     if not models or len(projectors) > 1:
         raise EngineFailedError(f"{manifest.name}: one GGUF model and at most one mmproj are needed, not {names}")
     opened = import_module("norm_core.engines.llama_cpp.backend").LlamaCppBackend(
-        folder / models[0],  # of one that is split, the first part names the others
+        folder / models[0],  # the first part of a split model names the others
         projector_path=folder / projectors[0] if projectors else None,
         context_tokens=manifest.context_tokens or _CONTEXT_TOKENS,
         threads=given.threads,
@@ -137,7 +138,7 @@ def open_llama_cpp(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 
 def open_genai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    """A folder that onnxruntime-genai's builder wrote."""
+    """Load a folder written by the model builder of onnxruntime-genai."""
     given = _settings(GenaiSettings, manifest)
     opened = import_module("norm_core.engines.onnx.genai_backend").GenaiBackend(
         _folder(manifest, weights),
@@ -150,7 +151,7 @@ def open_genai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 
 def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    """A server; which weights it holds is its own affair, so the card names none."""
+    """Connect to a server. Its weights are unknown, so the model information has no hash."""
     given = _settings(OpenAISettings, manifest)
     server_module = import_module("norm_core.engines.openai.client")
     backend_module = import_module("norm_core.engines.openai.backend")
@@ -201,7 +202,7 @@ def _folder(manifest: Manifest, weights: ModelFiles) -> Path:
 
 
 def _named(backend: Any, manifest: Manifest) -> Backend[Any]:
-    """The backend under the manifest's name, which calibrations and reports go by."""
+    """Give the backend the manifest's name, which calibrations and reports use."""
     backend.model_info = replace(backend.model_info, model=manifest.name)
     named: Backend[Any] = backend
     return named

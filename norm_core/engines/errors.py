@@ -1,29 +1,29 @@
-"""What a backend raises when it cannot answer; each kind is one outcome."""
+"""The errors of a backend that cannot answer; each class maps to one outcome."""
 
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.errors import TactfulError
 
 
 class EngineError(TactfulError):
-    """The base; its message tells a person what happened and what to do."""
+    """The base of backend errors; the message gives the problem and the remedy."""
 
     outcome = Outcome.FAILED
 
 
 class InvalidRequestError(EngineError):
-    """The request cannot be asked of this model: no options, too many pictures, a prompt over the context."""
+    """The model cannot take the request: no options, too many images, or a prompt beyond the context."""
 
     outcome = Outcome.INVALID
 
 
 class EngineFailedError(EngineError):
-    """The model or what serves it is broken: out of memory, weights that do not match, a dead server."""
+    """The model or its server is broken: out of memory, mismatched weights, a dead server."""
 
     outcome = Outcome.FAILED
 
 
 class UnparsedError(EngineError):
-    """The model's output is no answer."""
+    """The model's output is not an answer."""
 
     outcome = Outcome.UNPARSED
 
@@ -35,6 +35,6 @@ class RefusedError(EngineError):
 
 
 class PastDeadlineError(EngineError):
-    """No time is left, or nobody waits for the answer any more."""
+    """The deadline has passed or the request was cancelled."""
 
     outcome = Outcome.TIMED_OUT

@@ -1,4 +1,4 @@
-"""What was fitted for a model on a robot: one JSON file a (robot, model)."""
+"""The fitted temperature of a model on a robot: one JSON file for each (robot, model)."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -12,8 +12,10 @@ DEFAULT_ROBOT = "any"
 
 
 class FittedTemperature(Config):
-    """The temperature that makes a model's probabilities hold, and what it was fitted on; weights_sha256 names which
-    weights it is for, as another model's temperature would only seem to calibrate."""
+    """A temperature that calibrates a model's probabilities, and the data behind it.
+
+    `weights_sha256` identifies the weights: the temperature of other weights would calibrate only in appearance.
+    """
 
     robot: str = DEFAULT_ROBOT
     model: str
@@ -23,7 +25,7 @@ class FittedTemperature(Config):
 
 
 def read_calibration(folders: Iterable[Path], model: str, robot: str, weights_sha256: str) -> FittedTemperature | None:
-    """Return the robot's own calibration of the model, else that for any robot; earlier folders count first."""
+    """Return the model's calibration for this robot, or else for any robot; earlier folders have priority."""
     for name, folder in product(dict.fromkeys((robot, DEFAULT_ROBOT)), folders):
         path = folder / f"{name}.{model}.json"
         if path.is_file():

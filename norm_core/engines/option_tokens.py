@@ -1,4 +1,4 @@
-"""Which tokens say an option's letter, and what they weigh."""
+"""The tokens of option letters, and their probabilities."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -8,12 +8,12 @@ import numpy as np
 from norm_core.engines.errors import EngineFailedError, UnparsedError
 from norm_core.engines.option_letters import OPTION_LETTERS
 
-# What stands for a leading space where a server gives a token's raw form.
+# Stands for a leading space in a server's raw tokens.
 _SPACES = " \t\n▁Ġ"
 
 
 class LetterTokens:
-    """A tokenizer's tokens for each of LETTERS alone, with a space before it or without."""
+    """The tokens of each letter in LETTERS, with and without a space before it."""
 
     def __init__(self, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> None:
         self._tokens = [self._alone(letter, tokens, text) for letter in OPTION_LETTERS]
@@ -27,19 +27,19 @@ class LetterTokens:
         return alone
 
     def logprobs(self, logits: np.ndarray, count: int) -> list[float]:
-        """The log-probability of each of the first letters to come next, from the logits of all tokens."""
+        """Return the log-probability of each of the first `count` letters, from the logits of all tokens."""
         precise = logits.astype(np.float64)
         precise -= np.logaddexp.reduce(precise)
         return [float(np.logaddexp.reduce(precise[tokens])) for tokens in self._tokens[:count]]
 
 
 def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> list[float]:
-    """A log-probability for each letter from the tokens told of, of which each stands once.
+    """Return a log-probability for each letter from the reported tokens, each of which appears once.
 
-    A letter that is not among them gets the most that it can have: no more than the least of the told ones, nor
-    more than its share of what all told ones leave. So an answer is never surer than what was told allows.
+    A letter that was not reported gets its upper bound: the least of the reported probabilities, or its share of the
+    remaining probability, whichever is less. So an answer is never more confident than the report allows.
     """
-    # A likelihood of one may be rounded to a little more.
+    # A probability of one may be rounded up slightly.
     told = {token: math.exp(min(logprob, 0.0)) for token, logprob in top if math.isfinite(logprob)}
     seen = dict.fromkeys((letter for letter in letters if any(_letter(token) == letter for token in told)), 0.0)
     for token, probability in told.items():

@@ -1,4 +1,4 @@
-"""What a model is asked: versioned parts, of which some are only quoted and never obeyed."""
+"""Prompts: versioned parts, of which some are quoted and never obeyed."""
 
 import hashlib
 import re
@@ -7,27 +7,27 @@ from functools import lru_cache
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 
-# What a tokenizer could read as one of its control tokens, as <|im_end|>, </s> or [INST], and what reads like it.
+# Text that a tokenizer could read as a control token, such as <|im_end|>, </s> or [INST], and similar forms.
 _CONTROL = re.compile(r"<(?=[|/\w])|(?<=[|\w])>|\[(?=/?INST)")
 _HARMLESS = {"<": "‹", ">": "›", "[": "("}
 
 
 @record
 class Text:
-    """Our own words."""
+    """Text by this project."""
 
     text: str
 
 
 @record
 class Quoted:
-    """Words of others, as speech or text in a picture: data, whatever they say."""
+    """Untrusted words, such as speech or text in an image: data, whatever they say."""
 
     text: str
     label: str = "quoted"
 
     def fence(self) -> str:
-        """The text between fence lines that it cannot close, with a model's control tokens disarmed."""
+        """Return the text between fence lines that it cannot close, with control tokens disarmed."""
         longest = max((len(run) for run in re.findall("=+", self.text)), default=0)
         fence = "=" * max(3, longest + 1)
         return (
@@ -37,7 +37,7 @@ class Quoted:
 
 @record
 class Image:
-    """A JPEG picture."""
+    """A JPEG image."""
 
     jpeg: bytes
 
@@ -51,7 +51,7 @@ Part = Text | Quoted | Image
 
 @record
 class Prompt:
-    """Parts in the order a model gets them; version names the file of prompts that they come from."""
+    """Parts in the order a model gets them; `version` names the prompt file."""
 
     version: str
     parts: tuple[Part, ...]
@@ -62,43 +62,43 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the version and of every part, pictures by their bytes."""
+        """Return the SHA-256 of the version and of every part; images by their bytes."""
         return sha256_of([self.version, [_identity(part) for part in self.parts]])
 
     def as_text(self, image_mark: str = "") -> str:
-        """All parts as one text, with image_mark in the place of each picture."""
+        """Return all parts as one text, with `image_mark` in the place of each image."""
         return "\n".join(image_mark if isinstance(part, Image) else plain_text(part) for part in self.parts)
 
 
 @record
 class Question:
-    """What is asked after a prefix, and the options among which a model chooses."""
+    """A question after a prefix, and the options to choose from."""
 
     parts: tuple[Part, ...]
     options: tuple[str, ...]
 
     def after(self, prefix: Prompt) -> Prompt:
-        """The whole prompt: the prefix, then this question without its options."""
+        """Return the whole prompt: the prefix, then this question without its options."""
         return Prompt(version=prefix.version, parts=(*prefix.parts, *self.parts))
 
     def digest(self, prefix: Prompt) -> str:
-        """SHA-256 of the whole of what is asked, options included."""
+        """Return the SHA-256 of the whole request, options included."""
         return sha256_of([self.after(prefix).digest, list(self.options)])
 
 
 def plain_text(part: Text | Quoted) -> str:
-    """A part as a model reads it: our words as they are, others' fenced."""
+    """Return a part as the model reads it: our text unchanged, untrusted text fenced."""
     return part.text if isinstance(part, Text) else part.fence()
 
 
 def neutralize_markup(text: str) -> str:
-    """Text in which no tokenizer finds a control token; everything else stays as it was."""
+    """Return the text without control tokens; leave everything else unchanged."""
     return _CONTROL.sub(lambda found: _HARMLESS[found.group()], text)
 
 
 @lru_cache(maxsize=64)
 def _sha256(jpeg: bytes) -> str:
-    """Of the pictures last asked about, as every question about a window names all of its pictures."""
+    """Cached, because every question about a window contains the same images."""
     return hashlib.sha256(jpeg).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What comes back from a model, and what came of a request that got no answer."""
+"""A model's replies, and the outcome of a request without an answer."""
 
 from typing import Generic, TypeVar
 
@@ -13,7 +13,7 @@ S = TypeVar("S", bound=BaseModel)
 
 @record
 class ModelInfo:
-    """Which model answers and what it can take; None where there is no bound."""
+    """A model's identity and limits; None means no limit."""
 
     model: str
     engine: str
@@ -26,7 +26,7 @@ class ModelInfo:
     on_this_machine: bool = True
 
     def most_images(self, pictures_may_leave: bool, wanted: int | None = None) -> int | None:
-        """Count the pictures to show at most, of those wanted: none where they may not leave this machine."""
+        """Return how many of the wanted images to show: none if they may not leave this machine."""
         if not (self.on_this_machine or pictures_may_leave):
             return 0
         return min((bound for bound in (self.max_images, wanted) if bound is not None), default=None)
@@ -34,7 +34,7 @@ class ModelInfo:
 
 @record
 class Usage:
-    """Tokens read anew, tokens found encoded already, tokens written, pictures, and tries beyond the first."""
+    """Tokens read, cached and written, images, and retries."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -45,7 +45,7 @@ class Usage:
 
 @record
 class Scores:
-    """A probability for each option, in the order asked; none unless answered."""
+    """A probability for each option, in the order asked; empty unless ANSWERED."""
 
     outcome: Outcome
     probabilities: tuple[float, ...] = ()
@@ -57,13 +57,13 @@ class Scores:
 
     @property
     def best(self) -> int | None:
-        """The index of the likeliest option, the first of equals; None unless answered."""
+        """The index of the likeliest option, the first on a tie; None unless ANSWERED."""
         return self.probabilities.index(max(self.probabilities)) if self.probabilities else None
 
 
 @record
 class Generation(Generic[S]):
-    """Text a model wrote, and the value in it where a schema was asked for."""
+    """Generated text, and the value in it if a schema was given."""
 
     outcome: Outcome
     text: str = ""
@@ -78,7 +78,7 @@ class Generation(Generic[S]):
 def provenance(
     model_info: ModelInfo, reply: Scores | Generation[S], *, window_digest: str = "", seed: int = 0
 ) -> Provenance:
-    """What a flag or decision says of the reply it rests on."""
+    """Return the provenance of a flag or decision that rests on this reply."""
     return Provenance(
         window_digest=window_digest,
         prompt_digest=reply.prompt_digest,

@@ -1,4 +1,4 @@
-"""One engine for several askers: the urgent first, never more than there is room for, and no caller hangs."""
+"""One engine for several callers: urgent requests first, a bounded queue, and no caller hangs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -20,14 +20,14 @@ from norm_core.records.status import QueueStatus
 R = TypeVar("R")
 S = TypeVar("S", bound=BaseModel)
 
-# How often a caller without a deadline looks whether the engine still lives.
+# How often a caller without a deadline checks that the engine is alive.
 _LOOK_S = 0.5
-# How long past its end a caller waits for the outcome that the engine itself gives.
+# How long a caller waits past its deadline for the engine's own outcome.
 _GRACE_S = 0.05
 
 
 class Urgency(IntEnum):
-    """Who goes first; an action is waited for by a robot that stands still."""
+    """Priority of a request. An action comes first, because a robot stands still for it."""
 
     ACTION = 0
     WINDOW = 1
@@ -53,7 +53,7 @@ class _Job(Generic[R]):
         self.reply.set_result(self._decline(fault))
 
     def waited_for(self, engine_lives: Callable[[], bool]) -> R:
-        """The reply, or in its stead the fault of an engine that does not come back in time."""
+        """Return the reply, or the fault of an engine that does not answer in time."""
         while True:
             remaining_s = self.deadline.remaining_s()
             try:
@@ -67,7 +67,7 @@ class _Job(Generic[R]):
 
 
 class SharedEngine:
-    """Asks one engine on a thread of its own. Where there is no room, the oldest of the least urgent gives way."""
+    """Ask one engine on its own thread. A full queue drops the oldest of the least urgent requests."""
 
     def __init__(self, engine: Engine, capacity: int = 8, name: str = "engine") -> None:
         if capacity < 1:
@@ -92,7 +92,7 @@ class SharedEngine:
         deadline: Deadline | None = None,
         urgency: Urgency = Urgency.WINDOW,
     ) -> list[Scores]:
-        """Engine.ask_many, in its turn."""
+        """Queue a call of Engine.ask_many."""
         deadline = deadline or Deadline(self._engine.clock)
         return self._asked(
             urgency,
@@ -108,7 +108,7 @@ class SharedEngine:
         deadline: Deadline | None = None,
         urgency: Urgency = Urgency.WINDOW,
     ) -> Scores:
-        """Engine.score, in its turn."""
+        """Queue a call of Engine.score."""
         return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], deadline, urgency)[0]
 
     def generate(
@@ -121,7 +121,7 @@ class SharedEngine:
         deadline: Deadline | None = None,
         urgency: Urgency = Urgency.WINDOW,
     ) -> Generation[S]:
-        """Engine.generate, in its turn."""
+        """Queue a call of Engine.generate."""
         deadline = deadline or Deadline(self._engine.clock)
         return self._asked(
             urgency,
@@ -132,7 +132,7 @@ class SharedEngine:
 
     @contextmanager
     def hold(self, urgency: Urgency) -> Iterator[None]:
-        """Let less urgent requests wait until the block ends, so that none slips in between two of its own."""
+        """Hold back less urgent requests until the block ends, so that none runs between two of its own."""
         with self._changed:
             self._holds.append(urgency)
         try:
@@ -153,7 +153,7 @@ class SharedEngine:
             )
 
     def close(self, timeout_s: float = 5.0) -> bool:
-        """Declines what waits and gives the model back; False where the model is stuck and could not be."""
+        """Decline waiting requests and release the model; return False if the model is stuck."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -178,7 +178,7 @@ class SharedEngine:
                 return
             self._waiting.append(job)
             if len(self._waiting) > self._capacity:
-                least = max(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest of equals
+                least = max(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest on a tie
                 self._waiting.remove(least)
                 self._dropped += 1
                 least.give_up(PastDeadlineError("gave way to other requests: the engine is asked more than it can"))
@@ -201,7 +201,7 @@ class SharedEngine:
             return job
 
     def _first(self) -> _Job[Any] | None:
-        """The most urgent of those that nobody holds back, the oldest of equals."""
+        """Return the most urgent request that is not held back, the oldest on a tie."""
         least = min(self._holds, default=max(Urgency))
         ready = [waiting for waiting in self._waiting if waiting.urgency <= least]
         return min(ready, key=lambda waiting: waiting.urgency, default=None)

@@ -1,1 +1,1 @@
-"""GGUF models in this process, by llama.cpp."""
+"""Run GGUF models in this process with llama.cpp."""

@@ -1,4 +1,4 @@
-"""GGUF models in this process, by llama.cpp; a prefix is kept by cutting back to it."""
+"""Run GGUF models in this process with llama.cpp; cutting the cache back to the prefix reuses it."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ Piece = list[int] | bytes
 
 @record
 class TokenPrefix:
-    """A prefix that the model holds: its pieces, where it ends, and which call read it."""
+    """A prefix in the model's cache: its pieces, its end and the call that read it."""
 
     digest: str
     pieces: tuple[Piece, ...]
@@ -31,9 +31,9 @@ class TokenPrefix:
 
 
 class LlamaCppBackend:
-    """A GGUF file and, for pictures, its projector. The last prefix stays held, until another comes.
+    """A GGUF file and, for images, its projector. The cache holds the last prefix until another replaces it.
 
-    template_options go to the chat template, as {"enable_thinking": False} does for models that think first.
+    `template_options` go to the chat template: {"enable_thinking": False} stops models that think first.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LlamaCppBackend:
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[TokenPrefix]:
-        """The prefix in the model's memory; read anew only where another one is held."""
+        """Return the prefix in the model's cache; read it only if the cache holds another one."""
         digest = prefix.digest
         if self._held is None or self._held.digest != digest:
             self._held = None
@@ -126,7 +126,7 @@ class LlamaCppBackend:
         self._model.close()
 
     def _go_on(self, prefix: TokenPrefix, pieces: tuple[Piece, ...], call: RequestContext) -> None:
-        """Reads pieces and the template's end after the prefix."""
+        """Read further pieces and the end of the template after the prefix."""
         if self._model.cut_back(prefix.position, prefix.token_count):
             call.add_usage(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
         else:
@@ -149,7 +149,7 @@ class LlamaCppBackend:
         call.add_usage(prompt_tokens=self._model.token_count - before)
 
     def _pieces(self, parts: Sequence[Part]) -> tuple[Piece, ...]:
-        """Parts as plain tokens and pictures; a token never reaches over a part's end, so prefixes stay as they are."""
+        """Split parts into tokens and images; no token crosses the end of a part, so that prefixes stay reusable."""
         return tuple(
             part.jpeg if isinstance(part, Image) else self._model.tokens(plain_text(part) + "\n") for part in parts
         )

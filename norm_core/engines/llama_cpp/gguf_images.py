@@ -1,4 +1,4 @@
-"""Pictures for a GGUF model, through its projector (mmproj) and llama.cpp's mtmd interface."""
+"""Images for a GGUF model, through its projector (mmproj) and llama.cpp's mtmd interface."""
 
 import ctypes
 import logging
@@ -23,7 +23,7 @@ def _logged(level: int, text: bytes, _: Any) -> None:
 
 
 class Projector:
-    """Turns a picture into what the model reads; close it before its model."""
+    """Encode images for the model; close it before its model."""
 
     def __init__(self, model: GgufModel, path: Path, *, use_gpu: bool) -> None:
         if not path.is_file():
@@ -42,7 +42,7 @@ class Projector:
             raise EngineFailedError(f"{path} takes no pictures")
 
     def read(self, jpeg: bytes, call: RequestContext) -> None:
-        """Has the model read a picture after what it holds."""
+        """Append an image to the model's cache."""
         call.enter_segment(ENCODE)
         with self._chunks(jpeg) as chunks:
             held = [mtmd.mtmd_input_chunks_get(chunks, nth) for nth in range(mtmd.mtmd_input_chunks_size(chunks))]
@@ -76,7 +76,7 @@ class Projector:
 
     @contextmanager
     def _chunks(self, jpeg: bytes) -> Iterator[Any]:
-        """A picture with what stands around it for this model, in the pieces that are read one by one."""
+        """Return an image and its surrounding control tokens, in chunks that are read one by one."""
         with ExitStack() as stack:
             content = (ctypes.c_uint8 * len(jpeg)).from_buffer_copy(jpeg)
             bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(self._context, content, len(jpeg), False)

@@ -1,4 +1,4 @@
-"""A GGUF model in memory, through llama.cpp's C interface: tokens in, logits out, and what was read can be cut back."""
+"""A GGUF model through llama.cpp's C interface: tokens in, logits out, with a cache that can be cut back."""
 
 import ctypes
 import logging
@@ -13,18 +13,18 @@ from llama_cpp.llama_grammar import json_schema_to_gbnf
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.request_context import RequestContext
 
-# Flash attention would shift probabilities when a prefix is shared.
+# Flash attention would shift probabilities if a prefix is shared.
 _NO_FLASH_ATTENTION = 0
 _LONGEST_PIECE_BYTES = 256
 
-# An address of something that llama.cpp holds.
+# The address of an object that llama.cpp owns.
 Handle = int
 
 
 class GgufModel:
-    """Reads tokens in batches, between which a call's deadline is seen; holds one sequence at a time.
+    """Read tokens in batches, with a deadline check between them; the cache holds one sequence at a time.
 
-    position and token_count say how much is held; they differ where pictures take fewer positions than tokens.
+    `position` and `token_count` give the size of the cache; they differ if images take fewer positions than tokens.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class GgufModel:
     ) -> None:
         if not path.is_file():
             raise EngineFailedError(f"there is no model at {path}")
-        # What it says while loading and running is for those who debug it.
+        # llama.cpp logs while it loads and runs; only a debugger needs that.
         logging.getLogger("llama-cpp-python").setLevel(logging.ERROR)
         ll.llama_backend_init()
         self.threads, self.batch_tokens = threads, batch_tokens
@@ -63,7 +63,7 @@ class GgufModel:
         params.n_ctx, params.n_batch, params.n_ubatch = context_tokens, self.batch_tokens, self.batch_tokens
         params.n_threads = params.n_threads_batch = self.threads
         params.flash_attn_type = _NO_FLASH_ATTENTION
-        # Else a model with a sliding window forgets what cutting back would bring up again.
+        # Without this, a model with a sliding window loses tokens that a cut would need again.
         params.swa_full = True
         context: Handle = ll.llama_init_from_model(self.model, params)
         if not context:
@@ -71,11 +71,11 @@ class GgufModel:
         return context
 
     def template(self) -> str:
-        """The chat template that the file brings; empty if it has none."""
+        """The chat template in the file; empty if there is none."""
         return (ll.llama_model_chat_template(self.model, None) or b"").decode()
 
     def special_marks(self) -> tuple[str, str]:
-        """The tokens that begin and end a text, as a chat template names them; empty for none."""
+        """The tokens that start and end a text, by their names in a chat template; empty if there are none."""
         found = (ll.llama_vocab_bos(self.vocabulary), ll.llama_vocab_eos(self.vocabulary))
         first, last = (
             ll.llama_vocab_get_text(self.vocabulary, token).decode() if token >= 0 else "" for token in found
@@ -83,7 +83,7 @@ class GgufModel:
         return first, last
 
     def tokens(self, text: str, *, control: bool = False) -> list[int]:
-        """Text as tokens; only where control, what looks like a control token is one."""
+        """Return a text as tokens; parse control tokens only if `control` is set."""
         content = text.encode(errors="replace")
         room = len(content) + 8
         array = (ll.llama_token * room)()
@@ -93,29 +93,29 @@ class GgufModel:
         return list(array[:count])
 
     def piece(self, token: int) -> bytes:
-        """What a token stands for in text; nothing for a control token."""
+        """Return a token's text; empty for a control token."""
         buffer = ctypes.create_string_buffer(_LONGEST_PIECE_BYTES)
         length = ll.llama_token_to_piece(self.vocabulary, token, buffer, _LONGEST_PIECE_BYTES, 0, False)
         return buffer.raw[: max(length, 0)]
 
     def ends(self, token: int) -> bool:
-        """Whether the model has said all."""
+        """Whether this token ends the model's output."""
         return bool(ll.llama_vocab_is_eog(self.vocabulary, token))
 
     def check_room(self, count: int) -> None:
-        """Raises where count tokens more do not fit."""
+        """Raise if `count` more tokens do not fit."""
         if (whole := self.token_count + count) > self.context_tokens:
             raise InvalidRequestError(f"the prompt has {whole} tokens, and the context holds {self.context_tokens}")
 
     def read(self, tokens: list[int], call: RequestContext) -> None:
-        """Adds tokens to what is held; logits are those after the last."""
+        """Append tokens to the cache; the logits are then those after the last token."""
         self.check_room(len(tokens))
         for start in range(0, len(tokens), self.batch_tokens):
             call.check()
             self._decode(tokens[start : start + self.batch_tokens])
 
     def cut_back(self, position: int, token_count: int) -> bool:
-        """Forgets all after position; False, and forgets everything, where the kind of model cannot."""
+        """Drop everything after a position; return False and drop all if this kind of model cannot be cut."""
         memory = ll.llama_get_memory(self.context)
         kept = bool(ll.llama_memory_seq_rm(memory, 0, position, -1))
         if not kept:
@@ -124,13 +124,13 @@ class GgufModel:
         return kept
 
     def logits(self) -> np.ndarray:
-        """What the model thinks of each next token; a copy."""
+        """Return a copy of the logits of the next token."""
         found = ll.llama_get_logits_ith(self.context, -1)
         return np.ctypeslib.as_array(found, shape=(self._token_kinds,)).copy()
 
     @contextmanager
     def sampler(self, schema: str | None, seed: int) -> Iterator[Handle]:
-        """Chooses the next tokens, the likeliest where seed is 0; with a JSON schema, only what follows it."""
+        """Return a sampler of next tokens, greedy if seed is 0; a JSON schema constrains them."""
         chain = ll.llama_sampler_chain_init(ll.llama_sampler_chain_default_params())
         try:
             if schema is not None:
@@ -145,7 +145,7 @@ class GgufModel:
         return int(ll.llama_sampler_sample(sampler, self.context, -1))
 
     def close(self) -> None:
-        """Gives the memory back; nothing else may be called afterwards."""
+        """Release the memory; no other method may follow."""
         self._stack.close()
 
     def _decode(self, tokens: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""ONNX language models in this process, by onnxruntime-genai; a prefix is kept by rewinding to it."""
+"""Run ONNX language models in this process with onnxruntime-genai; rewinding to a prefix reuses it."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,13 @@ from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
 from norm_core.records.record import record
 
-# So many tokens are read between two looks at the deadline.
+# The number of tokens read between two deadline checks.
 _BATCH_TOKENS = 64
 
 
 @record
 class GenaiPrefix:
-    """A prefix that a generator holds, and which call read it."""
+    """A prefix in a generator, and the call that read it."""
 
     digest: str
     generator: Any
@@ -33,7 +33,7 @@ class GenaiPrefix:
 
 
 class GenaiBackend:
-    """A folder that onnxruntime-genai's model builder wrote, text alone. The last prefix stays held."""
+    """A folder written by onnxruntime-genai's model builder, text only. The generator holds the last prefix."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class GenaiBackend:
         except (OSError, ValueError, RuntimeError) as error:
             raise EngineFailedError(f"{folder} is no model that onnxruntime-genai can load: {error}") from None
         self._context_tokens = min(context_tokens, written["model"]["context_length"])
-        # Some tokenizers begin every text with a token, which a text amid others must not have.
+        # Some tokenizers start every text with a special token, which must not appear inside a prompt.
         self._lead = len(self._tokenizer.encode(""))
         self._before, self._after = chat_frame(
             lambda messages: self._tokenizer.apply_chat_template(json.dumps(messages), add_generation_prompt=True)
@@ -74,7 +74,7 @@ class GenaiBackend:
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[GenaiPrefix]:
-        """The prefix in a generator's memory; read anew only where another one is held."""
+        """Return the prefix in a generator; read it only if the generator holds another one."""
         digest = prefix.digest
         if self._held is None or self._held.digest != digest:
             self._held = None
@@ -94,7 +94,7 @@ class GenaiBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
-        # What is held goes first, as two generators may not fit into memory.
+        # Release the old generator first, because memory may not hold two.
         self._held = None
         generator = self._generator(schema, seed)
         self._read(generator, self._prefix_tokens(prompt) + self._tokens(self._after), call)
@@ -121,7 +121,7 @@ class GenaiBackend:
 
     def _read(self, generator: Any, tokens: list[int], call: RequestContext) -> None:
         whole = generator.token_count() + len(tokens)
-        # The last place is for a token that is written.
+        # The last position is reserved for a generated token.
         if whole >= self._context_tokens:
             raise InvalidRequestError(f"the prompt has {whole} tokens, and the context holds {self._context_tokens}")
         call.enter_segment(PREFILL)
@@ -135,7 +135,7 @@ class GenaiBackend:
         return [*lead, *self._tokens(self._before), *self._parts_tokens(prompt.parts)]
 
     def _parts_tokens(self, parts: Sequence[Part]) -> list[int]:
-        """A token never reaches over a part's end, so that prefixes stay as they are."""
+        """Tokenize part by part: no token crosses the end of a part, so that prefixes stay reusable."""
         texts = [plain_text(part) for part in parts if not isinstance(part, Image)]
         return [token for text in texts for token in self._tokens(text + "\n")]
 

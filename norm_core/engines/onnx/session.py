@@ -1,4 +1,4 @@
-"""ONNX Runtime sessions: on the fastest provider that really loads the model, and quiet beside other work."""
+"""ONNX Runtime sessions: on the fastest provider that loads the model, and with few threads."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -30,19 +30,19 @@ _TYPES = {
 
 _log = logging.getLogger(__name__)
 
-onnxruntime.disable_telemetry_events()  # also where a program imported it before norm_core
+onnxruntime.disable_telemetry_events()  # also if a program imported it before norm_core
 
 
 @record
 class ProviderFault:
-    """A provider that was there and did not take the model."""
+    """A provider was available and did not load the model."""
 
     provider: str
     reason: str
 
 
 class OnnxSession:
-    """A loaded model; provider is what runs it, faults what was tried before. Any thread may run it."""
+    """A loaded model; `provider` runs it, `faults` lists failed providers. Any thread may run it."""
 
     def __init__(self, session: Any, provider: str, faults: tuple[ProviderFault, ...]) -> None:
         self._session = session
@@ -50,7 +50,7 @@ class OnnxSession:
 
     @property
     def inputs(self) -> dict[str, tuple[int | None, ...]]:
-        """Each input's shape by its name; None where any length will do."""
+        """The shape of each input by name; None for a dimension of any length."""
         return {
             given.name: tuple(side if isinstance(side, int) else None for side in given.shape)
             for given in self._session.get_inputs()
@@ -58,15 +58,15 @@ class OnnxSession:
 
     @property
     def outputs(self) -> list[str]:
-        """The outputs' names, in their order."""
+        """The names of the outputs, in order."""
         return [given.name for given in self._session.get_outputs()]
 
     def run(self, outputs: Sequence[str] | None, inputs: Arrays) -> list[Any]:
-        """The outputs by name, or all of them."""
+        """Run the model and return the outputs by name, or all outputs."""
         return list(self._session.run(outputs, inputs))
 
     def blank(self) -> dict[str, NDArray[Any]]:
-        """Zeros of the declared shapes, with one where any length will do."""
+        """Return zeros of the declared shapes, with length one for a free dimension."""
         return {
             given.name: np.zeros([side if isinstance(side, int) else 1 for side in given.shape], _TYPES[given.type])
             for given in self._session.get_inputs()
@@ -83,9 +83,9 @@ def open_session(
     memory_arena: bool = True,
     weights: Arrays | None = None,
 ) -> OnnxSession:
-    """The model on the first of the providers that is here and runs it once, on warm_up or on zeros.
+    """Load the model with the first available provider that can run it once, on `warm_up` or on zeros.
 
-    weights are by name what the model says lies outside of it.
+    `weights` are the model's external tensors by name. Raise EngineFailedError if the file is missing or no provider can run it.
     """
     if not model.is_file():
         raise EngineFailedError(f"{model}: there is no such model file")
@@ -115,14 +115,14 @@ def _created(  # noqa: PLR0917
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.enable_cpu_mem_arena = memory_arena
-    # A thread that spins while it waits takes the core from whatever else runs on the robot.
+    # A spinning thread would take a core from other work on the robot.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
     options.log_severity_level = 3
     if weights:
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
         options.add_external_initializers(list(weights), values)
-    # What a GPU provider cannot run falls to the CPU by nodes; it must not fall there as a whole unseen.
+    # Single nodes may fall back to the CPU; the whole model must not do so unnoticed.
     wanted = [(provider, _settings(provider, cache_folder)), *([CPU] if provider != CPU else [])]
     session = onnxruntime.InferenceSession(str(model), options, providers=wanted, enable_fallback=0)
     used = session.get_providers()[0]
@@ -134,7 +134,7 @@ def _created(  # noqa: PLR0917
 def _settings(provider: str, cache_folder: Path | None) -> dict[str, str]:
     if provider != TENSORRT:
         return {}
-    folder = cache_folder or make_cache_folder("tensorrt")  # building an engine takes minutes, loading one seconds
+    folder = cache_folder or make_cache_folder("tensorrt")  # building takes minutes, loading takes seconds
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "trt_engine_cache_enable": "1",

@@ -1,1 +1,1 @@
-"""Models behind a server that speaks the OpenAI protocol."""
+"""Models behind a server with the OpenAI protocol."""

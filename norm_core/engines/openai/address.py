@@ -1,4 +1,4 @@
-"""Whether a server's address is on this machine."""
+"""Decide whether a server's address is on this machine."""
 
 import socket
 from ipaddress import ip_address
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def is_on_this_machine(url: str) -> bool:
-    """True for loopback, localhost, a unix socket and this machine's own name; no name is looked up."""
+    """Return True for loopback, localhost, a unix socket and this machine's name, without a name look-up."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")

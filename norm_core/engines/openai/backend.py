@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible server: vLLM, llama-server and others, here or on another machine."""
+"""A model behind an OpenAI-compatible server (vLLM, llama-server and others), local or remote."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestCon
 
 
 class Guide(StrEnum):
-    """How a server is told to answer with one of the letters, where it can be told."""
+    """How to constrain a server's answer to one of the letters."""
 
     NONE = "none"
     STRUCTURED_OUTPUTS = "structured_outputs"  # vLLM 0.12 and later
-    GUIDED_CHOICE = "guided_choice"  # vLLM before
+    GUIDED_CHOICE = "guided_choice"  # older vLLM
     GRAMMAR = "grammar"  # llama-server
 
     def asked_for(self, letters: Sequence[str]) -> dict[str, Any]:
-        """What goes into the request for it."""
+        """Return the request fields for this constraint."""
         match self:
             case Guide.NONE:
                 return {}
@@ -38,10 +38,10 @@ class Guide(StrEnum):
 
 
 class OpenAIBackend:
-    """Sends each question with its whole prefix, which the server may hold encoded.
+    """Send each question with its whole prefix, which the server may cache.
 
-    `extra` goes into every request: {"cache_prompt": False} makes llama-server repeat itself exactly, and
-    {"chat_template_kwargs": {"enable_thinking": False}} keeps a reasoning model from thinking first.
+    `extra` is added to every request: {"cache_prompt": False} makes llama-server reproducible, and
+    {"chat_template_kwargs": {"enable_thinking": False}} stops a reasoning model from thinking first.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class OpenAIBackend:
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[list[dict[str, Any]]]:
-        """The prefix as a message's content, its pictures as data URLs."""
+        """Return the prefix as message content, with images as data URLs."""
         yield _content(prefix.parts)
 
     def score(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
@@ -113,7 +113,7 @@ def _image(image: Image) -> dict[str, Any]:
 
 
 def _plain(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """One text where there are no pictures, as some servers know of no parts."""
+    """Return one text if there are no images, because some servers do not accept parts."""
     if all(item["type"] == "text" for item in content):
         return "\n".join(item["text"] for item in content)
     return content

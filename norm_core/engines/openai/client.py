@@ -1,4 +1,4 @@
-"""Posting to an OpenAI-compatible server: tries again where that can help, never past the deadline."""
+"""Post to an OpenAI-compatible server; retry if that can help, but never past the deadline."""
 
 import asyncio
 import json
@@ -13,10 +13,10 @@ from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequ
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.request_context import RequestContext
 
-# How soon a deadline or a cancellation is seen while the server works.
+# The interval of deadline and cancellation checks while the server works.
 _POLL_S = 0.02
 _CONNECT_S = 5.0
-# A completion with the log-probabilities of thousands of tokens stays below.
+# A completion with the log-probabilities of thousands of tokens is smaller.
 _MOST_BYTES = 32 * 2**20
 _LONGEST_PAUSE_S = 10.0
 _TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
@@ -24,7 +24,7 @@ _NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not sup
 
 
 class _BusyError(Exception):
-    """Trying again may help, after pause_s where the server says so."""
+    """A retry may help, after `pause_s` if the server states it."""
 
     def __init__(self, reason: str, pause_s: float | None = None) -> None:
         super().__init__(reason)
@@ -32,9 +32,9 @@ class _BusyError(Exception):
 
 
 class OpenAIServer:
-    """A server at url, as http://gpu-box:8000/v1; its key is read from an environment variable and never shown.
+    """A server at `url`, such as http://gpu-box:8000/v1; the key comes from an environment variable and is never shown.
 
-    Silence longer than stall_s is a failure, deadline or none. For one thread at a time.
+    A silence longer than `stall_s` seconds is a failure, with or without a deadline. For one thread at a time.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class OpenAIServer:
             self._client = httpx2.AsyncClient(
                 headers={"Content-Type": "application/json"}
                 | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
-                # A proxy that the environment names would carry what is meant for this machine out of it.
+                # A proxy from the environment would carry local requests off this machine.
                 mounts={"http://": None, "https://": None} if is_on_this_machine(self.url) else None,
                 timeout=httpx2.Timeout(stall_s, connect=min(stall_s, _CONNECT_S)),
             )
@@ -58,7 +58,7 @@ class OpenAIServer:
         self._loop = asyncio.new_event_loop()
 
     def complete(self, body: dict[str, Any], call: RequestContext) -> bytes:
-        """What the server answers to a chat completion request."""
+        """Return the server's answer to a chat completion request."""
         return self._loop.run_until_complete(self._persist(json.dumps(body).encode(), call))
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class OpenAIServer:
             except _BusyError as busy:
                 if nth + 1 == self._tries:
                     raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None
-                # Many robots that share a server should not all come back at once.
+                # Spread the retries of many robots that share a server.
                 pause_s = busy.pause_s or self._backoff_s * 2**nth * random.uniform(0.5, 1.0)
                 await self._pause(min(pause_s, _LONGEST_PAUSE_S), str(busy), call)
                 call.add_usage(retries=1)
@@ -90,7 +90,7 @@ class OpenAIServer:
             await asyncio.sleep(min(_POLL_S, still_s))
 
     async def _while_wanted(self, content: bytes, call: RequestContext) -> bytes:
-        """Asks once, and hangs up when nobody waits any more, so that the server stops too."""
+        """Send one request; hang up on cancellation, so that the server stops too."""
         posted = asyncio.ensure_future(self._post(content))
         try:
             while not posted.done():
@@ -123,7 +123,7 @@ class OpenAIServer:
         raise self._fault(response, bytes(received))
 
     def _fault(self, response: httpx2.Response, content: bytes) -> EngineError | _BusyError:
-        """What an answer other than 200 means."""
+        """Return the error for an answer other than 200."""
         status, said = response.status_code, self._without_key(_message(content))
         if _TOO_LONG.search(said):
             return InvalidRequestError(f"the prompt is over the context: {said}")
@@ -140,7 +140,7 @@ class OpenAIServer:
 
 
 def _message(content: bytes) -> str:
-    """The error's kind and message where the answer has the usual form, else how it begins."""
+    """Return the error's kind and message if the answer has the usual form, or else its beginning."""
     try:
         found = json.loads(content)
         error = found.get("error") or found

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server answers with, as far as it is read."""
+"""The parts of an OpenAI-compatible server's answer that are read."""
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -41,7 +41,7 @@ class _Usage(BaseModel):
 
 
 class Reply(BaseModel):
-    """A chat completion; what is not read is not checked."""
+    """A chat completion; fields that are not read are not validated."""
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
@@ -51,7 +51,7 @@ class Reply(BaseModel):
         return self.choices[0].message.content or ""
 
     def first_token(self) -> list[tuple[str, float]]:
-        """The likeliest first tokens, of which each stands once, with their log-probabilities."""
+        """Return the likeliest first tokens, each once, with their log-probabilities."""
         logprobs = self.choices[0].logprobs
         if logprobs is None or not logprobs.content:
             raise EngineFailedError(
@@ -62,7 +62,7 @@ class Reply(BaseModel):
 
 
 def parse_reply(content: bytes, call: RequestContext) -> Reply:
-    """The server's reply, whose tokens are counted for call; a refusal is an error of its own."""
+    """Parse a server's reply and add its tokens to the usage of `call`; a refusal raises RefusedError."""
     try:
         reply = Reply.model_validate_json(content)
     except ValidationError as error:

@@ -1,1 +1,1 @@
-"""Sentence encoders: texts to vectors of meaning."""
+"""Sentence encoders: texts to embeddings."""

@@ -1,4 +1,4 @@
-"""The sentence encoder as an engine: an option is as likely as its meaning is near the prompt's."""
+"""A sentence encoder as an engine: the nearer an option's meaning is to the prompt's, the likelier it is."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ from norm_core.models.manifest import Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
 
-# A cosine of 0.1 more makes an option about e times as likely; a calibration file may say otherwise.
+# A cosine higher by 0.1 makes an option about e times as likely; a calibration file may change that.
 _NEARNESS_SCALE = 0.1
 
 
 class SentenceVectors(Protocol):
-    """Whatever gives one unit vector a sentence."""
+    """An encoder that returns one unit vector per sentence."""
 
     @property
     def weights_sha256(self) -> str: ...
@@ -28,7 +28,7 @@ class SentenceVectors(Protocol):
 
 
 class EncoderBackend:
-    """For questions of similarity. It reads words alone, and neither follows instructions nor writes."""
+    """A backend for questions of similarity. It reads words only; it neither follows instructions nor writes."""
 
     def __init__(self, sentences: SentenceVectors, model: str = MODEL, quantization: str = "") -> None:
         self._sentences = sentences
@@ -43,7 +43,7 @@ class EncoderBackend:
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[str]:
-        """The prefix's words."""
+        """Return the words of the prefix."""
         yield _said(prefix)
 
     def score(self, prefix: str, question: Question, call: RequestContext) -> Sequence[float]:
@@ -59,11 +59,11 @@ class EncoderBackend:
         raise InvalidRequestError("the sentence encoder scores options and cannot write")
 
     def close(self) -> None:
-        """Holds nothing that outlives it."""
+        """Do nothing: there is no memory to release."""
 
 
 def open_backend(manifest: Manifest, weights: ModelFiles) -> EncoderBackend:
-    """The encoder that a package carries, or one in a folder with model.onnx and tokenizer.json; it has no settings."""
+    """Load the packaged encoder, or one from a folder with model.onnx and tokenizer.json; it has no settings."""
     if manifest.settings:
         raise ConfigError(f"{manifest.name}: settings: the encoder has none, not {', '.join(manifest.settings)}")
     if manifest.name == MODEL:
@@ -79,5 +79,5 @@ def open_backend(manifest: Manifest, weights: ModelFiles) -> EncoderBackend:
 
 
 def _said(prompt: Prompt) -> str:
-    """What a sentence encoder makes of a prompt: the words, without fences."""
+    """Return the words of a prompt without fences."""
     return " ".join(part.text for part in prompt.parts if not isinstance(part, Image))

@@ -1,4 +1,4 @@
-"""The meaning of sentences by an ONNX encoder and its tokenizer, as the recipe int8-encoder makes one."""
+"""Sentence embeddings with an ONNX encoder and its tokenizer, as the recipe int8-encoder makes them."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ DEFAULT_TOKENS = 256
 
 
 class OnnxSentences:
-    """Unit vectors of sentences; the last so many are remembered, and any thread may ask."""
+    """Unit vectors of sentences; the most recent ones are cached, and any thread may ask."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class OnnxSentences:
         self._lock = Lock()
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """One row a sentence, each encoded by itself."""
+        """Return one row per sentence, each encoded alone."""
         with self._lock:
             rows = [self._vector(sentence) for sentence in sentences]
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
     def _vector(self, sentence: str) -> Vectors:
-        sentence = sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()  # a lone surrogate is no text
+        sentence = sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()  # a lone surrogate is not text
         if sentence not in self._vectors:
             tokens = np.array([self._tokenizer.encode(sentence).ids], np.int64)
             self._vectors[sentence] = self._session.run(["vector"], {"tokens": tokens})[0][0]
@@ -52,8 +52,8 @@ class OnnxSentences:
 
 
 def open_tokenizer(path: Path, most_tokens: int = DEFAULT_TOKENS) -> Any:
-    """The tokenizer in a file, which cuts what is longer and pads nothing."""
-    # Imported here: whoever uses the packaged encoder needs none of it.
+    """Load a tokenizer that truncates long texts and does not pad."""
+    # Imported here, because the packaged encoder does not need it.
     from tokenizers import Tokenizer  # noqa: PLC0415
 
     try:

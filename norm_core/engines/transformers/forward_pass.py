@@ -1,4 +1,4 @@
-"""A transformers model at work: it reads in steps that can be interrupted, and goes back to where it was."""
+"""Forward passes of a transformers model, in interruptible steps and with a restorable cache."""
 
 import gc
 import inspect
@@ -15,15 +15,15 @@ from norm_core.engines.transformers.prompt_tokens import TokenSpan
 
 T = TypeVar("T")
 
-# Tokens between two looks at the deadline: about half a second of a small model on a processor's cores.
+# Tokens between two deadline checks: about half a second of a small model on a CPU.
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
 
 
 class CachedTokens:
-    """What a model has read: its keys and values, which tokens are of pictures, and the position of the next."""
+    """The tokens a model has read: keys and values, image-token mask and next position."""
 
     def __init__(self) -> None:
-        # Without the config each layer keeps everything, so that also those of a sliding window can be cropped.
+        # Without the config each layer stores everything, so that layers with a sliding window can be cropped too.
         self.cache = DynamicCache()
         self.pictured = torch.zeros((1, 0), dtype=torch.long)
         self.position = 0
@@ -34,26 +34,26 @@ class CachedTokens:
 
 
 class ForwardPass:
-    """Reads pieces into a Reading. The model itself keeps nothing from one call to the next."""
+    """Read pieces into a CachedTokens. The model itself holds nothing between two calls."""
 
     def __init__(self, model: Any, context_tokens: int | None) -> None:
         self._model, self._context_tokens = model, context_tokens
         self._takes = set(inspect.signature(model.forward).parameters)
-        # Positions in time, height and width, of the Qwen-VL families.
+        # Positions in time, height and width, as the Qwen-VL families need them.
         self._rope_index = getattr(getattr(model, "model", None), "get_rope_index", None)
         self._chunk_tokens = _CHUNK_TOKENS.get(model.device.type, _CHUNK_TOKENS["cuda"])
 
     def check_fits(self, tokens: int) -> None:
-        """Raises where that many tokens are more than the context holds."""
+        """Raise if that many tokens exceed the context."""
         if self._context_tokens is not None and tokens > self._context_tokens:
             raise InvalidRequestError(f"the prompt has {tokens} tokens, and the context holds {self._context_tokens}")
 
     def room(self, reading: CachedTokens) -> int | None:
-        """How many more tokens the context holds; None without a bound."""
+        """Return how many more tokens the context holds; None without a limit."""
         return None if self._context_tokens is None else self._context_tokens - reading.tokens
 
     def read(self, reading: CachedTokens, pieces: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
-        """Appends pieces to what was read, and returns the logits of the token that would come next."""
+        """Append pieces and return the logits of the next token."""
         logits = None
         for chunk in _chunks(pieces, self._chunk_tokens):
             call.check()
@@ -64,7 +64,7 @@ class ForwardPass:
 
     @contextmanager
     def kept(self, reading: CachedTokens) -> Iterator[CachedTokens]:
-        """Whatever is read within is forgotten afterwards, also where it was interrupted midway."""
+        """Drop everything read inside the block, even after an interruption."""
         pictured, position = reading.pictured, reading.position
         try:
             yield reading
@@ -84,7 +84,7 @@ class ForwardPass:
         }
         pictured = chunk.pictured.to(device)
         reading.pictured = torch.cat([reading.pictured.to(device), pictured], dim=-1)
-        # A picture's tokens see one another both ways in some families, and have positions of their own in others.
+        # In some families an image's tokens attend in both directions, and in others they have their own positions.
         if "token_type_ids" in self._takes:
             inputs["token_type_ids"] = reading.pictured
         if self._rope_index:
@@ -96,18 +96,18 @@ class ForwardPass:
             inputs["logits_to_keep"] = 1
         with torch.inference_mode():
             output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
-        # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
+        # Copying to the CPU waits for a GPU; otherwise the deadline check would come too early.
         logits: torch.Tensor = output.logits[0, -1].float().cpu()
         return logits
 
 
 def use_threads(count: int) -> None:
-    """For the whole process, as torch has it; beside other busy processes one is often faster than two."""
+    """Set the threads of the whole process, as torch does; beside busy processes one is often faster than two."""
     torch.set_num_threads(count)
 
 
 def free_memory(step: Callable[[], T]) -> T:
-    """What step returns; where memory ran out, all that step held is freed before its EngineFailedError."""
+    """Return the result of a step; if memory ran out, free all that the step held and raise EngineFailedError."""
     try:
         return step()
     except (torch.OutOfMemoryError, MemoryError) as error:
@@ -116,20 +116,20 @@ def free_memory(step: Callable[[], T]) -> T:
         if "allocate memory" not in str(error):
             raise
         reason = str(error)
-    # Only here is the traceback gone that held on to the step's tensors.
+    # Only here is the traceback gone that held the step's tensors.
     release_model()
     raise EngineFailedError(f"out of memory: {reason}")
 
 
 def release_model() -> None:
-    """Gives memory that nothing holds any more back to the machine."""
+    """Return unused memory to the system."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def _chunks(pieces: Sequence[TokenSpan], most_tokens: int) -> Iterator[TokenSpan]:
-    """The same tokens in steps of about most_tokens; words are cut anywhere, a picture never."""
+    """Regroup the tokens in steps of about `most_tokens`; split words anywhere, but never an image."""
     waiting: list[TokenSpan] = []
     for piece in (cut for whole in pieces for cut in _cut(whole, most_tokens)):
         if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not _go_together([*waiting, piece])):
@@ -147,14 +147,14 @@ def _cut(piece: TokenSpan, most_tokens: int) -> list[TokenSpan]:
 
 
 def _go_together(pieces: Sequence[TokenSpan]) -> bool:
-    """Whether the pictures' features are of one shape but for their count."""
+    """Whether the images' features have the same shape except for their count."""
     pictured = [(piece.features, _counting(piece.features)) for piece in pieces if piece.features]
     shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
     return all(shape == shapes[0] for shape in shapes)
 
 
 def _counting(features: dict[str, torch.Tensor]) -> int:
-    """The dimension along which several pictures stand: the Idefics families put that of a batch before it."""
+    """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
     return 1 if features["pixel_values"].ndim == 5 else 0
 
 

@@ -1,4 +1,4 @@
-"""A transformers checkpoint from a folder: whole, in the number format and quantization asked for, or not at all."""
+"""Load a transformers checkpoint from a folder in a number format and quantization, or fail as a whole."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,14 +14,14 @@ from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, tokeni
 
 _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 _HERE = {"local_files_only": True, "trust_remote_code": False}
-# What sees is small beside what reads, and loses most by rounding; so does the last layer.
+# The vision part is small beside the language part and loses most by rounding; so does the last layer.
 _KEPT_PRECISE = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
-# Checkpoints that were quantized beforehand, and the package that runs each kind.
+# Pre-quantized checkpoint kinds, and the package that each kind needs.
 _PACKAGES = {"awq": "gptqmodel", "gptq": "gptqmodel", "compressed-tensors": "compressed_tensors"}
 
 
 def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
-    """The model, ready to answer, and what reads for it; EngineFailedError says what is wrong with the checkpoint."""
+    """Return the model and its tokenizer; raise EngineFailedError with the checkpoint's fault."""
     if not (folder / "config.json").is_file():
         raise EngineFailedError(f"{folder} holds no checkpoint of transformers (there is no config.json)")
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -66,7 +66,7 @@ def _number_format(dtype: str, device: str) -> torch.dtype:
 
 
 def _recipe(quantization: str, config: Any) -> Any:
-    """How transformers is to quantize while it loads; None where nothing is to be done, or was done beforehand."""
+    """Return the quantization config for loading; None if none is requested or the checkpoint is quantized already."""
     held = getattr(config, "quantization_config", None)
     if held:
         method = str(held["quant_method"] if isinstance(held, dict) else held.quant_method)
@@ -77,7 +77,7 @@ def _recipe(quantization: str, config: Any) -> Any:
     match quantization:
         case "":
             return None
-        # Imported below: they are only looked for where they are asked for.
+        # Imported below, so that they are needed only on request.
         case "int8" if find_spec("torchao") and not find_spec("bitsandbytes"):
             from torchao.quantization import Int8WeightOnlyConfig  # noqa: PLC0415
             from transformers import TorchAoConfig  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Prompts as a transformers model reads them: stretches of tokens, with pictures in their places."""
+"""Prompts as token spans of a transformers model, with images in their places."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ from norm_core.engines.option_letters import OPTION_LETTERS
 from norm_core.engines.prompt import Image, Part, plain_text
 from norm_core.records.record import record
 
-# Stands in a chat template for what is asked; no template changes it.
+# Stands for the question in a chat template; no template changes it.
 _ASKED = "TACTFUL-ASKS"
 _NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 
 
 @record
 class TokenSpan:
-    """Tokens that go through the model together, which of them are of a picture (1), and its features."""
+    """Tokens that are read together, which of them belong to an image (1), and the image's features."""
 
     ids: torch.Tensor
     pictured: torch.Tensor
@@ -39,7 +39,7 @@ class TokenSpan:
 
 
 class PromptTokenizer:
-    """Turns parts into pieces. Where a picture stands is the chat template's to say, and never the words'."""
+    """Turn parts into token spans. The chat template alone decides where an image goes, never the words."""
 
     def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
         self.tokenizer, self.processor = tokenizer, processor
@@ -51,16 +51,16 @@ class PromptTokenizer:
         return self.processor is not None
 
     def opening(self, parts: Sequence[Part]) -> list[TokenSpan]:
-        """The start of a turn and the parts, with no end to the turn."""
+        """Return the start of a turn and the parts, without the end of the turn."""
         head = self.head_of_picture if parts and isinstance(parts[0], Image) else self.head
         return self._pieces([head, *self._joined(parts)])
 
     def closing(self, parts: Sequence[Part]) -> list[TokenSpan]:
-        """Further parts, the end of the turn and the start of the model's."""
+        """Return further parts, the end of the turn and the start of the model's turn."""
         return self._pieces(["\n", *self._joined(parts), self.tail])
 
     def letters(self) -> list[list[int]]:
-        """The tokens that each letter of an answer can be, with or without a space before it."""
+        """Return the tokens of each answer letter, with and without a space before it."""
         found = []
         for letter in OPTION_LETTERS:
             encoded = [self.tokenizer.encode(form, add_special_tokens=False) for form in (letter, f" {letter}")]
@@ -68,7 +68,7 @@ class PromptTokenizer:
         return found
 
     def _frame(self, template: str | None) -> None:
-        """Learns from the chat template what goes before and after what is asked, and what marks a picture."""
+        """Learn the control text around a message and the image mark from the chat template."""
         asked: Any = [{"type": "text", "text": _ASKED}] if self.processor else _ASKED
         self.mark = getattr(self.processor, "image_token", "")
         if not template:
@@ -79,7 +79,7 @@ class PromptTokenizer:
         if self.processor:
             picture = {"type": "image"}
             before, between, _ = self._rendered([*asked, picture, *asked], template).split(_ASKED)
-            # Some templates move every picture to the front.
+            # Some templates move every image to the front.
             self.mark = (between or before.removeprefix(self.head)).strip()
             self.head_of_picture = self._rendered([picture, *asked], template).partition(self.mark)[0]
         else:
@@ -92,7 +92,7 @@ class PromptTokenizer:
         return rendered
 
     def _joined(self, parts: Sequence[Part]) -> Iterable[str | Image]:
-        """What Prompt.written joins, with pictures left whole and control tokens disarmed in all words."""
+        """Join the parts as Prompt.as_text does, with images separate and control tokens in all words disarmed."""
         for index, part in enumerate(parts):
             if index:
                 yield "\n"
@@ -112,7 +112,7 @@ class PromptTokenizer:
     def _picture(self, image: Image) -> TokenSpan:
         if self.processor is None:
             raise InvalidRequestError("a picture was given to a model that reads words alone")
-        # OpenCV asserts that there are any bytes at all.
+        # OpenCV asserts that there are bytes.
         pixels = cv2.imdecode(np.frombuffer(image.jpeg, np.uint8), cv2.IMREAD_COLOR) if image.jpeg else None
         if pixels is None:
             raise InvalidRequestError(f"a picture of {len(image.jpeg)} bytes is no JPEG")
@@ -124,20 +124,20 @@ class PromptTokenizer:
         except ValueError as error:
             raise InvalidRequestError(f"a picture of {width}x{height} cannot be read: {error}") from None
         features = {name: value for name, value in read.items() if name not in _NOT_FEATURES}
-        # Families to which it makes no difference leave it out.
+        # Families that do not need it leave it out.
         pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
         return TokenSpan(ids=read["input_ids"], pictured=pictured, features=features)
 
 
 def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> PromptTokenizer:
-    """The reader of a checkpoint; its processor is made for pictures alone, as one for films needs torchvision."""
+    """Return a checkpoint's tokenizer; its processor is made for images only, because video needs torchvision."""
     if not images:
         return PromptTokenizer(tokenizer, None, tokenizer.chat_template)
     if type(config) not in PROCESSOR_MAPPING:
         raise EngineFailedError(f"{folder}: no processor for pictures is known for {config.model_type}")
     kind: Any = PROCESSOR_MAPPING[type(config)]
 
-    class ImageOnly(kind):  # type: ignore[misc]  # which family it is of, only the checkpoint tells
+    class ImageOnly(kind):  # type: ignore[misc]  # the family is known only from the checkpoint
         def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
             return None if argument is None else super().check_argument_for_proper_class(name, argument)
 
@@ -152,7 +152,7 @@ def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> 
 
 
 def _specials(tokenizer: Any) -> list[str]:
-    """The control tokens, longest first; spaces and line breaks stay what they are."""
+    """Return the control tokens, longest first; spaces and newlines stay text."""
     added = [token for token in tokenizer.added_tokens_decoder.values() if token.special]
     return sorted({token.content for token in added if token.content.strip()}, key=len, reverse=True)
 
