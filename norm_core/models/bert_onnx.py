@@ -1,4 +1,4 @@
-"""A BERT sentence encoder in safetensors, written out as an ONNX graph without torch: one sentence, one unit vector."""
+"""Write a BERT sentence encoder from safetensors as an ONNX graph, without torch: one unit vector per sentence."""
 
 import json
 import math
@@ -16,7 +16,7 @@ _DTYPES = {"F32": np.float32, "F16": np.float16}
 
 
 def write_onnx(folder: Path, target: Path) -> None:
-    """Makes the ONNX model from a folder's config.json and model.safetensors; its vector is the mean over tokens."""
+    """Write the ONNX model of a folder's config.json and model.safetensors; its vector is the mean over tokens."""
     try:
         onnx = import_module("onnx")
     except ImportError as error:
@@ -34,7 +34,7 @@ def write_onnx(folder: Path, target: Path) -> None:
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
-    """The tensors of floating point numbers in a file, by name."""
+    """Return the floating-point tensors in a file by name."""
     content = path.read_bytes()
     try:
         length = int.from_bytes(content[:8], "little")
@@ -52,7 +52,7 @@ def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
 
 
 class _Graph:
-    """Nodes in the order they run; every method adds some and gives the name of what they make."""
+    """The nodes in execution order; each method adds nodes and returns the name of their output."""
 
     def __init__(self, onnx: Any, tensors: dict[str, NDArray[np.float32]]) -> None:
         self._onnx, self._tensors = onnx, {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
@@ -87,7 +87,7 @@ class _Graph:
         return self._normed(self._add("Add", self._add("Add", words, places), kind), "embeddings.LayerNorm", epsilon)
 
     def _attended(self, hidden: str, at: str, heads: int) -> str:
-        """Self-attention without a mask: a sentence is encoded by itself, so nothing is padded."""
+        """Add self-attention without a mask: a sentence is encoded alone, so that nothing is padded."""
         size = self._tensors[f"{at}.self.query.bias"].shape[0] // heads
         split, joined = self._ints("split", [1, -1, heads, size]), self._ints("joined", [1, -1, heads * size])
 

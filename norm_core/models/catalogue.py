@@ -1,4 +1,4 @@
-"""The manifests by name: those of the project, and a team's own."""
+"""The manifests by name: those of the project and those of a team."""
 
 import difflib
 import os
@@ -13,18 +13,18 @@ _SHIPPED = shipped_file("norm_core.models", "shipped")
 
 
 class Catalogue:
-    """Reads the folders' `NAME.yaml` on demand; of two of one name the later folder's counts."""
+    """Read the folders' `NAME.yaml` on demand; of two manifests with one name, the later folder has priority."""
 
     def __init__(self, folders: tuple[Path, ...] | None = None) -> None:
         self._folders = folders or (_SHIPPED, *_own_folders())
 
     @property
     def own(self) -> Path:
-        """Where a new manifest goes: the last folder, which need not be there yet."""
+        """The folder for a new manifest: the last folder, which may not exist yet."""
         return self._folders[-1]
 
     def names(self) -> list[str]:
-        """What can be named, without reading any."""
+        """Return all names, without reading the manifests."""
         return sorted({path.stem for folder in self._folders for path in folder.glob("*.yaml")})
 
     def path(self, name: str) -> Path:
@@ -44,6 +44,6 @@ class Catalogue:
 
 
 def _own_folders() -> tuple[Path, ...]:
-    """What recipes made here, then the folders in TACTFUL_MODELS, which are separated as those of PATH are."""
+    """Return the folder of local recipes, then the folders in TACTFUL_MODELS, separated as in PATH."""
     given = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
     return (make_cache_folder("manifests"), *(Path(folder) for folder in given if folder))

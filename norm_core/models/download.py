@@ -1,4 +1,4 @@
-"""One file over HTTP, resumed where it broke off, checked before it takes its name."""
+"""Download a file over HTTP: resume after an interruption, and verify it before the rename."""
 
 import contextlib
 import errno
@@ -21,14 +21,14 @@ Progress = Callable[[str, int, int | None], None]
 
 
 class PullError(TactfulError):
-    """Weights that could not be had, or are not the ones that were asked for."""
+    """Weights cannot be downloaded, or do not match the expected hash."""
 
     exit_code = 1
 
 
 @record
 class FileRequest:
-    """A file to fetch: what is known of it before it is here. version tells parts of other versions apart."""
+    """A file to download, with its known size and hash; `version` separates partial files of different versions."""
 
     path: str
     url: str
@@ -40,7 +40,7 @@ class FileRequest:
 
 @record
 class ProgressLine:
-    """How the network is used: the token goes to the named host alone, never on to where it redirects."""
+    """Network settings; the token goes only to the named host, never to a redirect target."""
 
     token: str = ""
     timeout_s: float = 30.0
@@ -49,7 +49,7 @@ class ProgressLine:
 
 
 def fetch(wanted: FileRequest, folder: Path, line: ProgressLine, progress: Progress | None = None) -> str:
-    """Puts the file into folder and gives its SHA-256; what came before an end or a fault is kept for the next call."""
+    """Download a file into `folder` and return its SHA-256; keep a partial file for the next call."""
     target = folder / wanted.path
     part = target.with_name(f"{target.name}.{wanted.version[:12] or 'any'}.part")
     try:
@@ -64,7 +64,7 @@ def fetch(wanted: FileRequest, folder: Path, line: ProgressLine, progress: Progr
 
 
 def get(url: str, line: ProgressLine, start: int = 0) -> http.client.HTTPResponse:
-    """The response to a GET, from the byte at start where the server can."""
+    """Return the response to a GET, from the byte `start` if the server supports it."""
     request = urllib.request.Request(url, headers={"User-Agent": "tactful", "Accept-Encoding": "identity"})
     if line.token:
         request.add_unredirected_header("Authorization", f"Bearer {line.token}")
@@ -75,7 +75,7 @@ def get(url: str, line: ProgressLine, start: int = 0) -> http.client.HTTPRespons
 
 
 def describe_refusal(url: str, error: urllib.error.HTTPError) -> PullError:
-    """What a server's no means for a person."""
+    """Describe a server's refusal for a user."""
     advice = {
         401: "it wants a token: accept the model's terms on the hub and set HF_TOKEN",
         403: "it is not for this token: accept the model's terms on the hub and set HF_TOKEN",
@@ -85,14 +85,14 @@ def describe_refusal(url: str, error: urllib.error.HTTPError) -> PullError:
 
 
 def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Progress | None) -> None:
-    """Fills part to its end. A fault of the line is tried again from where it came, as long as bytes still come."""
+    """Complete `part`. Retry a network fault from the last byte, as long as further bytes arrive."""
     left = line.tries
     while True:
         before = _size(part)
         try:
             _append(wanted, part, line, progress)
         except urllib.error.HTTPError as error:
-            if error.code == 416 and before:  # nothing is left to send, or the part is longer than the file
+            if error.code == 416 and before:  # the part is complete, or longer than the file
                 part.unlink()
             elif error.code < 500 and error.code != 429:
                 raise describe_refusal(wanted.url, error) from error
@@ -116,14 +116,14 @@ def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Pro
 
 def _append(wanted: FileRequest, part: Path, line: ProgressLine, progress: Progress | None) -> None:
     with get(wanted.url, line, _size(part)) as response:
-        # A server that ignores Range sends all of it with 200: then what is here is written over.
+        # A server that ignores Range sends the whole file with status 200: overwrite the part then.
         resumed = response.status == 206
         with part.open("ab" if resumed else "wb") as stream:
             while block := response.read(_BLOCK_BYTES):
                 stream.write(block)
                 if progress:
                     progress(wanted.path, stream.tell(), wanted.size_bytes)
-            if response.length:  # a read of a broken line just ends
+            if response.length:  # a read from a broken connection ends without an error
                 raise http.client.IncompleteRead(b"", response.length)
 
 
@@ -131,14 +131,14 @@ def _checked(wanted: FileRequest, part: Path) -> str:
     actual = sha256_of_file(part)
     right = actual == wanted.sha256 if wanted.sha256 else not wanted.git_sha1 or _git_sha1(part) == wanted.git_sha1
     if not right:
-        part.unlink()  # it can never become right, and the next pull must begin anew
+        part.unlink()  # it can never become valid, and the next pull must start again
         expected = f"SHA-256 {wanted.sha256}" if wanted.sha256 else f"git's SHA-1 {wanted.git_sha1}"
         raise PullError(f"{wanted.path}: what came has the SHA-256 {actual} and should have {expected}; it was removed")
     return actual
 
 
 def _git_sha1(path: Path) -> str:
-    """The name that git, and so the hub, gives the bytes of a small file."""
+    """Return the hash that git, and so the hub, gives a small file."""
     content = path.read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 

@@ -1,13 +1,13 @@
-"""What memory a model will take, before anybody has measured it."""
+"""Estimate a model's memory before anybody has measured it."""
 
 from norm_core.models.manifest import Manifest, MemoryNeed
 
-# Bits a weight with the scales that go with it: nf4 keeps a 32-bit scale for each 64 weights.
+# Bits per weight, with its scales: nf4 has a 32-bit scale for each 64 weights.
 BITS = {"bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5}
 
 
 def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
-    """Weights, and at the peak the keys and values of a full context; None where the manifest says too little."""
+    """Estimate weights, and the peak with the keys and values of a full context; None if the manifest lacks data."""
     parameters, kv, context = manifest.parameters_million, manifest.kv_bytes_per_token, manifest.context_tokens
     bits = BITS.get(quantization)
     if not (parameters and kv and context and bits):

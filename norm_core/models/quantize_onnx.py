@@ -1,4 +1,4 @@
-"""Recipes that make an ONNX model smaller: int8 weights alone, or activations too where examples are given."""
+"""Quantize ONNX models to int8: weights alone, or activations too if examples are given."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ _OPSET = 17
 
 @record
 class OutputAgreement:
-    """How near the smaller model's outputs are to the whole one's: the lowest cosine over the examples, by output."""
+    """The lowest cosine over the examples between quantized and original outputs, by output."""
 
     examples: int
     cosines: dict[str, float]
@@ -28,14 +28,14 @@ class OutputAgreement:
 
 
 def int8_dynamic(model: Path, target: Path) -> None:
-    """Weights of matrix products in int8, activations measured as it runs: for encoders. Needs no examples."""
+    """Quantize the weights of matrix products; activations are scaled at run time. For encoders, without examples."""
     tools = _tools()
     with _preparing(model, target) as prepared:
         tools.quantize_dynamic(str(prepared), str(target), weight_type=tools.QuantType.QInt8, per_channel=True)
 
 
 def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
-    """Weights and activations in int8, over the ranges that the examples show: for networks of convolutions."""
+    """Quantize weights and activations, over the ranges in the examples. For convolutional networks."""
     if not examples:
         raise EngineFailedError("int8-static needs examples to measure activations on: name a bag with --bag")
     tools = _tools()
@@ -64,7 +64,7 @@ def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
 
 
 def compare_outputs(model: Path, smaller: Path, examples: Sequence[Arrays]) -> OutputAgreement:
-    """Runs both on the examples, which should not be those that the ranges were measured on."""
+    """Run both models on the examples; use other examples than those for the ranges."""
     one, other = (open_session(path, providers=(CPU,), warm_up=examples[0]) for path in (model, smaller))
     cosines = dict.fromkeys(one.outputs, 1.0)
     for example in examples:
@@ -75,7 +75,7 @@ def compare_outputs(model: Path, smaller: Path, examples: Sequence[Arrays]) -> O
 
 @contextmanager
 def _preparing(model: Path, target: Path) -> Iterator[Path]:
-    """The model with its shapes written in, and in an operator set that knows a scale for each channel."""
+    """Add shapes to the model and raise its operator set to one with a scale for each channel."""
     prepared = target.with_name(f"{target.stem}.prepared.onnx")
     try:
         _prepare(model, prepared)

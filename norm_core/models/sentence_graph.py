@@ -1,6 +1,6 @@
-"""The packaged sentence encoder's forward pass as an ONNX graph without weights: those stay where the package has them.
+"""The packaged sentence encoder's forward pass as an ONNX graph; the weights stay in the package.
 
-`python -m norm_core.models.sentence_graph` writes it anew; it needs onnx, which running it does not.
+`python -m norm_core.models.sentence_graph` writes it again; that needs onnx, which running it does not.
 """
 
 import sys
@@ -34,7 +34,7 @@ _SHAPES: dict[str, tuple[int, ...]] = {
 
 
 def sentence_graph() -> Any:
-    """The model: the embedded tokens of sentences in, a unit vector of each out."""
+    """Return the model: the token embeddings of sentences in, one unit vector per sentence out."""
     try:
         onnx = import_module("onnx")
     except ImportError as error:
@@ -46,7 +46,7 @@ def sentence_graph() -> Any:
 
 
 class _Graph:
-    """Nodes in the order they run; add gives the name of what a node makes."""
+    """The nodes in execution order; `add` returns the name of a node's output."""
 
     def __init__(self, onnx: Any) -> None:
         self._onnx = onnx
@@ -54,7 +54,7 @@ class _Graph:
         self._constants: dict[str, Any] = {}
 
     def forward(self) -> None:
-        """Three convolutions of two layers each over the tokens, their sum projected, and a deep average of that."""
+        """Three two-layer convolutions over the tokens, their projected sum, and a deep average of that."""
         projected = self._add("Add", self._add("MatMul", "embedded", "proj"), "proj_b")
         projected = self._normed(projected, "proj_ln_g", "proj_ln_b")
         parts = [f"part_{order}" for order, _ in ORDERS]
@@ -64,8 +64,9 @@ class _Graph:
             first = self._add("Add", self._convolved(part, 1, order), part)
             features.append(self._add("Add", self._convolved(first, 2, order), first))
         normed = self._normed(self._add("Concat", *features, axis=1), "ln_g", "ln_b")
-        # Summed before it is projected: that commutes, and leaves one row a sentence to project. Added one by one, as
-        # a matrix product would add in blocks, and so otherwise where a sentence stands elsewhere.
+        # Summed before the projection: the two commute, and only one row per sentence remains to project. The rows
+        # are added
+        # one by one, because a matrix product adds in blocks, whose bounds would depend on the place of the sentence.
         nothing = self._constant("nothing", np.zeros((1, _FEATURES), np.float32))
         total = self._add("ScatterND", self._add("Mul", "lengths", nothing), "sentence_of", normed, reduction="add")
         shifted = self._add("Add", self._add("MatMul", total, "cnn_W"), self._add("Mul", "lengths", "cnn_b"))
@@ -92,7 +93,7 @@ class _Graph:
         return self._onnx.helper.make_graph(self._nodes, "sentence_encoder", given, [vector], constants)
 
     def _convolved(self, given: str, layer: int, order: int) -> str:
-        """Each token with its neighbours; beyond its sentence's ends stands a row of zeros, the last one."""
+        """Join each token with its neighbours; beyond the sentence's ends stands the last row, of zeros."""
         padded = self._add("Pad", given, self._ints("one_row", [0, 0, 1, 0]))
         around = self._add("Gather", padded, f"places_{order}", axis=0)
         flat = self._add("Reshape", around, self._ints(f"flat_{order}", [-1, order * WIDTH]))
@@ -115,7 +116,7 @@ class _Graph:
         return name
 
     def _weight(self, name: str, shape: tuple[int, ...]) -> Any:
-        """A tensor that whoever loads the graph brings along."""
+        """Declare a tensor that the graph's loader must supply."""
         tensor = self._onnx.TensorProto(name=name, data_type=self._onnx.TensorProto.FLOAT, dims=shape)
         tensor.data_location = self._onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="brought along")

