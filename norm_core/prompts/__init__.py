@@ -1,1 +1,1 @@
-"""What models are asked, a file a task; a changed wording is a new version."""
+"""The prompts of the models, one file per task; a changed wording is a new version."""

@@ -1,4 +1,4 @@
-"""A norm given in words and a clip, as VideoNorms asks: is it kept, what shows it, and which norm is it."""
+"""Questions on a norm in words and a clip, as in VideoNorms: adherence, evidence and the norm itself."""
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
 from norm_core.prompts.judge import FACES_ASIDE
@@ -32,7 +32,7 @@ _SPECIFIC = {
 
 
 def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside: bool = False) -> Prompt:
-    """Make what all questions about a clip share; faces_aside forbids inferring emotions from the pictures."""
+    """Return the shared part of all questions about a clip; `faces_aside` forbids inferring emotions from images."""
     shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
     if faces_aside:
         shown = (Text(text=FACES_ASIDE[locale]), *shown)
@@ -43,17 +43,17 @@ def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside:
 
 
 def is_kept(norm: str, locale: str = "en") -> Question:
-    """Adherence, then violation."""
+    """Ask for adherence or violation, in this order."""
     text, options = _KEPT[locale]
     return Question(parts=(Text(text=text.format(norm)),), options=options)
 
 
 def evidence(prefix: Prompt, norm: str, kept: bool, locale: str = "en") -> Prompt:
-    """Asks what was said and what was done that shows a norm kept or broken."""
+    """Ask which speech and which actions show that a norm is kept or broken."""
     outcome = _KEPT[locale][1][0 if kept else 1]
     return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=_EVIDENCE[locale].format(norm, outcome))))
 
 
 def specific_norm(prefix: Prompt, category: str, locale: str = "en") -> Prompt:
-    """Asks for the norm of a category that the clip is about, in words."""
+    """Ask for the clip's norm of a category, in words."""
     return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=_SPECIFIC[locale].format(category))))

@@ -1,4 +1,4 @@
-"""A grader's question: how near what a model wrote comes to what a person wrote, from 1 to 5."""
+"""The question to a grader: how near a model's text comes to a person's, from 1 to 5."""
 
 from norm_core.engines.prompt import Prompt, Question, Quoted, Text
 
@@ -30,7 +30,7 @@ _RUBRIC = {
 
 
 def pair(kind: str, reference: str, written: str) -> Prompt:
-    """The two texts and what each grade means for texts of that kind."""
+    """Return the two texts and the meaning of each grade for texts of that kind."""
     return Prompt(
         version=VERSION,
         parts=(
@@ -43,5 +43,5 @@ def pair(kind: str, reference: str, written: str) -> Prompt:
 
 
 def grade() -> Question:
-    """The grades, lowest first."""
+    """Ask for a grade, lowest first."""
     return Question(parts=(Text(text="Which grade does the text get?"),), options=GRADES)

@@ -1,4 +1,4 @@
-"""The judge's questions about a window, in HSRI's terms, in English and Chinese."""
+"""The judge's questions about a window, in the terms of HSRI, in English and Chinese."""
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
 from norm_core.prompts import norms
@@ -51,7 +51,7 @@ _ABOUT = {
     "en": "Does what the robot does right or wrong here concern {}?",
     "zh": "机器人在此处做得对或错的地方是否涉及{}？",
 }
-# Where emotions may not be inferred from pictures; the question about them goes over words alone.
+# For contexts that forbid inferring emotions from images; the question about emotions then gets words only.
 FACES_ASIDE = {
     "en": (
         "Leave aside what faces or bodies in the pictures may show of anybody's feelings: do not infer emotions from "
@@ -76,7 +76,7 @@ _WRITE = {
 
 
 def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside: bool = False) -> Prompt:
-    """Make what all questions about a window share; faces_aside forbids inferring emotions from the pictures."""
+    """Return the shared part of all questions about a window; `faces_aside` forbids inferring emotions from images."""
     shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
     if faces_aside:
         shown = (Text(text=FACES_ASIDE[locale]), *shown)
@@ -87,7 +87,7 @@ def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside:
 
 
 def questions(locale: str = "en") -> list[Question]:
-    """Error, competence or neither; whether it concerns each attribute, in their order; then those on norms."""
+    """Ask for error, competence or neither; then for each attribute, in order; then for norms."""
     text, options = _POLARITY[locale]
     about = [
         Question(parts=(Text(text=_ABOUT[locale].format(meant)),), options=_YES_NO[locale])
@@ -97,11 +97,11 @@ def questions(locale: str = "en") -> list[Question]:
 
 
 def meanings(locale: str = "en") -> tuple[str, ...]:
-    """What each attribute is about, in the order of Attribute."""
+    """Return the meaning of each attribute, in the order of Attribute."""
     return tuple(_ATTRIBUTES[locale].values())
 
 
 def explanation(prefix: Prompt, polarity_index: int, locale: str = "en") -> Prompt:
-    """Asks for a note on what the first question found: why, what instead, and what is heard and seen of it."""
+    """Ask for a note on the first answer: the reason, the correction, and the verbal and non-verbal evidence."""
     what = _POLARITY[locale][1][polarity_index]
     return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=_WRITE[locale].format(what))))

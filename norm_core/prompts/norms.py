@@ -1,4 +1,4 @@
-"""Norms of speech acts in VideoNorms' terms: which act is shown, and whether the robot keeps to its norm."""
+"""Norms of speech acts in the terms of VideoNorms: the act, and whether the robot keeps its norm."""
 
 from enum import StrEnum
 
@@ -48,14 +48,14 @@ _KEPT = {
 
 
 class NormAdherence(StrEnum):
-    """In the order of the second question's options; the last of them is none of these."""
+    """The options of the second question, in order; its last option is "none of these"."""
 
     ADHERENCE = "adherence"
     VIOLATION = "violation"
 
 
 def questions(locale: str = "en") -> list[Question]:
-    """Which speech act is shown, in the order of SpeechAct, or none; then whether the robot keeps to its norm."""
+    """Ask for the speech act, in the order of SpeechAct, or none; then whether the robot keeps its norm."""
     names = tuple(act.value if locale == "en" else _ZH[act] for act in SpeechAct)
     text, options = _KEPT[locale]
     return [

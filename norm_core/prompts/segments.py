@@ -1,4 +1,4 @@
-"""What a coder is asked about a segment of human-robot talk, in HSRI's terms, after the judge's own prefix."""
+"""Questions to a coder about a segment of human-robot talk, in the terms of HSRI; the judge's prefix comes first."""
 
 from norm_core.engines.prompt import Question, Text
 from norm_core.prompts import judge
@@ -27,17 +27,17 @@ _CHOICES = {
 
 
 def detection() -> Question:
-    """Error, competence or neither: the judge's own first question."""
+    """Ask for error, competence or neither: the judge's own first question."""
     return judge.questions()[0]
 
 
 def is_error() -> Question:
-    """Yes, then no."""
+    """Ask for yes or no, in this order."""
     return Question(parts=(Text(text=_IS_ERROR),), options=("yes", "no"))
 
 
 def attributes(kind: str) -> list[Question]:
-    """Yes or no of each attribute, in the order of Attribute: the judge's own, told of which kind the stretch is."""
+    """Ask for yes or no on each attribute, in order: the judge's own questions, with the kind of segment stated."""
     return [
         Question(parts=(Text(text=_KNOWN[kind]), *question.parts), options=question.options)
         for question in judge.questions()[1 : 1 + len(Attribute)]
@@ -45,11 +45,11 @@ def attributes(kind: str) -> list[Question]:
 
 
 def several(kind: str) -> Question:
-    """Yes, then no."""
+    """Ask for yes or no, in this order."""
     meant = "; ".join(judge.meanings())
     return Question(parts=(Text(text=_KNOWN[kind]), Text(text=_SEVERAL.format(meant))), options=("yes", "no"))
 
 
 def choice(task: str, options: tuple[str, ...]) -> Question:
-    """What came before or after, why it is an error, or what should have been done; task is one of HSRI's."""
+    """Ask what came before or after, why it is an error, or what was right to do; `task` is an HSRI task."""
     return Question(parts=(Text(text=_CHOICES[task]),), options=options)

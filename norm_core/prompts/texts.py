@@ -1,4 +1,4 @@
-"""A task's words from its file."""
+"""Load a task's texts from its file."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,7 +10,7 @@ from norm_core.runtime.data_files import shipped_file
 
 
 class PromptFile(Config):
-    """One file; the texts are looked up by name by the module that asks."""
+    """One prompt file; the calling module looks up texts by name."""
 
     version: str = Field(pattern=r"^[a-z_]+-\d+$")
     texts: Mapping[str, str]
@@ -18,5 +18,5 @@ class PromptFile(Config):
 
 @cache
 def prompt_file(task: str) -> PromptFile:
-    """The words of a task, as select_action."""
+    """Return the texts of a task, such as select_action."""
     return load_config(PromptFile, shipped_file("norm_core.prompts", f"{task}.yaml"))

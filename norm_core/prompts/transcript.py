@@ -1,4 +1,4 @@
-"""Speech and pictures of a window as parts of a prompt, timed from its beginning."""
+"""Speech and images of a window as prompt parts, timed from the window's start."""
 
 from norm_core.engines.prompt import Image, Part, Quoted, Text
 from norm_core.records.frame import Frame
@@ -12,7 +12,7 @@ _NAMES = {
 
 
 def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "en") -> Quoted:
-    """Who said what when, one line an utterance, as quoted words of others."""
+    """Return speaker, time and words, one line per utterance, as quoted text."""
     names = _NAMES[locale]
     lines = []
     for said in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id)):
@@ -23,7 +23,7 @@ def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "
 
 
 def pictures(frames: tuple[Frame, ...], most: int, start_ns: int) -> tuple[Part, ...]:
-    """At most so many frames, evenly spread and the last among them, each after its time."""
+    """Return at most `most` frames, evenly spread and with the last one, each after its time."""
     count = min(most, len(frames))
     if not count:
         return ()
@@ -36,7 +36,7 @@ def pictures(frames: tuple[Frame, ...], most: int, start_ns: int) -> tuple[Part,
 
 
 def _when(said: Utterance, start_ns: int) -> str:
-    """Nothing where nobody knows: what is given as text alone has an order and no times."""
+    """Return the time; empty if unknown, because plain text has an order and no times."""
     if said.timing is Timing.ABSENT:
         return ""
     return f"[{ns_to_s(said.start_ns - start_ns):.1f}-{ns_to_s(said.end_ns - start_ns):.1f} s] "
