@@ -1,4 +1,4 @@
-"""A bag that is there once it is complete, and not at all before."""
+"""Write a bag atomically: it appears once it is complete."""
 
 import os
 import shutil
@@ -11,9 +11,10 @@ from norm_core.bags.writer import BagWriteError, BagWriter
 
 @contextmanager
 def atomic_bag(path: Path) -> Iterator[BagWriter]:
-    """A writer whose bag appears at path when the block ends well; after an error or ctrl-C nothing is left.
+    """Yield a writer; its bag appears at `path` if the block ends without an error, or else not at all.
 
-    Until then it lies in a folder of path's name and `.part`, which may also hold what the block needs meanwhile.
+    Until then the bag is in a folder named after `path` with the suffix `.part`. The block may store temporary files
+    there.
     """
     part = partial_folder(path)
     if path.exists():
@@ -42,7 +43,7 @@ def atomic_bag(path: Path) -> Iterator[BagWriter]:
 
 
 def partial_folder(path: Path) -> Path:
-    """Where the bag lies while it is incomplete."""
+    """Return the folder of an incomplete bag."""
     return path.with_name(f"{path.name}.part")
 
 

@@ -1,4 +1,4 @@
-"""A stretch of a bag, and some of its topics, as a bag of its own."""
+"""Copy a time range and some topics of a bag into a new bag."""
 
 from collections import deque
 from collections.abc import Callable, Collection
@@ -12,16 +12,16 @@ from norm_core.bags.topic import BagTopic
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 
-# Latched whether or not the bag says so; each of its messages holds other transforms, so all of them are kept.
+# Always latched, whatever the bag states; its messages hold different transforms, so all of them are copied.
 _ALWAYS_LATCHED = "/tf_static"
-_MOST_LATCHED = 1_000  # messages a topic; a latched topic with more is none that anyone joins late
-# Below: seconds from the start, seconds since the epoch, nanoseconds since it.
+_MOST_LATCHED = 1_000  # messages per topic; nobody joins late on a latched topic with more
+# Bounds between seconds from the start, seconds since the epoch, and nanoseconds since the epoch.
 _LONGEST_BAG_S, _LATEST_S, _LATEST_NS = 10**8, 10**12, 2**63
 
 
 @record
 class BagCut:
-    """What a cut kept. latched counts messages from before it, which stand at its beginning."""
+    """The contents of a cut. `latched` counts messages from before the cut, which stand at its start."""
 
     made: str
     from_ns: int
@@ -36,7 +36,7 @@ class BagCut:
 
 
 def parse_time_ns(text: str, start_ns: int) -> int:
-    """Seconds after start_ns, seconds since the epoch, or nanoseconds since it, told apart by their size."""
+    """Parse seconds after `start_ns`, seconds since the epoch, or nanoseconds since the epoch, by magnitude."""
     try:
         value = Decimal(text)
         if not 0 <= value < _LATEST_NS:
@@ -61,9 +61,10 @@ def cut_bag(
     latched: Collection[str] = (),
     progress: Callable[[int], None] = lambda messages: None,
 ) -> BagCut:
-    """Writes the messages from a time up to, not including, another; without one, to the bag's end.
+    """Write the messages from one time up to, but excluding, another; by default to the bag's end.
 
-    A latched topic's last messages before the cut are kept with the cut's first stamp: whoever joins there got them.
+    The last messages of a latched topic before the cut are copied with the cut's first stamp, as a late subscriber
+    would receive them.
     """
     with BagReader(bag) as reader:
         bounds = reader.bounds_ns
@@ -101,7 +102,7 @@ def cut_bag(
 
 
 def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[str], from_ns: int) -> list[BagMessage]:
-    """The last messages of each latched topic before a time, in the order of their stamps."""
+    """Return the last messages of each latched topic before a time, in stamp order."""
     held: dict[tuple[str, str], deque[BagMessage]] = {}
     for topic in topics:
         depth = _MOST_LATCHED if topic.topic == _ALWAYS_LATCHED else topic.latched_depth
@@ -113,7 +114,7 @@ def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[
     for message in reader.messages(names, None, from_ns) if names else ():
         if (message.topic, message.type_name) in held:
             kept = held[message.topic, message.type_name]
-            # A publisher that repeats itself tells nothing new; its last word counts.
+            # A publisher that repeats itself adds nothing; its last message counts.
             same = next((other for other in kept if other.data == message.data), None)
             if same:
                 kept.remove(same)

@@ -1,4 +1,4 @@
-"""How the messages of one bag are decoded: by this project's types, by the bag's own, or by those of an old ROS 2."""
+"""Decode the messages of one bag: with this project's types, with the bag's own, or with those of an old ROS 2."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,12 +10,12 @@ from norm_core.bags.errors import BagError
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import typestore
 
-# A bag recorded before Iron in sqlite3 states no definitions; a few of the types of that time read otherwise today.
+# A sqlite3 bag recorded before Iron has no definitions; a few types of that time have changed.
 _BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
 
 
 class Definitions:
-    """The types of one bag; what one bag says of a foreign type holds for no other bag."""
+    """The types of one bag. Its foreign types apply to no other bag."""
 
     def __init__(self) -> None:
         self._stores: dict[str, tuple[Typestore, ...]] = {}
@@ -23,7 +23,7 @@ class Definitions:
         self._completed: dict[tuple[str, str], BagTopic] = {}
 
     def decode(self, topic: BagTopic, data: bytes) -> Any:
-        """A message of the bag library; raises BagError for an unknown type, and anything for bytes that are not it."""
+        """Return a message of the bag library; raise BagError for an unknown type, or any error for damaged bytes."""
         return self._decoded(topic, data)[0]
 
     def is_known(self, topic: BagTopic) -> bool:
@@ -34,11 +34,11 @@ class Definitions:
             return False
 
     def encode(self, type_name: str, message: Any) -> bytes:
-        """The bytes of a message, by the definition that last fitted one of its type."""
+        """Return a message's bytes, by the definition that last fitted a message of its type."""
         return bytes(self._fitting[type_name].serialize_cdr(message, type_name))
 
     def completed(self, topic: BagTopic, data: bytes) -> BagTopic:
-        """The topic with the definition and digest that fit its first message; what nobody knows stays empty."""
+        """Return the topic with the definition and digest that fit its first message; empty if unknown."""
         if topic.key not in self._completed:
             self._completed[topic.key] = self._complete(topic, data)
         return self._completed[topic.key]
@@ -61,7 +61,7 @@ class Definitions:
         for store in stores:
             try:
                 decoded = store.deserialize_cdr(data, topic.type_name)
-            except Exception:  # generated code, which raises anything; an older store may still fit
+            except Exception:  # generated code may raise any error; an older store may still fit
                 if store is stores[-1]:
                     raise
             else:
@@ -89,7 +89,7 @@ def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
         try:
             types = get_types_from_idl(stated) if topic.is_idl else get_types_from_msg(topic.definition, name)
             store.register(types)
-        except Exception as error:  # the bag library raises what its parsers do
+        except Exception as error:  # the bag library raises its parsers' errors
             raise BagError(f"{topic.topic}: the bag's definition of {name} cannot be read: {error}") from error
         return (store,)
     known = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)

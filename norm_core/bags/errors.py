@@ -1,7 +1,7 @@
-"""What a bag that cannot be used raises."""
+"""The error for an unusable bag."""
 
 from norm_core.runtime.errors import TactfulError
 
 
 class BagError(TactfulError, ValueError):
-    """A bag that cannot be read; its message says what is wrong and what to do."""
+    """A bag cannot be read; the message gives the problem and the remedy."""

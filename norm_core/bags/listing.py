@@ -1,4 +1,4 @@
-"""Which files a bag consists of, and what its metadata.yaml promises of them."""
+"""The files of a bag, and the message counts that its metadata.yaml states."""
 
 import re
 from pathlib import Path
@@ -11,14 +11,14 @@ from norm_core.records.record import record
 
 METADATA = "metadata.yaml"
 STORED_AS = (".mcap", ".db3")
-_PACKED = ".zstd"  # a whole file, compressed once its recording had ended
-# The one in C, where PyYAML has it: a thousand topics take the other three seconds.
+_PACKED = ".zstd"  # a whole file, compressed after its recording ended
+# The loader in C, if PyYAML has it: the other takes three seconds for a thousand topics.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @record
 class Listing:
-    """The files in the order of their recording; promised counts and digests are empty where nothing states them."""
+    """The files in recording order; stated counts and digests are empty if the bag has none."""
 
     files: tuple[Path, ...]
     promised: dict[str, int]
@@ -50,12 +50,12 @@ class _Metadata(_Part):
 
 
 def is_stored(path: Path) -> bool:
-    """Whether a file's name is that of a bag's storage."""
+    """Whether the file's name is that of a bag storage file."""
     return path.name.removesuffix(_PACKED).endswith(STORED_AS)
 
 
 def is_bag(path: Path) -> bool:
-    """Whether a folder or a file looks like a bag, whole or not."""
+    """Whether a folder or file looks like a bag, complete or not."""
     if path.is_file():
         return is_stored(path)
     return path.is_dir() and ((path / METADATA).is_file() or any(is_stored(file) for file in path.iterdir()))
@@ -67,7 +67,7 @@ def is_packed(path: Path) -> bool:
 
 
 def list_files(path: Path) -> Listing:
-    """The files of a bag's folder, or the one file that path is; raises BagError where there is none."""
+    """List the files of a bag's folder, or the single file `path`; raise BagError if there is none."""
     if not path.exists():
         raise BagError(f"{path}: there is no such folder or file")
     if path.is_file():
@@ -113,5 +113,5 @@ def _stated(path: Path) -> tuple[_Information | None, list[str]]:
 
 
 def _number(path: Path) -> tuple[object, ...]:
-    """Sorts session_2 before session_10."""
+    """Sort session_2 before session_10."""
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))

@@ -1,4 +1,4 @@
-"""The records of an MCAP file as bytes: headers, chunks, channels. Nothing here trusts a length."""
+"""The records of an MCAP file as bytes: headers, chunks, channels. No length in the file is trusted."""
 
 import struct
 import zlib
@@ -19,19 +19,19 @@ from norm_core.records.record import record
 MAGIC = b"\x89MCAP0\r\n"
 HEADER_BYTES = 9  # opcode and length
 KNOWN = range(min(Opcode), max(Opcode) + 1)
-# Channel, sequence, log time and publish time come before a message's data.
+# Channel, sequence, log time and publish time precede a message's data.
 MESSAGE_HEAD = struct.Struct("<HIQQ")
 _CHUNK_HEAD = struct.Struct("<QQQII")
 _COMPRESSIONS = (b"", b"lz4", b"zstd")
-CHUNK_HEAD_BYTES = _CHUNK_HEAD.size + 4 + 8  # with the longest name of a compression
-# No recorder makes chunks as large; a length beyond it is damage.
+CHUNK_HEAD_BYTES = _CHUNK_HEAD.size + 4 + 8  # with the longest compression name
+# No recorder makes chunks this large; a longer length is damage.
 LARGEST_CHUNK_BYTES = 1 << 32
 _PIECE_BYTES = 1 << 18
 
 
 @record
 class ChunkHead:
-    """What stands before a chunk's data; data_offset counts from the record's first byte."""
+    """The header of a chunk; `data_offset` counts from the record's first byte."""
 
     unpacked_bytes: int
     crc: int
@@ -41,7 +41,7 @@ class ChunkHead:
 
 
 def chunk_head(head: bytes, length: int) -> ChunkHead | None:
-    """The head of a chunk whose record states this length, or None where its parts do not fit together."""
+    """Return the header of a chunk with this stated length, or None if its parts are inconsistent."""
     if len(head) < _CHUNK_HEAD.size + 8:
         return None
     _, _, unpacked_bytes, crc, name_bytes = _CHUNK_HEAD.unpack_from(head)
@@ -64,7 +64,7 @@ def chunk_head(head: bytes, length: int) -> ChunkHead | None:
 
 
 def unpack(head: ChunkHead, data: bytes) -> tuple[bytes, str]:
-    """A chunk's records as far as they can be unpacked, and what is wrong with them; empty where they are whole."""
+    """Return the records of a chunk as far as they can be unpacked, and the fault, if any."""
     try:
         if head.compression == "zstd":
             unpacked = _unpack_zstd(data, head.unpacked_bytes)
@@ -84,7 +84,7 @@ def unpack(head: ChunkHead, data: bytes) -> tuple[bytes, str]:
 
 
 def _unpack_zstd(data: bytes, most_bytes: int) -> bytes:
-    """As much as a frame that may be cut short still gives."""
+    """Return as much data as a possibly truncated frame yields."""
     pieces, size = [], 0
     with zstandard.ZstdDecompressor().stream_reader(BytesIO(data)) as stream:
         while size < most_bytes and (piece := stream.read(min(_PIECE_BYTES, most_bytes - size))):
@@ -94,14 +94,14 @@ def _unpack_zstd(data: bytes, most_bytes: int) -> bytes:
 
 
 class Channels:
-    """The schemas and channels that a file has stated so far."""
+    """The schemas and channels of a file so far."""
 
     def __init__(self) -> None:
         self._schemas: dict[int, Schema] = {}
         self._topics: dict[int, BagTopic] = {}
 
     def learn(self, opcode: int, body: bytes) -> bool:
-        """Takes a schema or channel record in; whether it could be read. What is stated first stays."""
+        """Read a schema or channel record; return whether it was readable. The first definition stays."""
         try:
             stream = ReadDataStream(BytesIO(body))
             read = (Schema if opcode == Opcode.SCHEMA else Channel).read(stream)

@@ -1,4 +1,4 @@
-"""What the end of a complete MCAP file says of it: topics, counts, and where its chunks begin."""
+"""The summary at the end of a complete MCAP file: topics, counts and chunk offsets."""
 
 import struct
 import zlib
@@ -15,14 +15,14 @@ _STATISTICS_HEAD = struct.Struct("<QHIIIIQQI")
 
 @record
 class Summary:
-    """Offsets in order; messages by topic, None where the file does not count them."""
+    """Chunk offsets in order, and messages by topic; None if the file has no counts."""
 
     chunk_offsets: tuple[int, ...]
     messages: dict[str, int] | None
 
 
 def read_summary(file: BinaryIO, size: int, channels: Channels) -> Summary | None:
-    """The summary, its topics taken into channels; None where there is none or it is damaged."""
+    """Return the summary and add its topics to `channels`; None if it is missing or damaged."""
     at = size - HEADER_BYTES - _FOOTER_BYTES - len(MAGIC)
     if at < 0:
         return None

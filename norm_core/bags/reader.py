@@ -1,4 +1,4 @@
-"""Reads rosbag2 bags, MCAP and sqlite3 alike, in the order their messages were recorded."""
+"""Read rosbag2 bags, MCAP and sqlite3 alike, in recording order."""
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ __all__ = ["BagError", "BagMessage", "BagReader", "BagTopic"]
 
 @record
 class BagMessage:
-    """One message as it lies in the bag; stamp_ns is when it was recorded."""
+    """One serialized message; `stamp_ns` is its recording time."""
 
     topic: str
     type_name: str
@@ -28,7 +28,7 @@ class BagMessage:
 
 
 class BagReader:
-    """An open bag, a folder or one file; use it in a with statement."""
+    """An open bag, from a folder or one file; use it in a with statement."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,12 +50,12 @@ class BagReader:
 
     @property
     def topics(self) -> tuple[BagTopic, ...]:
-        """What the bag holds, by topic."""
+        """The bag's contents by topic."""
         return tuple(self._topics[key] for key in sorted(self._topics))
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The files that are read."""
+        """The files of the bag."""
         return tuple(file.path for file in self._files)
 
     @property
@@ -64,14 +64,14 @@ class BagReader:
 
     @property
     def bounds_ns(self) -> tuple[int, int] | None:
-        """When the first and the last message were recorded; None for an empty bag."""
+        """The recording times of the first and the last message; None for an empty bag."""
         bounds = [file.bounds_ns for file in self._files if file.bounds_ns]
         return (min(first for first, _ in bounds), max(last for _, last in bounds)) if bounds else None
 
     def messages(
         self, topics: Collection[str] | None = None, start_ns: int | None = None, stop_ns: int | None = None
     ) -> Iterator[BagMessage]:
-        """All messages, or those of some topics, every one of which must be in the bag; stop_ns is exclusive."""
+        """Yield all messages, or those of some topics; raise BagError for a missing topic. `stop_ns` is exclusive."""
         self.require(topics or ())
         expected = sum(t.message_count for t in self._topics.values() if topics is None or t.topic in topics)
         read = 0
@@ -87,7 +87,7 @@ class BagReader:
             raise BagError(f"{self._path}: is damaged: {read} of {expected} messages could be read; {RECOVER}")
 
     def require(self, topics: Collection[str]) -> None:
-        """Raises BagError for topics that are not in the bag, naming those that are."""
+        """Raise BagError with the topics that are not in the bag."""
         present = {topic for topic, _ in self._topics}
         if missing := sorted(set(topics) - present):
             raise BagError(
@@ -95,13 +95,13 @@ class BagReader:
             )
 
     def decode(self, message: BagMessage) -> Any:
-        """The record of a norm_interfaces message, else a message of the bag library."""
+        """Return the record of a norm_interfaces message, or else a message of the bag library."""
         topic = self._topics[message.topic, message.type_name]
         try:
             decoded = self._definitions.decode(topic, message.data)
         except BagError as error:
             raise BagError(f"{self._path}: {error}") from error
-        except Exception as error:  # generated code, which raises anything on bad bytes
+        except Exception as error:  # generated code may raise any error on damaged bytes
             raise BagError(
                 f"{self._path}: a message on {message.topic} at {message.stamp_ns} ns "
                 f"is no {message.type_name}: {error}"
@@ -110,11 +110,11 @@ class BagReader:
         return from_message(cls, decoded) if cls else decoded
 
     def encode(self, message: BagMessage, decoded: Any) -> bytes:
-        """The bytes of a changed message of the bag library, that decode gave for message."""
+        """Return the bytes of a changed bag-library message that `decode` returned for `message`."""
         return self._definitions.encode(message.type_name, decoded)
 
     def with_definitions(self, message: BagMessage) -> BagTopic:
-        """The message's topic, with the definition that fits it, as a copy is to declare it."""
+        """Return the message's topic with the definition that fits it, as a copy must declare it."""
         return self._definitions.completed(self._topics[message.topic, message.type_name], message.data)
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class BagReader:
         self.close()
 
     def _merged(self, listing: Listing) -> dict[tuple[str, str], BagTopic]:
-        """The topics of all files together; a definition is taken from whichever file has it."""
+        """Merge the topics of all files; take a definition from any file that has it."""
         merged: dict[tuple[str, str], BagTopic] = {}
         for file in self._files:
             for connection in file.connections:
@@ -138,7 +138,7 @@ class BagReader:
         return merged
 
     def _check(self, listing: Listing) -> None:
-        """Fewer messages than were promised are a loss; more are an old promise."""
+        """Check the stated counts: fewer messages are a loss, more are an outdated statement."""
         counted: dict[str, int] = {}
         for topic in self._topics.values():
             counted[topic.topic] = counted.get(topic.topic, 0) + topic.message_count

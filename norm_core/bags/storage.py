@@ -1,4 +1,4 @@
-"""One file of a bag, opened by the bag library; a file that changes meanwhile is noticed."""
+"""One file of a bag, opened by the bag library; a change during reading is an error."""
 
 import shutil
 import tempfile
@@ -13,13 +13,13 @@ from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed
 
 RECOVER = "`tactful bag recover` takes out of it what is whole"
-# What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
+# Files that SQLite leaves beside a database after a crash: the newest messages, not yet merged.
 UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 class StorageFile:
-    """An open file; its messages come in the order of their stamps."""
+    """An open file; its messages come in stamp order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class StorageFile:
         try:
             self._reader = Reader(self._unpacked() if is_packed(path) else path)
             self._reader.open()
-        except Exception as error:  # the bag library raises what its parsers do
+        except Exception as error:  # the bag library raises its parsers' errors
             self._remove()
             raise BagError(f"{path.name}: {self._why(error)}") from error
 
@@ -47,13 +47,13 @@ class StorageFile:
 
     @property
     def bounds_ns(self) -> tuple[int, int] | None:
-        """When the first and the last message were recorded."""
+        """The recording times of the first and the last message."""
         return (self._reader.start_time, self._reader.end_time - 1) if self._reader.message_count else None
 
     def messages(
         self, chosen: Collection[Connection], start_ns: int | None, stop_ns: int | None
     ) -> Iterator[tuple[Connection, int, bytes]]:
-        """The messages of some of its connections; damage is a BagError."""
+        """Yield the messages of some connections; raise BagError for damage."""
         if not chosen:
             return
         stored = self._reader.messages(chosen, start_ns, stop_ns)
@@ -62,7 +62,7 @@ class StorageFile:
                 connection, stamp_ns, data = next(stored)
             except StopIteration:
                 break
-            except Exception as error:  # the bag library raises what its parsers do
+            except Exception as error:  # the bag library raises its parsers' errors
                 raise BagError(self._why(error)) from error
             yield connection, stamp_ns, unpack_file(bytes(data))
         if self._has_changed():
@@ -98,7 +98,7 @@ class StorageFile:
 
 
 def unpack_file(data: bytes) -> bytes:
-    """A message's bytes, decompressed where they were compressed one by one: no message in CDR form begins so."""
+    """Decompress a message that was compressed on its own; no CDR message starts with that magic number."""
     if not data.startswith(_ZSTD):
         return data
     try:

@@ -1,4 +1,4 @@
-"""A topic of a bag, with all that a copy of it needs."""
+"""A topic of a bag, with everything that a copy needs."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from norm_core.records.record import record
 
 @record
 class BagTopic:
-    """One topic and type; an empty definition or digest means that the bag does not say."""
+    """One topic and its type; a definition or digest is empty if the bag lacks it."""
 
     topic: str
     type_name: str
@@ -26,7 +26,7 @@ class BagTopic:
 
     @property
     def latched_depth(self) -> int:
-        """How many of its last messages a late subscriber is given; 0 where it is not latched."""
+        """How many of its last messages a late subscriber receives; 0 if the topic is not latched."""
         depths = [
             1_000_000 if qos.history is QosHistory.KEEP_ALL else max(1, qos.depth)
             for qos in self.qos
@@ -35,7 +35,7 @@ class BagTopic:
         return sum(depths)
 
     def with_more(self, other: "BagTopic") -> "BagTopic":
-        """This topic with another file's messages of it."""
+        """Return this topic with another file's messages added."""
         return replace(
             self,
             message_count=self.message_count + other.message_count,
@@ -47,7 +47,7 @@ class BagTopic:
 
 
 def topic_of(connection: Connection, digest: str = "") -> BagTopic:
-    """The topic of the bag library's connection; digest stands in where the connection has none."""
+    """Return the topic of a bag-library connection; `digest` is the fallback for a connection without one."""
     extension = connection.ext
     ros2 = extension if isinstance(extension, ConnectionExtRosbag2) else None
     return BagTopic(

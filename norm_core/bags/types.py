@@ -1,4 +1,4 @@
-"""The message types a bag may hold: those of ROS 2 Jazzy and those of norm_interfaces."""
+"""The message types in a bag: those of ROS 2 Jazzy and those of norm_interfaces."""
 
 import os
 from functools import cache
@@ -21,11 +21,11 @@ _NUMBERS = {
 
 
 class DefinitionsMissingError(TactfulError, RuntimeError):
-    """The definitions of norm_interfaces are nowhere to be found."""
+    """The definitions of norm_interfaces are missing."""
 
 
 def interfaces_folder() -> Path:
-    """Where norm_interfaces' definitions lie: as shipped, else in an installed workspace."""
+    """Return the folder of norm_interfaces' definitions: as shipped, or else in an installed workspace."""
     prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
     candidates = [SHIPPED, *(Path(prefix, "share/norm_interfaces") for prefix in prefixes)]
     for folder in candidates:
@@ -39,7 +39,7 @@ def interfaces_folder() -> Path:
 
 @cache
 def typestore() -> Typestore:
-    """The types of ROS 2 Jazzy with norm_interfaces added."""
+    """Return the types of ROS 2 Jazzy and norm_interfaces."""
     store = get_typestore(Stores.ROS2_JAZZY)
     types: dict[str, Any] = {}
     for path in sorted(interfaces_folder().glob("msg/*.msg")):
@@ -49,7 +49,7 @@ def typestore() -> Typestore:
 
 
 def make(message_type: str, values: dict[str, Any]) -> Any:
-    """A message of the bag library; lists of numbers become the arrays it serialises."""
+    """Return a message of the bag library; lists of numbers become the arrays that it serializes."""
     definition = {name: (kind, detail) for name, (kind, detail) in typestore().fielddefs[message_type][1]}
     for name, value in values.items():
         if isinstance(value, bytes):
@@ -65,6 +65,6 @@ def _element_type(field: Any) -> str | None:
 
 
 def serialize(record: object) -> bytes:
-    """The CDR bytes of a record's message."""
+    """Return the CDR bytes of a record's message."""
     message = to_message(record, make)
     return bytes(typestore().serialize_cdr(message, message.__msgtype__))

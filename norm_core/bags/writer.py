@@ -1,4 +1,4 @@
-"""Writes a rosbag2 folder (MCAP) that ROS 2 Jazzy plays."""
+"""Write a rosbag2 folder (MCAP) that ROS 2 Jazzy plays."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +16,11 @@ from norm_core.runtime.errors import TactfulError
 
 
 class BagWriteError(TactfulError, OSError):
-    """A bag that could not be written; what was written before stays on disk."""
+    """A bag cannot be written; earlier messages stay on disk."""
 
 
 class BagWriter:
-    """A new bag at path, complete once closed; a path that exists is refused. A compressed one is read the same."""
+    """A new bag, complete after `close`; an existing path is an error. Compression does not affect reading."""
 
     def __init__(self, path: Path, compressed: bool = False) -> None:
         self._path = path
@@ -36,16 +36,16 @@ class BagWriter:
             raise BagWriteError(f"cannot make a bag at {path}: {error}") from error
 
     def write(self, topic: str, record: object, stamp_ns: int) -> None:
-        """Writes a record's message as received at stamp_ns."""
+        """Write a record's message, received at `stamp_ns`."""
         self.write_serialized(topic, message_type(type(record)), serialize(record), stamp_ns)
 
     def write_message(self, topic: str, message: Any, stamp_ns: int) -> None:
-        """Writes a message of the bag library, such as a sensor_msgs/msg/CompressedImage."""
+        """Write a message of the bag library, such as a sensor_msgs/msg/CompressedImage."""
         data = bytes(typestore().serialize_cdr(message, message.__msgtype__))
         self.write_serialized(topic, message.__msgtype__, data, stamp_ns)
 
     def write_serialized(self, topic: str, type_name: str, data: bytes, stamp_ns: int) -> None:
-        """Writes a message that is already in CDR form."""
+        """Write a message that is already CDR."""
         try:
             connection = self._connections.get((topic, type_name)) or self._connect(topic, type_name)
             self._writer.write(connection, stamp_ns, data)
@@ -54,18 +54,18 @@ class BagWriter:
         self.message_count += 1
 
     def write_copied(self, topic: BagTopic, data: bytes, stamp_ns: int) -> None:
-        """Writes a message of another bag, whose type may be unknown here; the first of a topic declares it."""
+        """Write a message of another bag, whose type may be unknown here; the first message of a topic declares it."""
         if topic.key not in self._connections:
             self._declare(topic)
         self.write_serialized(topic.topic, topic.type_name, data, stamp_ns)
 
     def abort(self) -> None:
-        """Lets go of the bag without completing it: it has neither index nor metadata.yaml."""
+        """Close the bag without completing it: it has neither index nor metadata.yaml."""
         with suppress(OSError):
             self._writer.abort()
 
     def close(self) -> None:
-        """Completes the bag; a second call does nothing."""
+        """Complete the bag; a second call does nothing."""
         if self._writer.storage is None:
             return
         try:
@@ -89,7 +89,7 @@ class BagWriter:
             topic.topic,
             topic.type_name,
             msgdef=topic.definition,
-            rihs01=topic.digest or "unknown",  # the library wants one; it is taken out again below
+            rihs01=topic.digest or "unknown",  # the library requires one; it is removed below
             serialization_format=topic.serialization,
             offered_qos_profiles=topic.qos,
         )

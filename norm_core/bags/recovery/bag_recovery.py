@@ -1,4 +1,4 @@
-"""Makes a valid bag of a damaged one, and says what was lost."""
+"""Rebuild a valid bag from a damaged one, and report the losses."""
 
 import shutil
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from norm_core.bags.writer import BagWriteError, BagWriter
 def recover_bag(
     bag: Path, made: Path, progress: Callable[[int, int], None] = lambda done, size: None
 ) -> BagRecoveryReport:
-    """Writes all whole messages of bag into a new MCAP bag at made; progress is told bytes passed, of all bytes."""
+    """Write all intact messages of `bag` to a new MCAP bag at `made`; `progress` gets the bytes done and the total."""
     listing = list_files(bag)
     size = sum(file.stat().st_size for file in listing.files)
     tally, passed = Tally(listing), 0
@@ -58,7 +58,7 @@ def _recover_file(file: Path, scratch: Path, tally: Tally, writer: BagWriter, pr
 
 
 def _unpacked(file: Path, scratch: Path, tally: Tally) -> Path:
-    """A file that was compressed as a whole, decompressed as far as it goes."""
+    """Decompress a compressed file as far as possible."""
     if not is_packed(file):
         return file
     target = scratch / file.stem

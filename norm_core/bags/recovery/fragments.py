@@ -1,15 +1,15 @@
-"""What taking messages out of a damaged file yields: messages, and holes where there were some."""
+"""The fragments of a damaged file: messages, and holes between them."""
 
 from norm_core.bags.topic import BagTopic
 from norm_core.records.record import record
 
-# Stands for the topic of messages whose topic the file does not say any more.
+# Stands for the topic of messages whose topic is lost.
 UNKNOWN_TOPIC = "(unknown)"
 
 
 @record
 class Salvaged:
-    """A message that is whole, in the order in which the file holds it."""
+    """An intact message, in file order."""
 
     topic: BagTopic
     stamp_ns: int
@@ -18,7 +18,7 @@ class Salvaged:
 
 @record
 class Hole:
-    """A stretch of a file that gives nothing, or less than it held; lost counts what is known to have been there."""
+    """A damaged range of a file; `lost` counts the messages known to have been there."""
 
     file: str
     offset: int
@@ -30,7 +30,7 @@ class Hole:
 
 @record
 class Repair:
-    """Something wrong of which no message was lost, as a missing index; is_cut where later ones may be missing."""
+    """A repair without loss, such as a missing index; `is_cut` if later messages may be missing."""
 
     file: str
     what: str

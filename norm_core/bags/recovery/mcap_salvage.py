@@ -1,4 +1,4 @@
-"""Takes out of an MCAP file, damaged or not, every message that is whole."""
+"""Extract every intact message from an MCAP file."""
 
 import re
 import struct
@@ -29,13 +29,13 @@ from norm_core.bags.topic import BagTopic
 
 _LARGEST_RECORD_BYTES = 1 << 32
 _SEARCH_BYTES = 1 << 20
-# A chunk's record up to the name of its compression; a match is checked further by chunk_head.
+# A chunk record up to the name of its compression; `chunk_head` validates a match.
 _CHUNK_BEGINS = re.compile(rb"\x06(?=.{5}\0{3}.{28}(?:\0{4}|\x03\0{3}lz4|\x04\0{3}zstd))", re.DOTALL)
 _CUT = "ends within a record"
 
 
 class McapSalvage:
-    """One pass over a file, a chunk at a time; progress is told the bytes that were passed."""
+    """One pass over a file, one chunk at a time; `progress` gets the bytes done."""
 
     def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
         self._path = path
@@ -44,10 +44,10 @@ class McapSalvage:
         self._channels = Channels()
         self._file: BinaryIO
         self._chunk_offsets: tuple[int, ...] = ()
-        self.expected: dict[str, int] | None = None  # messages by topic, where the file's end still says
+        self.expected: dict[str, int] | None = None  # messages by topic, if the file's end still states them
 
     def findings(self) -> Iterator[Finding]:
-        """Messages, holes and repairs in the file's order; they are to be read once."""
+        """Yield messages, holes and repairs in file order; iterate only once."""
         with self._path.open("rb") as file:
             self._file = file
             summary = read_summary(file, self._size, self._channels)
@@ -63,7 +63,7 @@ class McapSalvage:
             yield Repair(file=self._path.name, what="has no index that can be read")
 
     def _data(self, at: int) -> Generator[Finding, None, bool]:
-        """The data section from a byte on; whether its end was reached."""
+        """Read the data section from a byte offset; return whether its end was reached."""
         while at < self._size:
             self._progress(at)
             opcode, length = self._header(at)
@@ -87,7 +87,7 @@ class McapSalvage:
         return False
 
     def _learn_ahead(self) -> None:
-        """Takes in the topics that are stated outside chunks, in case a damaged chunk stated them."""
+        """Read the topics stated outside chunks first, in case a damaged chunk stated them."""
         at = len(MAGIC)
         while at < self._size and self._begins_record(at):
             opcode, length = self._header(at)
@@ -98,10 +98,10 @@ class McapSalvage:
             at += HEADER_BYTES + length
 
     def _record(self, at: int, opcode: int, length: int) -> Iterator[Finding]:
-        """What a whole record outside a chunk gives."""
+        """Yield the content of a complete record outside a chunk."""
         if opcode == Opcode.MESSAGE:
             body = self._read(at + HEADER_BYTES, length)
-            # A wrong length shows in what comes next.
+            # A wrong length shows in the next record.
             if self._begins_record(at + HEADER_BYTES + length):
                 yield self._message(at, body)
             else:
@@ -138,14 +138,14 @@ class McapSalvage:
             elif not self._channels.learn(opcode, body):
                 wrong = wrong or "states a topic that cannot be read"
             offset = end
-        # Where a chunk breaks off without having been cut, its last message may hold what broke it.
+        # If a chunk ends early without truncation, its last message may contain the damage.
         if held and (is_cut or not wrong):
             yield held
         elif isinstance(held, Salvaged):
             kept[held.topic.topic] -= 1
         if wrong:
             lost = self._indexed_after(at + head.data_offset + head.data_bytes) - kept
-            # How much of compressed data a message took cannot be said: then all of it counts.
+            # The compressed size of one message is unknown: count all of it.
             passed = 0 if head.compression else min(offset, there)
             begin = at + head.data_offset + passed
             yield self._hole(begin, there - passed, f"has a chunk that {wrong}", is_chunk=True, lost=lost)
@@ -166,7 +166,7 @@ class McapSalvage:
             return self._hole(at, len(body), "has a compressed message that is damaged", lost={topic.topic: 1})
 
     def _indexed_after(self, at: int) -> Counter[str]:
-        """How many messages of each topic a chunk held, by the indexes that follow it."""
+        """Count the messages of a chunk by topic, from the indexes after it."""
         counted: Counter[str] = Counter()
         while at < self._size:
             opcode, length = self._header(at)
@@ -181,7 +181,7 @@ class McapSalvage:
         return counted
 
     def _is_cut(self, at: int, opcode: int, length: int) -> bool:
-        """Whether the file ends within what else looks like a record: nothing is searched for within it."""
+        """Whether the file ends inside an apparent record: then nothing inside it is searched."""
         left = self._size - at - HEADER_BYTES
         if left < 0:
             return True
@@ -197,7 +197,7 @@ class McapSalvage:
         return True
 
     def _next_chunk(self, at: int) -> int:
-        """Where a chunk begins at or after a byte: by the index, else by its looks; the file's end if none does."""
+        """Find the next chunk from a byte offset: by the index, or else by its pattern, or else the file's end."""
         if self._chunk_offsets:
             index = bisect_right(self._chunk_offsets, at - 1)
             return self._chunk_offsets[index] if index < len(self._chunk_offsets) else self._size

@@ -1,17 +1,17 @@
-"""What a recovery found and lost, counted as it goes."""
+"""Count what a recovery found and lost."""
 
 from norm_core.bags.listing import Listing
 from norm_core.bags.recovery.fragments import Finding, Hole, Repair, Salvaged
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 
-MOST_TOLD = 100  # holes and gaps told one by one; all are counted
+MOST_TOLD = 100  # the most holes and gaps in the report; all are counted
 _JUMP_NS = NS_PER_S
 
 
 @record
 class LostTime:
-    """Two neighbouring messages between which something was lost; None stands for an edge of the recording."""
+    """Two neighbouring messages around a loss; None is an edge of the recording."""
 
     after_ns: int | None
     before_ns: int | None
@@ -19,7 +19,10 @@ class LostTime:
 
 @record
 class BagRecoveryReport:
-    """lost_by_topic is the least known to be lost, by what lost_known_from names; is_cut: an unknown rest may be."""
+    """The result of a recovery.
+
+    `lost_by_topic` is a lower bound, from the source in `lost_known_from`. With `is_cut`, more messages may be missing.
+    """
 
     bag: str
     made: str
@@ -42,12 +45,12 @@ class BagRecoveryReport:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is known to be lost."""
+        """Whether no loss is known."""
         return not (self.hole_count or self.lost_by_topic or self.is_cut)
 
 
 class Tally:
-    """Counts findings in the order in which they come."""
+    """Count fragments in file order."""
 
     def __init__(self, listing: Listing) -> None:
         self.messages = 0
@@ -83,7 +86,7 @@ class Tally:
                 self._is_cut |= finding.is_cut
 
     def add_stated(self, counts: dict[str, int] | None) -> None:
-        """What a file itself says that it holds, by topic; None where it does not say."""
+        """Add the message counts that a file states, by topic; None if it states none."""
         if counts is None or self._stated is None:
             self._stated = None
             return
@@ -92,11 +95,11 @@ class Tally:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether anything so far was damaged or cut."""
+        """Whether any fragment so far was damaged or truncated."""
         return bool(self._hole_count) or self._is_cut
 
     def why_nothing(self) -> str:
-        """What stands in the way, where no message was found."""
+        """Return the reason why no message was found."""
         return "; ".join(f"{hole.file} {hole.why}" for hole in self._holes[:3]) or "its files hold no message"
 
     def recovery(self, bag: str, made: str, size_bytes: int) -> BagRecoveryReport:

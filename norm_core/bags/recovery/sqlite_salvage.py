@@ -1,4 +1,4 @@
-"""Takes out of a sqlite3 bag file, damaged or not, every message that can be read."""
+"""Extract every readable message from a sqlite3 bag file."""
 
 import shutil
 import sqlite3
@@ -22,7 +22,7 @@ _LARGEST_STEP = 1 << 40
 
 
 class SqliteSalvage:
-    """One pass over a file, a row at a time; what has to be mended first is mended in a copy in scratch."""
+    """One pass over a file, one row at a time; repairs are made in a copy in `scratch`."""
 
     def __init__(self, path: Path, scratch: Path, progress: Callable[[int], None]) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class SqliteSalvage:
         self.expected: dict[str, int] | None = None  # a damaged table cannot be counted
 
     def findings(self) -> Iterator[Finding]:
-        """Messages, holes and repairs in the order of recording; they are to be read once."""
+        """Yield messages, holes and repairs in recording order; iterate only once."""
         size = self._path.stat().st_size
         with self._path.open("rb") as file:
             header = file.read(100)
@@ -49,7 +49,7 @@ class SqliteSalvage:
             yield self._hole(size, missing, "was cut short: its header tells of as many bytes more")
         with closing(sqlite3.connect(workable, uri=True, isolation_level=None)) as database:
             database.text_factory = lambda text: text.decode("utf-8", "replace")
-            # Lets SQLite read a file that is shorter than its header says.
+            # Lets SQLite read a file that is shorter than its header states.
             database.execute("PRAGMA writable_schema=ON")
             try:
                 self._topics = _topics(database)
@@ -92,7 +92,7 @@ class SqliteSalvage:
             return self._hole(0, 0, "holds a compressed message that is damaged", {name: 1})
 
     def _workable(self, whole_bytes: int, size: int) -> tuple[str, list[str]]:
-        """The address of a database to read, and what was done to it."""
+        """Return the address of a readable database, and the repairs made to it."""
         left = [end for end in UNMERGED if self._path.with_name(self._path.name + end).is_file()]
         if not left and whole_bytes == size:
             return f"file:{quote(str(self._path.resolve()))}?immutable=1", []
@@ -103,7 +103,7 @@ class SqliteSalvage:
         if left:
             repairs.append(f"what its recorder left in {', '.join(self._path.name + end for end in left)} was merged")
         elif whole_bytes != size:
-            # SQLite would take the missing rest of a page for zeros.
+            # SQLite would read the missing rest of a page as zeros.
             with copy.open("r+b") as file:
                 file.truncate(whole_bytes)
             repairs.append(f"its last page is cut: {size - whole_bytes} bytes of it were left out")
@@ -116,7 +116,7 @@ class SqliteSalvage:
 def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
     names = [column[1] for column in database.execute("PRAGMA table_info(topics)")]
     definitions: dict[str, tuple[str, str]] = {}
-    with suppress(sqlite3.DatabaseError):  # sqlite3 bags had no such table before Iron
+    with suppress(sqlite3.DatabaseError):  # sqlite3 bags have had this table since Iron
         for name, encoding, text in database.execute(
             "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
         ):
@@ -142,7 +142,7 @@ def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
 
 
 def _readable_after(database: sqlite3.Connection, bad_id: int) -> int | None:
-    """The smallest id found from which a row, or the table's end, can be read; None where there is none."""
+    """Return the smallest readable id after a damaged one; None if there is none."""
     step = 1
     while not _is_readable(database, bad_id + step):
         step *= 2
