@@ -1,1 +1,1 @@
-"""What is known around a turn: turns, scene, memory, wording, meaning."""
+"""The context of a turn: turns, scene, memory, wording, meaning."""

@@ -1,4 +1,4 @@
-"""Vectors of many fixed sentences, encoded at the first start and kept for those that follow."""
+"""Cache the embeddings of fixed sentences on disk, so that only the first start computes them."""
 
 import logging
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
-    """One row a text, as the encoder gives it; where nothing can be kept, it is encoded anew each time."""
+    """Return one row per text; compute the rows again if the cache cannot be written."""
     file = make_cache_folder("sentences") / f"{sha256_of([encoder.weights_sha256, *texts])[:16]}.npy"
     kept = _read(file, (len(texts), encoder.dimensions))
     if kept is not None:
@@ -31,7 +31,7 @@ def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
 
 
 def _read(file: Path, shape: tuple[int, int]) -> Vectors | None:
-    """What is kept, or None where it is missing or damaged."""
+    """Return the cached rows, or None if they are missing or damaged."""
     try:
         vectors: Vectors = np.load(file, allow_pickle=False)
     except FileNotFoundError:

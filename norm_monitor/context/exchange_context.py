@@ -1,4 +1,4 @@
-"""What was said around a turn of the robot's: the turns, and their words as an exchange."""
+"""The turns around a turn of the robot, and their words as an exchange."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,9 @@ from norm_monitor.exchange.exchange_record import Exchange
 
 @record
 class ExchangeContext:
-    """A turn of the robot's between the robot's turns beside it; then is None while the robot still says it."""
+    """A robot turn between the robot's previous and next turn; `then` is None while the robot still speaks."""
 
-    before: tuple[Turn, ...]  # what people said since the robot's turn before
+    before: tuple[Turn, ...]  # what people said since the robot's previous turn
     robot: Turn
     after: tuple[Turn, ...]
     then: Turn | None
@@ -20,7 +20,7 @@ class ExchangeContext:
 
 
 def exchange_context(scene: Scene, robot: Turn) -> ExchangeContext:
-    """The turn with all that people said between it and the robot's turns beside it, as far as is known."""
+    """Return the robot's turn with everything known that people said before and after it."""
     earlier, later = scene.robot_turn_before(robot), scene.next_robot_turn(robot)
     until_ns = later.start_ns if later else scene.window.end_ns
     before = tuple(u for u in scene.user_turns if (earlier.start_ns if earlier else 0) <= u.start_ns < robot.start_ns)

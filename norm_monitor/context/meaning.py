@@ -1,4 +1,4 @@
-"""What a sentence means, by probes told from examples of a concept and of what is not it, over sentence vectors."""
+"""Classify the meaning of sentences with linear probes, fitted to examples over sentence embeddings."""
 
 from collections import OrderedDict
 from typing import Protocol
@@ -18,21 +18,21 @@ from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction
 
 SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
 
-# How far a probe is held back from fitting its few examples to the letter.
+# Regularization, which keeps a probe from fitting its few examples exactly.
 RIDGE = 0.005
-# From which cosine on a sentence is as good as an example itself.
+# The cosine from which a sentence counts as an example itself.
 VERBATIM = 0.86
 REMEMBERED = 2_048
 
 
 class Concept(Config):
-    """Examples in any language of what it is, and of what is near and yet not it."""
+    """Positive and negative examples of a meaning, in any language."""
 
     nearness: float = Field(
         default=0.2, gt=-1, lt=1, description="of the probe, which gives about 1 and -1 to examples"
     )
-    clauses: bool = False  # a ritual may stand between commas, among other things
-    kin: tuple[str, ...] = ()  # concepts that a sentence may well mean besides; theirs are no counterexamples
+    clauses: bool = False  # match single clauses, because a ritual may stand between commas
+    kin: tuple[str, ...] = ()  # concepts that one sentence may share; their examples are not negatives
     of: tuple[str, ...] = ()  # concepts that are kinds of this one; their examples are its own
     like: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Concepts(Config):
 
 @record
 class Match:
-    """The sentence of a text that comes nearest to a concept."""
+    """The sentence of a text that is nearest to a concept."""
 
     sentence: str
     nearness: float
@@ -69,31 +69,31 @@ class Match:
 
 
 class Meaning(Protocol):
-    """Whatever compares meanings; a test may put another in its place."""
+    """The interface for comparing meanings; a test may replace it."""
 
     def match(self, text: str, concept: str) -> Match:
-        """How near the text's nearest sentence comes to the concept; true where near enough."""
+        """Match the text's nearest sentence with the concept; the match is true if near enough."""
         ...
 
     def similarity(self, one: str, other: str) -> float:
-        """The cosine of two texts, -1 to 1."""
+        """Return the cosine of two texts, from -1 to 1."""
         ...
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
-        """How a turn of the robot's reads amid what was said around it."""
+        """Classify a robot turn in its exchange."""
         ...
 
     def forget(self) -> None:
-        """Keeps nothing of the texts that were compared until now."""
+        """Clear the cache of all texts so far."""
         ...
 
     def sha256(self) -> str:
-        """Compute the digest of all that meanings are compared by: encoder, concepts, weights."""
+        """Compute the digest of the encoder, the concepts and the weights."""
         ...
 
 
 class Meanings:
-    """Meanings by a sentence encoder and one linear probe a concept, each against all that the others exemplify."""
+    """Compare meanings with a sentence encoder and one linear probe per concept, fitted against all other examples."""
 
     def __init__(self, encoder: SentenceEncoder, concepts: Concepts) -> None:
         self._encoder, self._concepts = encoder, concepts.concepts
@@ -115,7 +115,7 @@ class Meanings:
 
     @classmethod
     def shipped(cls) -> "Meanings":
-        """By the packaged encoder and the shipped examples."""
+        """Return the packaged encoder with the shipped examples."""
         return cls(SentenceEncoder(), Concepts.shipped())
 
     def match(self, text: str, concept: str) -> Match:
@@ -144,14 +144,14 @@ class Meanings:
         forget_words()
 
     def _look_at(self, text: str) -> None:
-        """Encodes at once all that will be asked of a new text; one by one it takes thrice as long."""
+        """Encode all sentences of a new text at once; one by one takes three times as long."""
         whole = sentences(text)
         parts = [*whole, *(clause for part in whole for clause in clauses(part))]
         if any(part not in self._known for part in parts):
             self._encoder.encode([text, *map(_plain, (text, *parts))])
 
     def _nearness(self, sentence: str) -> dict[str, float]:
-        """By every concept's probe."""
+        """Return the nearness to every concept's probe."""
         if sentence not in self._known:
             self._known[sentence] = self._measured(sentence)
             if len(self._known) > REMEMBERED:
@@ -165,7 +165,7 @@ class Meanings:
         scores = np.append(vector, 1.0) @ self._probes
         likeness = self._vectors @ vector
         near = np.flatnonzero(likeness >= VERBATIM)
-        if near.size:  # a probe does not know each of its examples by heart
+        if near.size:  # a probe may score its own examples low
             own, others = (
                 np.where(of_kind, likeness[near], -1.0).max(axis=1)
                 for of_kind in (self._kinds[:, near] == _IS, self._kinds[:, near] < 0)
@@ -175,20 +175,20 @@ class Meanings:
 
 
 _IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
-# What the examples, the concept's own counterexamples and all that exemplifies others count for in its probe.
+# The targets in a concept's probe: its examples, its own negatives, and the examples of other concepts.
 _SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
 
 
 def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -> np.ndarray:
-    """What each example, which is of a concept and like it or unlike it, is to the concept of this name."""
+    """Return the role of each example (its concept, positive or negative) in the probe of concept `name`."""
     own, kin = np.isin(of, (name, *concept.of)), np.isin(of, concept.kin)
     return np.where(own, np.where(liked, _IS, _IS_NOT), np.where(kin & liked, _MAY_BE, _IS_ANOTHER))
 
 
 def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:
-    """Weights and offset that tell the examples apart by least squares; products is vectors' own, made once for all."""
+    """Fit weights and offset by least squares; `products` is computed once from `vectors` for all probes."""
     each = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
-    # Most are examples of something else: theirs is what remains of the whole.
+    # Most examples belong to other concepts: subtract the rest from the whole.
     shares = np.select([kinds == kind for kind in each], list(each.values()), 0.0).astype(vectors.dtype)
     few, apart = vectors[kinds != _IS_ANOTHER], shares[kinds != _IS_ANOTHER]
     system = each[_IS_ANOTHER] * products + (few * (apart - each[_IS_ANOTHER])[:, None]).T @ few
@@ -198,5 +198,5 @@ def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.n
 
 
 def _plain(sentence: str) -> str:
-    """A recogniser's capitals and closing punctuation say little; the question mark does."""
+    """Normalize the capitals and closing punctuation of a recognizer, but not the question mark."""
     return sentence.strip() if is_chinese(sentence) else sentence.strip().rstrip(".!").strip()

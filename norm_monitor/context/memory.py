@@ -1,4 +1,4 @@
-"""What people said of themselves: kept by person, and forgotten by policy. Time is that of the stamps."""
+"""Facts that people told about themselves, stored by person and forgotten by policy. All times are stamps."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
@@ -13,11 +13,11 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question, question_in, tokens
 
-# Whoever is before the robot, where nobody tells people apart.
+# The person before the robot, if people cannot be distinguished.
 USER = "user"
 MOST_PERSONS = 32
-_BELIEVED_NS = 5 * NS_PER_S  # how long the newest sight of people tells who speaks
-# A turn comes with every window of the last minutes, and must not bring back what was forgotten meanwhile.
+_BELIEVED_NS = 5 * NS_PER_S  # how long the newest presence identifies the speaker
+# A turn comes with every window of the last minutes, and must not restore a forgotten fact.
 _RETOLD_NS = 600 * NS_PER_S
 _OF_SELF = {
     *("i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine", "we", "we're", "our", "us"),
@@ -28,7 +28,7 @@ _OF_SELF = {
 
 
 class MemoryConfig(Config):
-    """How long what people said of themselves is remembered; after it no cue can come back to it."""
+    """How long facts about people are stored; after that, no cue can refer to them."""
 
     remember_s: float = Field(
         default=3600.0, ge=0, le=86400, description="how long what a person said of themselves is kept; 0: not at all"
@@ -41,7 +41,7 @@ class MemoryConfig(Config):
 
 @record
 class Fact:
-    """A turn in which a person says something of themselves; question is the robot's, where it answers one."""
+    """A turn in which a person tells something about themselves; `question` is the robot's, if the turn answers one."""
 
     person_id: str
     turn: Turn
@@ -49,7 +49,7 @@ class Fact:
 
 
 class PersonMemory:
-    """Takes turns and presences as they become known, again and again; forgets by stamps alone."""
+    """Take turns and presences as they become known, repeatedly; forget by stamps alone."""
 
     def __init__(self, config: MemoryConfig) -> None:
         self._kept_ns = s_to_ns(config.remember_s)
@@ -59,12 +59,12 @@ class PersonMemory:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything, as where stamps begin anew; the counts go on."""
-        self._facts: dict[str, dict[str, Fact]] = {}  # by person and turn, who told something last at the end
-        self._missed_ns: dict[str, int] = {}  # since when a person is no longer seen
+        """Clear all facts, for example when a new timeline starts; the counters continue."""
+        self._facts: dict[str, dict[str, Fact]] = {}  # by person and turn; the most recent teller is last
+        self._missed_ns: dict[str, int] = {}  # since when a person is out of sight
         self._tracked_by: dict[str, str] = {}  # the topic that lists a person
-        self._forgotten_ns: dict[str, int] = {}  # until when what a person said is forgotten
-        self.heard_last = USER  # who spoke last, for a time in which nobody does
+        self._forgotten_ns: dict[str, int] = {}  # until when a person's facts are forgotten
+        self.heard_last = USER  # the last speaker, for times in which nobody speaks
         self._all_forgotten_ns = self._seen_ns = self._now_ns = -(2**63)
 
     @property
@@ -72,13 +72,13 @@ class PersonMemory:
         return tuple(Counter(name=f"facts_{name}", count=count) for name, count in sorted(self._tally.items()))
 
     def facts(self, before_ns: int, person_id: str | None = None) -> tuple[Fact, ...]:
-        """What one person, or anyone, had said before a time, in the order of time."""
+        """Return the facts of one person, or of everyone, from before a time, in time order."""
         people = self._facts.values() if person_id is None else [self._facts.get(person_id, {})]
         found = [fact for facts in people for fact in facts.values() if fact.turn.start_ns < before_ns]
         return tuple(sorted(found, key=lambda fact: (fact.turn.start_ns, fact.turn.turn_id)))
 
     def take(self, turns: Iterable[Turn], presences: Sequence[Presence], since_ns: int, now_ns: int) -> None:
-        """The turns and presences of the last minutes, in order; before since_ns no turn is new or has grown."""
+        """Take the turns and presences of the last minutes, in order; before `since_ns` no turn is new or longer."""
         self._now_ns = max(self._now_ns, now_ns)
         steps: list[tuple[int, int, Turn | Presence, str]] = []
         robot: Turn | None = None
@@ -88,10 +88,10 @@ class PersonMemory:
                 continue
             if turn.end_ns >= since_ns:
                 steps.append((turn.end_ns, 1, turn, question_in(robot.text) if robot else ""))
-            robot = None  # whoever speaks next answers nothing that the robot asked
+            robot = None  # the next speaker does not answer the robot's question
         steps += [(seen.stamp_ns, 0, seen, "") for seen in presences if seen.stamp_ns > self._seen_ns]
         for at_ns, _, step, question in sorted(steps, key=lambda one: one[:2]):
-            self._age(at_ns)  # as it would have been, had this been the end of what is known
+            self._age(at_ns)  # as if this were the end of the known input
             if isinstance(step, Presence):
                 self._see(step)
             else:
@@ -99,7 +99,7 @@ class PersonMemory:
         self._age(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
-        """Forgets at once all that was said until then; how many facts that were."""
+        """Forget everything said up to a time; return the number of facts."""
         forgotten = sum(len(facts) for facts in self._facts.values())
         self._all_forgotten_ns = max(self._all_forgotten_ns, until_ns)
         self._facts.clear()
@@ -109,14 +109,14 @@ class PersonMemory:
     def _hear(self, turn: Turn, person_id: str, question: str) -> None:
         self.heard_last = person_id
         if turn.end_ns > self._missed_ns.get(person_id, turn.end_ns):
-            del self._missed_ns[person_id]  # who speaks is there
+            del self._missed_ns[person_id]  # the speaker is present
         if not (question or is_self_disclosure(turn.text)) or is_question(turn.text):
             return
         until_ns = max(self._all_forgotten_ns, self._forgotten_ns.get(person_id, self._all_forgotten_ns))
         if turn.start_ns <= until_ns:
             return
         for other in self._facts.values():
-            other.pop(turn.turn_id, None)  # it may be known better by now who spoke
+            other.pop(turn.turn_id, None)  # the speaker may be known better by now
         facts = self._facts.pop(person_id, {})
         facts[turn.turn_id] = Fact(person_id=person_id, turn=turn, question=question)
         self._facts[person_id] = facts
@@ -164,7 +164,7 @@ class PersonMemory:
 
 
 def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
-    """Who speaks, or is spoken to, in a turn: a tracked person where none other can be, else the voice, or the user."""
+    """Return the speaker or addressee of a turn: a tracked person if only one fits, or else the voice or the user."""
     newest = next(
         (p for p in reversed(presences) if p.persons and 0 <= turn.end_ns - p.stamp_ns <= _BELIEVED_NS),
         None,
@@ -180,6 +180,6 @@ def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
 
 
 def is_self_disclosure(text: str) -> bool:
-    """Whether a turn may say something of who speaks, by the first person or a name."""
+    """Whether the speaker may tell something about themselves, judged by the first person or a name."""
     words = tokens(text)
     return not _OF_SELF.isdisjoint(words) or words[:2] == ["this", "is"]

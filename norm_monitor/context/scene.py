@@ -1,4 +1,4 @@
-"""What a cue looks at: a window, and the turns and people of the minutes before it."""
+"""The input of a cue: a window, and the turns and people of the minutes before it."""
 
 from functools import cached_property
 from typing import TypeVar
@@ -18,7 +18,7 @@ MOST_ENTRIES = 2_000
 
 
 class Scene:
-    """Turns and presences up to the window's end. Only what happens within the window need be looked at anew."""
+    """Turns and presences up to the window's end. A cue need only look at events within the window."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -29,9 +29,9 @@ class Scene:
         memory: PersonMemory,
         input_ended: bool = False,
     ) -> None:
-        """What lies after until_ns is not known, so that nothing may be said to be missing there.
+        """Nothing is known after `until_ns`, so that no cue may report an omission there.
 
-        Where the input has ended, nothing is added to a turn either: it is over, and no silence follows it.
+        If the input has ended, its last turn is over, and no silence follows it.
         """
         self.window, self.end_ns, self.turns, self.presences = window, until_ns, turns, presences
         self.input_ended = input_ended
@@ -47,16 +47,16 @@ class Scene:
 
     @cached_property
     def user_turns(self) -> tuple[Turn, ...]:
-        """Turns of everyone but the robot."""
+        """The turns of everyone except the robot."""
         return tuple(turn for turn in self.turns if not turn.is_robot)
 
     @cached_property
     def recent(self) -> tuple[Turn, ...]:
-        """The turns that reach into the window."""
+        """The turns that overlap the window."""
         return tuple(turn for turn in self.turns if turn.end_ns >= self.start_ns)
 
     def turns_addressed_to(self, robot: Turn) -> tuple[Fact, ...]:
-        """What is remembered that the person to whom the robot speaks had said of themselves before."""
+        """Return the earlier facts of the person to whom the robot speaks."""
         user = self.user_turn_before(robot)
         person_id = person_of(user or robot, self.presences)
         if user is None and person_id == USER:
@@ -64,18 +64,18 @@ class Scene:
         return self._memory.facts(robot.start_ns, person_id)
 
     def told_by_anyone(self, robot: Turn) -> tuple[Fact, ...]:
-        """What is remembered of everyone before the robot's turn."""
+        """Return the facts of everyone from before the robot's turn."""
         return self._memory.facts(robot.start_ns)
 
     def next_robot_turn(self, turn: Turn) -> Turn | None:
-        """The robot's first turn that begins after this one does."""
+        """Return the robot's first turn that starts after this turn."""
         return next((r for r in self.robot_turns if r.start_ns > turn.start_ns), None)
 
     def next_user_turn(self, turn: Turn) -> Turn | None:
         return next((u for u in self.user_turns if u.start_ns > turn.start_ns), None)
 
     def robot_turn_before(self, turn: Turn) -> Turn | None:
-        """The robot's last turn that began before this one."""
+        """Return the robot's last turn that started before this turn."""
         return next((r for r in reversed(self.robot_turns) if r.start_ns < turn.start_ns), None)
 
     def user_turn_before(self, turn: Turn) -> Turn | None:
@@ -83,7 +83,7 @@ class Scene:
 
 
 class History:
-    """What the windows of the last minutes held, once each, bounded in time and number."""
+    """The contents of the last minutes' windows, without duplicates, bounded in time and number."""
 
     def __init__(self, memory: MemoryConfig | None = None) -> None:
         self.memory = PersonMemory(memory or MemoryConfig())
@@ -93,7 +93,7 @@ class History:
         self._presences: dict[tuple[int, str], Presence] = {}
 
     def scene(self, window: Window, *, input_ended: bool = False) -> Scene:
-        """Takes in what the window holds, and gives the scene at its end."""
+        """Add a window, and return the scene at its end."""
         self._utterances.update((u.utterance_id, u) for u in window.utterances if u.stamp_ns > self.forgotten_ns)
         self._robot_speech.update(
             ((s.speech_id, s.state), s) for s in window.robot_speech if s.stamp_ns > self.forgotten_ns
@@ -113,7 +113,7 @@ class History:
         return Scene(window, until_ns, turns, tuple(presences), self.memory, input_ended)
 
     def reset(self) -> None:
-        """Forgets everything, as where stamps begin anew."""
+        """Clear everything, for example when a new timeline starts."""
         self.memory.reset()
         self.forgotten_ns = -(2**63)
         self._utterances.clear()
@@ -121,7 +121,7 @@ class History:
         self._presences.clear()
 
     def forget(self, until_ns: int) -> int:
-        """Forgets all that was said until then, by people and by the robot; how many facts of people that were."""
+        """Forget everything that people and the robot said up to a time; return the number of facts about people."""
         self.forgotten_ns = until_ns
         self._utterances.clear()
         self._robot_speech.clear()
@@ -134,7 +134,7 @@ class History:
 
 
 def _known_until_ns(window: Window) -> int:
-    """Where a source is missing, silence after the last thing heard or seen means nothing."""
+    """Return until when the input is known: without a source, silence after the last record means nothing."""
     if not window.missing:
         return window.end_ns
     ends = [u.end_ns for u in window.utterances]

@@ -1,4 +1,4 @@
-"""Turns: one speaker's utterances joined over short gaps, and what the robot said by its own account."""
+"""Turns: utterances of one speaker joined over short gaps, and the robot's own speech reports."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,17 +8,17 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.wording import word_count
 from norm_monitor.senses.speech.words import likeness, normalize
 
-# A recogniser splits one sentence at every pause of half a second.
+# A recognizer splits a sentence at every pause of half a second.
 GAP_NS = 1 * NS_PER_S
-# A stop that never came: nobody speaks for longer at a stretch.
+# The stop is missing: nobody speaks for longer at a stretch.
 LONGEST_SPEECH_NS = 120 * NS_PER_S
-# So much of what is heard must stand in the told words, where their times say little.
+# The fraction of heard words that must be in the reported words, if their times are uncertain.
 _TOLD_SHARE = 0.5
 
 
 @record
 class Turn:
-    """What one speaker said in one go; ongoing where the robot had not stopped when the window closed."""
+    """One speaker's turn; `ongoing` if the robot had not stopped when the window closed."""
 
     speaker: Speaker
     speaker_id: str = ""
@@ -27,7 +27,7 @@ class Turn:
     text: str
     turn_id: str
     source_topic: str = ""
-    spans: tuple[tuple[int, int], ...]  # where the voice is active, in order
+    spans: tuple[tuple[int, int], ...]  # stretches of voice activity, in order
     timed: bool = True
     ongoing: bool = False
 
@@ -40,16 +40,16 @@ class Turn:
         return word_count(self.text)
 
     def active_ns(self, start_ns: int, end_ns: int) -> int:
-        """For how long the voice was active between the two."""
+        """Return how long the voice was active within the bounds, in nanoseconds."""
         return sum(max(0, min(end, end_ns) - max(start, start_ns)) for start, end in self.spans)
 
     def overlap_ns(self, other: "Turn") -> int:
-        """For how long both voices were active at once."""
+        """Return how long both voices were active at once, in nanoseconds."""
         return sum(self.active_ns(start, end) for start, end in other.spans)
 
 
 def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], until_ns: int) -> tuple[Turn, ...]:
-    """All turns in the order of their onset; the robot's own account of its speech goes before what was heard."""
+    """Return all turns by onset; the robot's own report of its speech replaces what the microphone heard of it."""
     told = _turns_of_robot_speech(robot_speech, until_ns)
     heard = [_turns_of_utterances(utterance) for utterance in utterances]
     kept = [turn for turn in heard if not (turn.is_robot and _is_told(turn, told))]
@@ -100,9 +100,9 @@ def _spoken_spans(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool =
 
 
 def _is_told(turn: Turn, told: Sequence[Turn]) -> bool:
-    """Whether the microphone only heard what the robot said it was saying.
+    """Whether an utterance is the robot's reported speech, as heard by the microphone.
 
-    Told times may be estimated, so words heard right before or after them are the told ones.
+    Reported times may be estimated, so matching words right before or after them count as reported.
     """
     heard_ns = sum(max(0, min(turn.end_ns, _voice_end_ns(t)) - max(turn.start_ns, t.start_ns)) for t in told)
     if 2 * heard_ns > turn.end_ns - turn.start_ns:
@@ -113,7 +113,7 @@ def _is_told(turn: Turn, told: Sequence[Turn]) -> bool:
 
 
 def _voice_end_ns(told: Turn) -> int:
-    """Until when the robot's voice may be heard: what it has not stopped saying goes on after the window."""
+    """Return until when the robot's voice may be heard: unfinished speech goes on after the window."""
     return told.start_ns + LONGEST_SPEECH_NS if told.ongoing else told.end_ns
 
 

@@ -1,4 +1,4 @@
-"""What the words of a turn are made of, in English and Chinese, without regard to what they mean."""
+"""The form of a turn's words, in English and Chinese, without regard to their meaning."""
 
 import re
 import unicodedata
@@ -28,11 +28,11 @@ _QUESTION_ZH = re.compile(r"[吗呢]|什么|怎么|哪|谁|几点|多少|为什�
 
 
 def tokens(text: str) -> list[str]:
-    """Words in lower case; each Chinese character is one."""
+    """Return lower-case words; each Chinese character is one."""
     return list(_tokens(text))
 
 
-# Each window looks at the turns of the last minutes again.
+# Cached, because each window reads the turns of the last minutes again.
 @lru_cache(maxsize=8192)
 def _tokens(text: str) -> tuple[str, ...]:
     return tuple(
@@ -42,20 +42,20 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def word_count(text: str) -> int:
-    """How many words; two Chinese characters count as one."""
+    """Count the words; two Chinese characters count as one."""
     found = tokens(text)
     characters = sum(1 for token in found if is_chinese(token))
     return len(found) - characters + (characters + 1) // 2
 
 
 def forget_words() -> None:
-    """Keeps nothing of the texts that were looked at until now."""
+    """Clear the cache of texts."""
     for looked_at in (_tokens, word_count, _sentences, _clauses):
         looked_at.cache_clear()
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without those that hold no word."""
+    """Return the sentences of a text that contain a word."""
     return list(_sentences(text))
 
 
@@ -65,7 +65,7 @@ def _sentences(text: str) -> tuple[str, ...]:
 
 
 def clauses(sentence: str) -> list[str]:
-    """What stands between commas or is joined by "and", where there are several."""
+    """Return the clauses between commas or around "and", if there are several."""
     return list(_clauses(sentence))
 
 
@@ -76,23 +76,23 @@ def _clauses(sentence: str) -> tuple[str, ...]:
 
 
 def is_chinese(text: str) -> bool:
-    """True where Chinese characters are in the text."""
+    """Whether the text contains Chinese characters."""
     return _CHINESE.search(text) is not None
 
 
 def locale_of(text: str) -> str:
-    """The language of thresholds and examples for this text: en or zh."""
+    """Return the language of thresholds and examples for this text: en or zh."""
     return "zh" if is_chinese(text) else "en"
 
 
 def is_backchannel(text: str) -> bool:
-    """True of "mm-hm", "okay" and the like: a sign of listening that claims no turn."""
+    """Whether the text is a backchannel such as "mm-hm" or "okay", which claims no turn."""
     plain = "".join(tokens(text)) if is_chinese(text) else " ".join(tokens(text))
     return plain in _BACKCHANNELS or not plain
 
 
 def is_filler(text: str) -> bool:
-    """True of "let me see", "um" and the like: a promise that an answer is coming."""
+    """Whether the text is a filler such as "let me see" or "um", which announces an answer."""
     found = tokens(text)
     phrase = "".join(found) if is_chinese(text) else " ".join(found)
     return bool(found) and (
@@ -102,12 +102,12 @@ def is_filler(text: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """True where the text has the form of a question, whatever its punctuation."""
+    """Whether the text has the form of a question, with any punctuation."""
     return any(_asks(sentence) for sentence in sentences(text))
 
 
 def question_in(text: str) -> str:
-    """The last question in the text, or an empty string."""
+    """Return the last question in the text, or an empty string."""
     return next((sentence for sentence in reversed(sentences(text)) if _asks(sentence)), "")
 
 
