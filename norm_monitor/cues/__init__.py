@@ -1,1 +1,1 @@
-"""Measured facts about an encounter that a person would call a social error or competence; a family a file."""
+"""Cues: measured facts that a person would call a social error or competence; one family per file."""

@@ -1,4 +1,4 @@
-"""People who look away or leave, and whether the robot notices."""
+"""People who look away or leave, and whether the robot reacts."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,11 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 
-# The time after someone turned away in which asking them is a reaction to it.
+# The time after a person turned away in which a question to them is a reaction.
 _REACTION_NS = 8 * NS_PER_S
-# What is said as people part.
+# Concepts of parting.
 _PARTING = ("farewell", "be_right_back", "thanks")
-# How long the newest sight of people is believed.
+# How long the newest presence of people is valid.
 _BELIEVED_NS = 2 * NS_PER_S
 
 
@@ -53,7 +53,7 @@ def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
 
 
 def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person leaves in the middle of it all and the robot talks on, or it begins to talk once nobody is there."""
+    """A person leaves mid-conversation and the robot talks on, or the robot starts to talk to nobody."""
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
     for gone_ns, last in _departures(scene.presences):
@@ -68,7 +68,7 @@ def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
             continue
         lately = [turn for turn in scene.turns if gone_ns - 15 * NS_PER_S <= turn.start_ns <= gone_ns + lost_ns]
         if any(not turn.is_robot and turn.end_ns > gone_ns + lost_ns // 2 for turn in lately):
-            continue  # somebody is there whom the camera does not see
+            continue  # somebody is present outside the camera's view
         parted = any(_means(meaning, turn, _PARTING) for turn in lately)
         if parted and robot.start_ns <= gone_ns:
             continue
@@ -88,7 +88,7 @@ def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
 
 
 def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot asks whether a person is still with it, or wants to go on."""
+    """The robot asks whether a person is still attentive, or wants to continue."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
@@ -107,7 +107,7 @@ def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
 
 
 def _known_until_ns(scene: Scene, last: Presence) -> int:
-    """What a source's newest presence shows goes on for a while; an earlier one ends where it was last seen."""
+    """Return until when a presence is valid: the newest one for a while, an earlier one until its last sighting."""
     newest = next(one for one in reversed(scene.presences) if one.source_topic == last.source_topic)
     return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + _BELIEVED_NS)
 
@@ -127,7 +127,7 @@ def _talks_at(scene: Scene, at_ns: int) -> Turn | None:
 
 
 def _spells(presences: tuple[Presence, ...], field: str) -> list[tuple[int, Presence]]:
-    """Since when, and the last presence that says so, for each spell of a field that is None outside spells."""
+    """Return the start and the last presence of each spell of a field that is None outside spells."""
     last: dict[int, Presence] = {}
     for presence in presences:
         since_ns = getattr(presence, field)
@@ -137,7 +137,7 @@ def _spells(presences: tuple[Presence, ...], field: str) -> list[tuple[int, Pres
 
 
 def _departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
-    """When someone was last seen, and the newest presence that still sees nobody."""
+    """Return when someone was last seen, with the newest presence without anybody."""
     last: dict[int, Presence] = {}
     for presence in presences:
         if presence.state is not PresenceState.PRESENT and presence.last_seen_ns is not None:

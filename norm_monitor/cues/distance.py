@@ -1,4 +1,4 @@
-"""How near the robot comes to people, where their distance is known."""
+"""The robot's distance to people, if it is known."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.threshold_table import ThresholdTable
 
-# Words this long before or after excuse the nearness.
+# Words within this time excuse a small distance.
 _ABOUT_NS = 10 * NS_PER_S
 
 
 def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot stays within someone's intimate distance, with nothing to hand over or be touched for."""
+    """The robot stays within a person's intimate distance without handing over or touching anything."""
     cue = table.cues["too_near"]
     nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))
     for person_id, first_ns, last_ns, least_m in _spells(scene, nearest_m):
@@ -40,11 +40,11 @@ def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
 
 
 def _spells(scene: Scene, nearest_m: float) -> list[tuple[str, int, int, float]]:
-    """For each unbroken stretch of nearness: who, from when, until when, and the least distance."""
+    """Return each uninterrupted approach: person, start, end and least distance."""
     spells: list[tuple[str, int, int, float]] = []
     open_: dict[tuple[str, str], tuple[int, int, float]] = {}
     for presence in scene.presences:
-        source = presence.source_topic  # a camera that sees people without their distance ends no spell of another's
+        source = presence.source_topic  # a camera that cannot measure distance does not end another source's approach
         near = {
             (source, p.person_id): p.distance_m
             for p in presence.persons

@@ -1,4 +1,4 @@
-"""How a turn of the robot's reads amid what was said around it, as talks that a coder marked tell it."""
+"""Classify the robot's turn in its exchange, as learnt from talks that a coder marked."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ from norm_monitor.exchange.exchange_record import ExchangeStage
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
-# What a turn that reads amiss, or well, does, by what it bears on most.
+# Descriptions of an error and of a competence, by main attribute.
 AMISS = {
     Attribute.EMOTIONS: "does not meet how the person feels",
     Attribute.ENGAGEMENT: "passes over the person's interest, or lack of it",
@@ -44,14 +44,14 @@ WELL = {
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "keeps what is polite and customary",
 }
 
-# How many of the attributes a note spells out.
+# the most attributes in a note
 MOST_NAMED = 2
 
 
 def exchange(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """Each turn is read when somebody answered it or nobody did for a while, and when the robot went on from there.
+    """Classify each turn once somebody answered, nobody did for a while, or the robot continued.
 
-    Where the input ends before that, it is read with what is there.
+    If the input ends before that, classify the turn with what is there.
     """
     for robot, then in zip(scene.robot_turns, (*scene.robot_turns[1:], None), strict=False):
         if max(robot.end_ns, then.end_ns if then else 0) < scene.start_ns or robot.ongoing or not robot.text.strip():
@@ -65,7 +65,7 @@ def exchange(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
 
 
 def _over_ns(table: ThresholdTable, around: ExchangeContext) -> int:
-    """From when on what was said last is not carried on: a recogniser, or a voice, may give it in pieces."""
+    """Return when the last turn is surely over: a recognizer or a voice may deliver it in pieces."""
     if around.exchange.stage is ExchangeStage.SAID:
         return around.robot.end_ns + s_to_ns(table.cues[CUES[Polarity.ERROR]].value("quiet_s"))
     last = (around.then,) if around.then else (around.robot, *around.after)
@@ -98,7 +98,7 @@ def _read(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> I
 
 
 def _only_opens(meaning: Meaning, around: ExchangeContext) -> bool:
-    """Whether it but greets or offers help, and was told no more than a greeting, in which nothing could be missed."""
+    """Whether the turn only greets or offers help in reply to at most a greeting, so that it can miss nothing."""
 
     def does(text: str, *concepts: str) -> bool:
         return all(any(meaning.match(part, concept) for concept in concepts) for part in sentences(text))
@@ -108,7 +108,7 @@ def _only_opens(meaning: Meaning, around: ExchangeContext) -> bool:
 
 
 def _note(around: ExchangeContext, does: Mapping[Attribute, str], attributes: tuple[Attribute, ...]) -> str:
-    """What was read, and how, as a coder would note it."""
+    """Describe the turn and its class, as a coder's note."""
     if around.before:
         spoke = f"To {quote(around.before[-1])} the robot said"
     else:

@@ -1,10 +1,10 @@
-"""What a cue finds."""
+"""The findings of a cue."""
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.records.record import record
 from norm_monitor.context.turns import Turn
 
-# By cue, the measures that must lie at or below their threshold; every other must reach it.
+# The measures of each cue that must be at or below their threshold; all others must reach it.
 AT_MOST = {
     "timely_answer": "silence before the answer",
     "announced_delay": "filler after",
@@ -17,7 +17,7 @@ AT_MOST = {
 
 @record
 class Finding:
-    """One happening, as one cue sees it. The same cue_id and anchor mean the same happening seen again."""
+    """One event from one cue. The same `cue_id` and `anchor` mean the same event."""
 
     cue_id: str
     anchor: str
@@ -27,7 +27,7 @@ class Finding:
     severity: Severity = Severity.INFO
     probability: float
     onset_ns: int
-    offset_ns: int | None = None  # None while it goes on
+    offset_ns: int | None = None  # None while the event goes on
     evidence: tuple[Evidence, ...]
     rationale: str
     correction: str = ""
@@ -36,7 +36,7 @@ class Finding:
 
 @record
 class LookAgain:
-    """A cue cannot tell before this time has come."""
+    """The cue cannot decide before this time."""
 
     at_ns: int
 
@@ -45,7 +45,7 @@ Findings = Finding | LookAgain
 
 
 def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None = None, unit: str = "") -> Evidence:
-    """A measured fact about a turn, with its words."""
+    """Return a measured fact about a turn, with the turn's words."""
     return Evidence(
         measure=measure,
         value=round(value, 3),
@@ -60,6 +60,6 @@ def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None 
 
 
 def quote(turn: Turn, most_words: int = 12) -> str:
-    """A turn's words for a coder's note, shortened."""
+    """Return a turn's words for a coder's note, shortened."""
     words = turn.text.split()
     return f"“{' '.join(words[:most_words])}{' …' if len(words) > most_words else ''}”"

@@ -1,4 +1,4 @@
-"""Interest in what a person tells: the robot asks on about it."""
+"""The robot asks a follow-up question about what a person tells."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
 
 
 def _told_before(scene: Scene, robot: Turn) -> Turn | None:
-    """What a person told just before the robot asked something: told, not asked."""
+    """Return what a person told, without a question, just before the robot's question."""
     before = next((turn for turn in reversed(scene.turns) if turn.start_ns < robot.start_ns), None)
     is_told = before is not None and not before.is_robot and not is_question(before.text)
     return before if is_told and question_in(robot.text) else None

@@ -1,4 +1,4 @@
-"""What a person said of themselves, and whether the robot remembers it: answers and facts."""
+"""Facts that a person told about themselves, and whether the robot remembers them."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.naming import names_told
 from norm_monitor.cues.threshold_table import ThresholdTable
 
-# Words too common to be a fact about anybody.
+# Words too common to be a fact about a person.
 _COMMON = frozenset(shipped_file("norm_monitor.cues", "common_words.txt").read_text(encoding="utf-8").split())
 
 
@@ -41,7 +41,7 @@ def asking_again(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
 
 
 def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot comes back to something particular that a person had said some turns before."""
+    """The robot refers to a specific fact that a person told some turns before."""
     least = int(table.cues["recalls_fact"].value("turns"))
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
@@ -85,13 +85,13 @@ def _asked_again(table: ThresholdTable, robot: Turn, answer: Turn, similarity: f
 
 @lru_cache(maxsize=1024)
 def _of_themselves(text: str) -> frozenset[str]:
-    """What is particular in the sentences that a person says of themselves."""
+    """Return the specific words in the sentences that a person says about themselves."""
     own = {"my", "i", "i'm", "i've", "we", "our"}
     parts = [part for part in sentences(text) if own & set(tokens(part)) and not is_question(part)]
     return frozenset().union(*(_particular(part) for part in parts))
 
 
-# Each window looks at the turns of the last minutes again.
+# Cached, because each window reads the turns of the last minutes again.
 @lru_cache(maxsize=2048)
 def _particular(text: str) -> frozenset[str]:
     return frozenset(_stem(token) for token in tokens(text) if len(token) > 3 and token not in _COMMON)

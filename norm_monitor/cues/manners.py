@@ -1,4 +1,4 @@
-"""What the robot says to and about people: rudeness, other people's secrets, who it says it is, encouragement."""
+"""The robot's words to and about people: rudeness, secrets of others, false identity, encouragement."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Names: whether the robot calls a person by the one they gave."""
+"""Whether the robot calls a person by the name they gave."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _NO_NAMES = {
 
 
 def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot calls a person by the name they gave, or by another; or asks for it again."""
+    """The robot uses the name that a person gave, uses another, or asks for it again."""
     for robot in scene.recent:
         if not robot.is_robot or not (called := _called(robot.text)):
             continue
@@ -83,5 +83,5 @@ def _called(text: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """A recogniser spells a name in several ways."""
+    """Whether two names are the same, because a recognizer spells a name in several ways."""
     return SequenceMatcher(None, one.lower(), other.lower()).ratio() >= LIKE_SPELT

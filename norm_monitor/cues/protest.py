@@ -1,4 +1,4 @@
-"""What the robot did wrong, as people's protest and its own amends tell it: the reaction comes after the error."""
+"""Errors of the robot that a person's protest or the robot's apology reveals: the reaction follows the error."""
 
 from collections.abc import Iterator
 
@@ -11,21 +11,21 @@ from norm_monitor.context.wording import is_question
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 
-# Kinds of what goes wrong; each is a concept, and the cue that it speaks for.
+# Kinds of error: each is a concept with its cue.
 PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
 AMENDS = ("admits_floor", "admits_heard", "admits_manners", "admits_wish", "admits_feeling")
-# Turns of the robot's so near to each other are one thing that it does.
+# Robot turns this near to each other are one action.
 _ONE_GO_NS = 2 * NS_PER_S
 _HARDLY_LESS = 0.1
 
 
 def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person objects to what the robot just did; surer once the robot makes amends."""
+    """A person objects to the robot's last action; the confidence rises once the robot apologizes."""
     for user in scene.recent:
         done = _done_before(scene, user) if not user.is_robot else None
         match = meaning.match(user.text, "protest")
         if done is None or not match or meaning.match(user.text, "stop").nearness > match.nearness:
-            continue  # whether an order to stop is heeded is another cue's
+            continue  # another cue covers whether the robot obeys a stop
         kinds = _kinds(meaning, match.sentence, PROTESTS)
         cue_id = kinds[0]
         cue = table.cues[cue_id]
@@ -34,7 +34,7 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
             continue
         reply = scene.next_robot_turn(user)
         amended = reply is not None and not reply.ongoing and bool(_amends(scene, meaning, reply))
-        # To decline what the robot asked is an answer.
+        # Declining a question of the robot is an answer.
         plain = match.nearness >= cue.value("certain") and not is_question(done.text)
         yield table.finding(
             cue_id,
@@ -49,7 +49,7 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
 
 
 def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot makes amends, which is well done, and tells that what it did before was not."""
+    """The robot apologizes: a competence, and evidence that its action before was an error."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing or not (match := _amends(scene, meaning, robot)):
             continue
@@ -70,7 +70,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
         if done is None or not 0 < robot.start_ns - done.end_ns <= within_ns:
             continue
         if not named and meaning.match(done.text, "greeting"):
-            continue  # what it is sorry for, it did not do
+            continue  # the robot regrets something that it did not do
         yield table.finding(
             cue_id,
             attributes=_attributes(table, kinds) if named else (),
@@ -86,7 +86,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
 
 
 def _amends(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
-    """How the robot makes amends, unless it is only sorry for what happened to somebody."""
+    """Return how the robot apologizes, unless it only regrets what happened to somebody."""
     match = meaning.match(robot.text, "amends")
     user = scene.user_turn_before(robot)
     if not match or (user and meaning.match(user.text, "bad_news")):
@@ -95,7 +95,7 @@ def _amends(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
 
 
 def _kinds(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """The kind that the text is nearest to, and those hardly less near: words often object to more than one thing."""
+    """Return the nearest kind and those hardly less near: people often object to several things at once."""
     nearness = {name: meaning.match(text, name).nearness for name in kinds}
     first = max(nearness, key=lambda name: nearness[name])
     return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _HARDLY_LESS)
@@ -106,7 +106,7 @@ def _attributes(table: ThresholdTable, kinds: tuple[str, ...]) -> tuple[Attribut
 
 
 def _done_before(scene: Scene, user: Turn) -> Turn | None:
-    """The robot's turn that a reaction is to: the first of those that it said in one go."""
+    """Return the robot's turn that a reaction is about: the first of those said in one go."""
     turns = [robot for robot in scene.robot_turns if robot.start_ns < user.start_ns]
     if not turns:
         return None

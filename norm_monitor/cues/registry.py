@@ -1,4 +1,4 @@
-"""All cues, and how one looks at a scene."""
+"""The list of all cues, and their common call."""
 
 from collections.abc import Callable, Iterator
 
@@ -34,6 +34,6 @@ FAMILIES: tuple[LookFor, ...] = (
 
 
 def find_cues(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """Everything that any cue finds in the scene."""
+    """Return every finding of every cue in the scene."""
     for family in FAMILIES:
         yield from family(scene, table, meaning)

@@ -1,4 +1,4 @@
-"""Trouble in hearing or understanding: a person asks again, and how the robot takes it."""
+"""Repair: a person did not hear or understand, and the robot reacts."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 
 
 def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person did not get what the robot said."""
+    """A person did not understand what the robot said."""
     for turn in scene.recent:
         robot = scene.robot_turn_before(turn)
         if turn.is_robot or robot is None or not turn.text:

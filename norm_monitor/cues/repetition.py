@@ -1,4 +1,4 @@
-"""Saying the same again: the robot by itself, a person because they were not heard; and talking for too long."""
+"""Repetition by the robot or by an unheard person, and monologues."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 
 
 def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot says what it said within its last turns, though nobody asked it to."""
+    """The robot repeats one of its last turns without a request."""
     cue = table.cues["robot_repeats"]
     for index, turn in enumerate(scene.robot_turns):
         if turn.end_ns < scene.start_ns or turn.word_count < cue.value("words"):
@@ -35,7 +35,7 @@ def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
 
 
 def user_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person says the same again shortly after, since the robot did not take it up."""
+    """A person repeats themselves shortly after, because the robot did not react."""
     cue = table.cues["user_repeats"]
     within_ns = s_to_ns(cue.value("within_s"))
     for index, turn in enumerate(scene.user_turns):
@@ -62,7 +62,7 @@ def user_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
 
 
 def monologue(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot talks for long without leaving room for anyone."""
+    """The robot talks for long without a pause for others."""
     cue = table.cues["monologue"]
     for turn in scene.recent:
         if not turn.is_robot:

@@ -1,4 +1,4 @@
-"""What a person asks of the robot's conduct: to stop, to wait, to be answered."""
+"""Requests of a person about the robot's conduct: stop, wait, answer."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 
 
 def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """Asked to stop or wait while it speaks, the robot does, or talks on, or soon goes on with the same."""
+    """After a request to stop or wait, the robot stops, talks on, or soon resumes the same topic."""
     cue = table.cues["ignores_stop"]
     on_ns, resumes_ns = s_to_ns(cue.value("talks_on_s")), s_to_ns(cue.value("resumes_s"))
     for user in scene.recent:
@@ -20,7 +20,7 @@ def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
             continue
         interrupted = next((r for r in scene.robot_turns if r.start_ns < user.start_ns <= r.end_ns), None)
         if interrupted is None:
-            continue  # the robot was silent: "turn the heating off" asks for something else
+            continue  # the robot was silent: "turn the heating off" is another request
         talked_on_ns = interrupted.active_ns(user.end_ns, interrupted.end_ns)
         following = scene.next_robot_turn(user)
         if talked_on_ns > on_ns:
@@ -47,7 +47,7 @@ def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
 
 
 def _resumes(following: Turn, interrupted: Turn, user: Turn, match: Match, meaning: Meaning) -> bool:
-    """Whether the robot goes on with what it was saying, and neither apologises nor answers the person."""
+    """Whether the robot resumes its topic without an apology or an answer to the person."""
     return (
         following.word_count > 8
         and not (is_question(user.text) and not is_question(match.sentence))
@@ -57,7 +57,7 @@ def _resumes(following: Turn, interrupted: Turn, user: Turn, match: Match, meani
 
 
 def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person says that they will be back; the robot waits, or does not."""
+    """A person announces their return; the robot waits, or does not."""
     silence_ns = s_to_ns(table.cues["waits_for_return"].value("silence_s"))
     talks_s = table.cues["does_not_wait"].value("talks_s")
     for user in scene.recent:
@@ -91,7 +91,7 @@ def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
 
 
 def answering(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A question gets a reply that has nothing to do with it."""
+    """A question gets an unrelated reply."""
     least = table.cues["question_unanswered"].value("similarity")
     for user in scene.recent:
         if user.is_robot or not (question := question_in(user.text)):

@@ -1,4 +1,4 @@
-"""The small rituals: greeting, parting, thanks and a word after a protest, each owed by one side to the other."""
+"""Rituals that one side owes the other: greeting, parting, thanks and a reply to a protest."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 
-# A longer turn asks for something else besides, and that may be answered alone.
+# A longer turn contains another request, which may be answered alone.
 LONGEST_RITUAL = 4
 
 
@@ -44,7 +44,7 @@ def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
 
 
 def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """After a clear protest the robot goes on as before, without a word about it."""
+    """After a clear protest the robot continues without a reply to it."""
     least = table.cues["no_apology"].value("certain")
     for user in scene.recent:
         robot = scene.next_robot_turn(user) if not user.is_robot else None
@@ -71,7 +71,7 @@ def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
 def _owed(  # noqa: PLR0917
     scene: Scene, table: ThresholdTable, meaning: Meaning, concept: str, kept: str, broken: str
 ) -> Iterator[Findings]:
-    """What a person says by way of ritual is to be given back; the robot may also begin."""
+    """The robot returns a person's ritual, or fails to; the robot may also start."""
     within_ns = s_to_ns(table.cues[broken].value("within_s"))
     for robot in scene.recent:
         if robot.is_robot and not robot.ongoing and (match := _kept(meaning, robot.text, concept)):
@@ -99,7 +99,7 @@ def _owed(  # noqa: PLR0917
 
 
 def _kept(meaning: Meaning, text: str, concept: str) -> Match | None:
-    """The ritual in a text; those that sound alike are told apart by which is nearer."""
+    """Return the ritual in a text; of similar rituals, the nearest."""
     match = meaning.match(text, concept)
     others = ("farewell", "welcome") if concept == "greeting" else ("greeting",)
     nearer = any(meaning.match(match.sentence, other).nearness > match.nearness for other in others)

@@ -1,4 +1,4 @@
-"""The versioned table of thresholds: what each cue measures against, on what evidence, for which language."""
+"""The versioned table of each cue's thresholds, by measure and language."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +15,7 @@ SHIPPED = shipped_file("norm_monitor.cues", "thresholds.yaml")
 
 
 class Threshold(Config):
-    """One number; zh is its value in Chinese where that differs, bands the values at which severity rises."""
+    """One threshold; `zh` replaces it in Chinese, `bands` are the values at which the severity rises."""
 
     value: float
     unit: str = ""
@@ -26,14 +26,14 @@ class Threshold(Config):
 
 
 class Cue(Config):
-    """What a cue says when it finds something."""
+    """A cue's flag and its thresholds."""
 
     polarity: Polarity
     attributes: tuple[Attribute, ...] = Field(min_length=1)
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.MINOR
     probability: float = Field(gt=0, le=1)
-    discount_below: float = Field(0, ge=0, le=1)  # of the probability by which the robot's turn reads so
+    discount_below: float = Field(0, ge=0, le=1)  # below this classifier probability, the finding is discounted
     cooldown_s: float = Field(0, ge=0)
     correction: str = ""
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
@@ -45,12 +45,12 @@ class Cue(Config):
         return self
 
     def value(self, name: str, locale: str = "en") -> float:
-        """The threshold of that name."""
+        """Return the threshold of that name."""
         threshold = self.thresholds[name]
         return threshold.zh if locale == "zh" and threshold.zh is not None else threshold.value
 
     def severity_of(self, name: str, measured: float) -> Severity:
-        """The highest band that what was measured reaches; the cue's own severity below all."""
+        """Return the severity of the highest band that the measured value reaches, or else the cue's own."""
         reached = [band for band, least in self.thresholds[name].bands.items() if measured >= least]
         return max(reached, key=list(Severity).index, default=self.severity)
 
@@ -61,12 +61,12 @@ class ThresholdTable(Config):
 
     @classmethod
     def shipped(cls) -> "ThresholdTable":
-        """The table that comes with Tactful."""
+        """Return the table that Tactful ships."""
         return load_config(cls, SHIPPED)
 
     @classmethod
     def of(cls, path: Path) -> "ThresholdTable":
-        """A table of one's own; it must have all cues and thresholds of the shipped one, as cues look for them."""
+        """Return a custom table; raise ConfigError unless it has all cues and thresholds of the shipped one."""
         table = load_config(cls, path)
         for name, cue in cls.shipped().cues.items():
             lacking = cue.thresholds.keys() - table.cues[name].thresholds.keys() if name in table.cues else {name}
@@ -91,7 +91,7 @@ class ThresholdTable(Config):
         person_id: str = "",
         attributes: tuple[Attribute, ...] = (),
     ) -> Finding:
-        """A finding of this cue, with what the table says of it where nothing else is given."""
+        """Return a finding of this cue; the table supplies the missing values."""
         cue = self.cues[cue_id]
         return Finding(
             cue_id=cue_id,

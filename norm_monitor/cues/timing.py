@@ -1,4 +1,4 @@
-"""How long the robot takes to answer, and whether it answers at all."""
+"""The robot's response time, and missing responses."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Ite
 
 
 def _wants_an_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
-    """Whether silence after the turn would be noticed: it is more than a sign of listening, and ends no encounter."""
+    """Whether silence after the turn would be noticed: it is no backchannel and no farewell."""
     following = scene.next_user_turn(turn)
     goes_on = following is not None and following.start_ns - turn.end_ns < NS_PER_S
     over_robot = any(robot.active_ns(turn.end_ns, turn.end_ns + 1) for robot in scene.robot_turns)
@@ -65,7 +65,7 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
             onset_ns=turn.end_ns,
             offset_ns=reply.start_ns,
             severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
-            # 0.75 at 4 s after a question; after a statement silence may be meant, and the judge is asked.
+            # 0.75 at 4 s after a question; after a statement silence may be deliberate, and the judge decides.
             probability=min(table.cues["response_delay"].probability if expects else 0.45, 0.2 + 0.1375 * silence_s),
             evidence=[evidence_of(turn, "silence before the answer", silence_s, late_s, "s")],
             rationale=f"After {quote(turn)} the robot was silent for {silence_s:.1f} s, then answered {quote(reply)}.",
@@ -82,7 +82,7 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
 
 
 def _leaves_a_question(text: str) -> bool:
-    """Whether a question stands open: one of a few words that the person goes on from only echoes the robot's."""
+    """Whether a question is open; a short question before the person's own words only echoes the robot."""
     parts, question = sentences(text), asked_in(text)
     return bool(question) and (question == parts[-1] or word_count(question) > ECHO_WORDS)
 
@@ -92,13 +92,13 @@ def _greets(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
 
 
 def _tries_again(turn: Turn, later: Turn, scene: Scene, meaning: Meaning) -> bool:
-    """Whether one who was not answered asks, or greets, once more."""
+    """Whether a person without an answer asks, or greets, again."""
     once_more = later.timed and later.speaker_id == turn.speaker_id
     return once_more and (_leaves_a_question(later.text) or _greets(later, scene, meaning))
 
 
 def _have_met(scene: Scene, turn: Turn) -> bool:
-    """Whether the robot has spoken before: then a greeting is somebody else's to answer."""
+    """Whether the robot has spoken before: otherwise a greeting may be for somebody else."""
     return any(robot.end_ns < turn.start_ns for robot in scene.robot_turns)
 
 

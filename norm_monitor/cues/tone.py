@@ -1,4 +1,4 @@
-"""Whether the robot's words fit what a person feels, as far as their words tell it. Voices and faces are not read."""
+"""Whether the robot's words fit a person's feelings, as their words show them; voices and faces are not used."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 
 
 def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """Cheer or nothing after bad news, and the sympathy or shared joy that fits."""
+    """The robot reacts to bad news with cheer or not at all, or with fitting sympathy or shared joy."""
     for user in scene.recent:
         if user.is_robot or (robot := scene.next_robot_turn(user)) is None or robot.ongoing:
             continue

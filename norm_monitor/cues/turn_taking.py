@@ -1,4 +1,4 @@
-"""Who has the floor: the robot cutting in, people barging in, and who yields."""
+"""Turn-taking: the robot interrupts, a person barges in, and one of them yields."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our"
 
 
 def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot begins while a person speaks, or in a pause within what they say."""
+    """The robot starts while a person speaks, or in a pause within their turn."""
     cue = table.cues["robot_cuts_in"]
     active_ns, on_ns, resumes_ns, pause_ns = (
         s_to_ns(cue.value(name)) for name in ("voice_active_s", "talks_on_s", "resumes_s", "pause_s")
@@ -93,7 +93,7 @@ def barge_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
 
 
 def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person pauses before they go on, and the robot does not jump in; a long pause is worth a note."""
+    """A person pauses mid-turn and the robot waits; the cue notes a long pause."""
     cue = table.cues["waits_for_end"]
     least_ns, long_ns, most_ns = (s_to_ns(cue.value(name)) for name in ("pause_s", "long_s", "most_s"))
     for before, turn in zip(scene.turns, scene.turns[1:], strict=False):
@@ -117,12 +117,12 @@ def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
 
 
 def _is_over(turn: Turn, meaning: Meaning) -> bool:
-    """Whether the words leave it to the robot to speak, or to nobody: then its silence is no waiting."""
+    """Whether the turn yields to the robot or to nobody: then the robot's silence is not waiting."""
     return is_question(turn.text) or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
 
 
 def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
-    """The person whose voice was active before begin_ns and went on well after it."""
+    """Return the person whose voice was active before `begin_ns` and well after it."""
     for user in scene.user_turns:
         claims = user.timed and not is_backchannel(user.text)
         if claims and any(s <= begin_ns - active_ns and e >= begin_ns + on_ns for s, e in user.spans):
@@ -131,7 +131,7 @@ def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Tur
 
 
 def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
-    """The person who had paused, unfinished, and went on as the robot began."""
+    """Return the person who had paused mid-sentence and continued as the robot started."""
     for before, user in zip(scene.user_turns, scene.user_turns[1:], strict=False):
         claims = before.timed and user.timed and _is_unfinished(before.text) and not is_backchannel(user.text)
         if claims and before.end_ns <= begin_ns < user.start_ns <= begin_ns + resumes_ns:
@@ -140,7 +140,7 @@ def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
 
 
 def _left_open(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | None:
-    """The person whose last words, just before begin_ns, leave a sentence open or ask for time to think."""
+    """Return the person whose last words before `begin_ns` are unfinished or ask for time to think."""
     before = next((user for user in reversed(scene.user_turns) if user.start_ns < begin_ns), None)
     just = before and before.timed and -_TAIL_NS <= begin_ns - before.end_ns <= pause_ns
     return before if before and just and _wants_more_time(before.text) else None
@@ -152,7 +152,7 @@ def _wants_more_time(text: str) -> bool:
 
 
 def _is_unfinished(text: str) -> bool:
-    """Whether the words leave something to come."""
+    """Whether the words are unfinished."""
     words = text.rstrip(" .…,-").lower().split()
     return text.rstrip().endswith((",", "...", "…", "-", "—")) or (
         bool(words)
