@@ -1,1 +1,1 @@
-"""How a robot's turn reads in its exchange: features, classifier, shipped weights."""
+"""Classify a robot's turn in its exchange: features, classifier, shipped weights."""

@@ -1,4 +1,4 @@
-"""Reads how a turn of the robot's goes with what was said around it, by weights learnt from the talks in `talks`."""
+"""Classify a robot's turn in its exchange, with weights trained on the labelled talks in `talks`."""
 
 import hashlib
 import json
@@ -22,28 +22,28 @@ LEARN_ANEW = "learn it anew (python -m calibration.exchange_trainer)"
 
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
 ATTRIBUTES = tuple(Attribute)
-# Of each turn: a score a polarity by least squares, then the logits of nothing marked, and of each polarity.
+# Outputs per turn: a least-squares score per polarity, then the logits of "unmarked" and of each polarity.
 MARKS = 2 * len(POLARITIES) + 1
 _NEVER = 1e-9
-# From which score on an attribute is named besides the likeliest.
+# The score from which a second attribute is named beside the likeliest.
 _NAMED_FROM = 0.3
 _REMEMBERED = 1_024
 
 
 class ExchangeClassifier:
-    """Weights and the encoder that they were learnt with; the last so many readings are remembered."""
+    """The weights and their encoder; the most recent predictions are cached."""
 
     def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED) -> None:
         try:
             with path.open("rb") as opened:
-                if not is_zipfile(opened):  # of which NumPy would say how to load it all the same
+                if not is_zipfile(opened):  # NumPy's error would suggest how to load it anyway
                     raise BadZipFile("it is no archive of arrays")
                 opened.seek(0)
                 self.weights_sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
             with np.load(path, allow_pickle=False) as file:
                 self.made_from = json.loads(str(file["made_from"]))
                 self._features = ExchangeFeatures.kept(encoder, file)
-                # A row an answer: its product with the features takes half of the time that a column each takes.
+                # One row per answer: the product with the features takes half the time of one column per answer.
                 self._weights = [
                     np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in ExchangeStage
                 ]
@@ -56,11 +56,11 @@ class ExchangeClassifier:
         self._remembered = lru_cache(_REMEMBERED)(self._read)
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
-        """How the turn reads at the exchange's stage."""
+        """Classify the turn at the exchange's stage."""
         return self._remembered(exchange)
 
     def forget(self) -> None:
-        """Keeps nothing of the exchanges that were read until now."""
+        """Clear the cache of exchanges."""
         self._remembered.cache_clear()
 
     def _read(self, exchange: Exchange) -> ExchangePrediction:
@@ -80,14 +80,14 @@ class ExchangeClassifier:
 
 
 def evidence(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """For each turn and polarity what speaks for it: the first scores by least squares, and log odds from the rest."""
+    """Return the evidence of each turn and polarity: least-squares scores first, then log odds."""
     squares, shares = scores[:, : len(POLARITIES)], softmax(scores[:, len(POLARITIES) :])[:, 1:]
     odds = np.log(shares + _NEVER) - np.log(1 - shares + _NEVER)
     return np.stack([squares, odds, np.ones_like(odds)], axis=-1).astype(np.float64)
 
 
 def probability(found: NDArray[np.float64], logistic: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each turn and polarity, by one logistic curve a polarity."""
+    """Return the probability of each turn and polarity, from one logistic curve per polarity."""
     return np.asarray(1 / (1 + np.exp(-(found * logistic).sum(axis=-1))))
 
 
@@ -97,6 +97,6 @@ def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def top_classes(scores: NDArray[np.floating]) -> tuple[Attribute, ...]:
-    """The likeliest attribute, and those besides that are likely enough."""
+    """Return the likeliest attribute, and others that are likely enough."""
     order = np.argsort(-scores, kind="stable")
     return tuple(ATTRIBUTES[at] for rank, at in enumerate(order) if rank == 0 or scores[at] >= _NAMED_FROM)

@@ -1,4 +1,4 @@
-"""A robot's turn amid what was said around it, and how it reads there."""
+"""A robot's turn with the words around it, and its classification."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -8,22 +8,22 @@ from norm_core.records.record import record
 
 
 class ExchangeStage(IntEnum):
-    """How much of what follows on the turn is known."""
+    """How much is known of what follows the turn."""
 
     SAID = 0
-    ANSWERED = 1  # by a person
-    GONE_ON = 2  # the robot went on from there
+    ANSWERED = 1  # a person answered
+    GONE_ON = 2  # the robot continued
 
 
 @record
 class Exchange:
-    """Words alone; what was not said, or not yet, is empty."""
+    """The words of an exchange; a text is empty if it was not said, or not yet."""
 
-    before: str  # what people said since the robot's turn before
+    before: str  # what people said since the robot's previous turn
     said: str
     after: str = ""
     then: str = ""
-    earlier: str = ""  # the robot's turn before
+    earlier: str = ""  # the robot's previous turn
     opening: bool = False  # the robot's first turn
 
     @property
@@ -35,12 +35,11 @@ class Exchange:
 
 @record
 class ExchangePrediction:
-    """How probably a coder would mark the turn, by polarity; how sure that makes one; and which attributes it is about.
+    """The probability of a coder's mark on the turn by polarity, its precision, and the attributes.
 
-    precision_at_score is the share of turns at least as probable that coders had marked so, among turns not
-    learnt from.
+    `precision_at_score` is the fraction of coder-marked turns among held-out turns with at least this probability.
     """
 
     probability: Mapping[Polarity, float]
     precision_at_score: Mapping[Polarity, float]
-    attributes: Mapping[Polarity, tuple[Attribute, ...]]  # the likeliest first
+    attributes: Mapping[Polarity, tuple[Attribute, ...]]  # likeliest first

@@ -1,4 +1,4 @@
-"""An exchange as numbers: what its texts mean, which meanings meet in it, its words, and plain facts."""
+"""Features of an exchange: text embeddings, products of embeddings, terms and plain facts."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_monitor.exchange.exchange_record import Exchange, ExchangeStage
 
-# One turn in a hundred in the talks is longer, mostly as a monologue's example: what more length means is not known.
+# One turn in a hundred in the talks is longer, mostly as an example of a monologue: do not extrapolate.
 LONGEST_LEARNT = 120
 _SAID, _BEFORE, _EARLIER, _AFTER, _THEN = range(5)
-# Meanings that meet: the same words are right after one thing and wrong after another.
+# Pairs of embeddings to multiply: the same words are right after one turn and wrong after another.
 _PAIRS = ((_SAID, _SAID), (_BEFORE, _SAID), (_EARLIER, _SAID), (_SAID, _AFTER), (_AFTER, _AFTER))
-# What products and words count for beside the meanings, whose length is one.
+# The scale of products and terms beside the embeddings, whose length is one.
 _PRODUCT_SHARE = 8**0.5
 _WORD_SHARES = {_SAID: 2.0, _BEFORE: 2**0.5, _EARLIER: 2**0.5, _AFTER: 2.0, _THEN: 2**0.5}
 _AXES = 64
@@ -29,7 +29,7 @@ Vector = NDArray[np.float32]
 
 
 class ExchangeFeatures:
-    """What is learnt of texts alone, before any label: along which axes meanings differ, and which words are known."""
+    """Features learnt from texts without labels: principal axes of the embeddings, and the known terms."""
 
     def __init__(self, encoder: SentenceEncoder, axes: Vector, rarities: Sequence[Mapping[str, float]]) -> None:
         self._encoder, self._axes, self._rarities = encoder, axes, rarities
@@ -44,14 +44,14 @@ class ExchangeFeatures:
 
     @classmethod
     def kept(cls, encoder: SentenceEncoder, file: Mapping[str, NDArray[np.generic]]) -> "ExchangeFeatures":
-        """As `to_keep` gave them."""
+        """Load the features that `to_keep` returned."""
         return cls(encoder, file["axes"].astype(np.float32), json.loads(str(file["rarities"])))
 
     def to_keep(self) -> dict[str, NDArray[np.generic]]:
         return {"axes": self._axes, "rarities": np.array(json.dumps(self._rarities, ensure_ascii=False))}
 
     def of(self, exchange: Exchange, stage: ExchangeStage) -> Vector:
-        """All that is known of an exchange at a stage; it begins with all that is known at the stage before."""
+        """Return the features of an exchange at a stage; they start with those of the stage before."""
         texts = _texts(exchange, stage)
         encoded = iter(self._encoder.encode([text for text in texts if text]))
         vectors = [next(encoded) if text else self._nothing for text in texts]
@@ -69,7 +69,7 @@ class ExchangeFeatures:
         return np.zeros(len(self._axes), np.float32)
 
     def _words(self, kind: int, text: str) -> Vector:
-        """The known terms of a text of this kind by how rare they are."""
+        """Return the known terms of a text of this kind, weighted by rarity."""
         vector = np.zeros(len(self._places[kind]), np.float32)
         for term in set(_terms(text)) & self._places[kind].keys():
             vector[self._places[kind][term]] = self._rarities[kind][term]
@@ -82,14 +82,14 @@ def _texts(exchange: Exchange, stage: ExchangeStage) -> tuple[str, ...]:
 
 
 def _terms(text: str) -> Iterator[str]:
-    """Words, marks, and each with the next."""
+    """Return words, marks and bigrams."""
     words = _TERM.findall(text.lower())
     yield from words
     yield from map(" ".join, pairwise(words))
 
 
 def _rarities(texts: Sequence[str]) -> dict[str, float]:
-    """Of each term that is not too rare to learn from."""
+    """Return the rarity of each term that is frequent enough to learn from."""
     there = [text for text in texts if text]
     counts = Counter(term for text in there for term in set(_terms(text)))
     return {term: round(log(len(there) / count), 2) for term, count in sorted(counts.items()) if count >= _FEWEST_TEXTS}
