@@ -1,1 +1,1 @@
-"""Findings to flags: one event a happening, and its explanation."""
+"""Merge findings into flags: one flag per event, with an explanation."""

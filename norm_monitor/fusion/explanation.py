@@ -1,4 +1,4 @@
-"""Why something was flagged, in words for the person who asks, from the flag alone."""
+"""Explain a flag in words, from the flag alone."""
 
 from norm_core.records.flag import Evidence, Polarity, SocialFlag, Tier
 from norm_core.runtime.time import ns_to_s
@@ -11,7 +11,7 @@ _SEEN_BY = {
 
 
 def explain(flag: SocialFlag) -> str:
-    """A few lines: what, why, how measured, what to do instead, and what it rests on."""
+    """Return a few lines: event, reason, measurement, correction and sources."""
     about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
     kind = f"{flag.severity.value} social error" if flag.polarity is Polarity.ERROR else "social competence"
     lines = [f"{kind[0].upper()}{kind[1:]} ({about}), probability {flag.probability:.2f}.", flag.rationale]

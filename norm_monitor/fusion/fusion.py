@@ -1,4 +1,4 @@
-"""One event a happening: what several cues, windows or the judge see is merged, and floods are held back."""
+"""Merge findings about one event from cues, windows and the judge, and limit floods."""
 
 import hashlib
 from collections import Counter as Tally
@@ -13,7 +13,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 
-# How long an event can still be updated after its last change.
+# How long after its last change an event can be updated.
 MEMORY_NS = 600 * NS_PER_S
 
 
@@ -29,7 +29,7 @@ class FusionConfig(Config):
 
 
 class Fusion:
-    """Findings in, flags out; time is that of the stamps."""
+    """Merge findings into flags; all times are stamps."""
 
     def __init__(self, config: FusionConfig, cooldowns_s: dict[str, float]) -> None:
         self._config = config
@@ -38,10 +38,10 @@ class Fusion:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all events, as where the clock was set back."""
+        """Forget all events, for example when the clock was set back."""
         self._events: dict[str, SocialFlag] = {}
         self._event_of: dict[tuple[str, str], str] = {}
-        # What each event is made of, as it was last seen, by cue and anchor.
+        # The findings of each event, newest view, by cue and anchor.
         self._parts: dict[str, dict[tuple[str, str], Finding]] = {}
         self._last_onset_ns: dict[str, int] = {}
 
@@ -52,7 +52,7 @@ class Fusion:
     def take(
         self, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier = Tier.CUE
     ) -> SocialFlag | None:
-        """The flag to publish for a finding, or None where it says nothing new or is held back."""
+        """Return the flag to publish for a finding, or None if it is not new or is withheld."""
         self._forget(finding.onset_ns - MEMORY_NS)
         known = self._events.get(self._event_of.get((finding.cue_id, finding.anchor), ""))
         if known:
@@ -91,7 +91,7 @@ class Fusion:
         return self._store(event, finding)
 
     def _update(self, known: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
-        """The same cue sees the same happening again: worth a word only where it ended, or grew worse."""
+        """Update an event from the same cue and anchor: publish only an end or a higher severity."""
         ended = known.offset_ns is None and finding.offset_ns is not None
         worse = _rank(finding.severity) > _rank(known.severity)
         if not (ended or worse):
@@ -129,7 +129,7 @@ class Fusion:
         return self._store(event, finding)
 
     def _store(self, event: SocialFlag, finding: Finding) -> SocialFlag:
-        """The event with evidence and reason of all its parts, the finding's in place of what it said before."""
+        """Store the event with the evidence and reasons of all its findings; the new one replaces its predecessor."""
         key = finding.cue_id, finding.anchor
         parts = self._parts.setdefault(event.event_id, {})
         parts[key] = finding
@@ -143,7 +143,7 @@ class Fusion:
         return event
 
     def _reason_to_hold(self, finding: Finding) -> str:
-        """Why the finding raises nothing; an empty string where it does."""
+        """Return why the finding must not become a flag; empty if it may."""
         config = self._config
         if finding.cue_id in config.muted or all(attribute in config.muted for attribute in finding.attributes):
             return "muted"
@@ -164,9 +164,9 @@ class Fusion:
         return ""
 
     def _is_same_event(self, event: SocialFlag, finding: Finding) -> bool:
-        """Whether a finding is another view of an event: of one polarity, and begun with it or while it went on.
+        """Whether a finding belongs to an event: the same polarity, and an onset near or within it.
 
-        What people note is one behaviour of the robot's with all that it bears on, so attributes need not agree.
+        People note one behaviour of the robot with all its aspects, so attributes need not match.
         """
         return (
             event.polarity is finding.polarity
