@@ -1,1 +1,1 @@
-"""How a model reads a window: prompts, questions, and when it is asked."""
+"""Judge a window with a model: prompts, questions and triggers."""

@@ -1,4 +1,4 @@
-"""Where a robot works, what may be inferred there, and who may see its pictures."""
+"""The deployment context: permitted inferences, and permitted viewers of pictures."""
 
 from enum import StrEnum
 
@@ -19,12 +19,12 @@ class DeploymentContext(StrEnum):
 
     @property
     def allows_emotions_from_pictures(self) -> bool:
-        """Whether a model may be asked about emotions with pictures; only where a context that allows it is stated."""
+        """Whether emotions may be inferred from pictures; only a stated context can permit it."""
         return self in {DeploymentContext.HOME, DeploymentContext.PUBLIC, DeploymentContext.HEALTH}
 
 
 class PictureRules(Config):
-    """What a model may be shown, and what it may infer from it."""
+    """What a model may see, and what it may infer from it."""
 
     pictures_may_leave: bool = Field(
         default=False, description="whether a model that does not run on this machine may be sent pictures"

@@ -1,4 +1,4 @@
-"""The judge: a model is asked about a window what a coder would mark, and answers in probabilities."""
+"""The judge: ask a model what a coder would mark in a window, and return probabilities."""
 
 from dataclasses import replace
 from typing import Protocol
@@ -24,7 +24,7 @@ _POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE, None)
 
 
 class JudgeModel(Protocol):
-    """An engine, or one that is shared."""
+    """An engine or an engine lease."""
 
     @property
     def model_info(self) -> ModelInfo: ...
@@ -37,7 +37,7 @@ class JudgeModel(Protocol):
 
 
 class JudgeConfig(PictureRules):
-    """Which model judges, when it is asked, what it is shown, and from which probability it finds something."""
+    """The judge's model, its triggers, its input and its confidence floor."""
 
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
@@ -55,7 +55,7 @@ class JudgeConfig(PictureRules):
     )
 
     def deciding_sha256(self) -> str:
-        """Compute the digest of what decides an answer: not of when the judge is asked, nor of what is written."""
+        """Compute the digest of everything that decides an answer, without triggers and prompt logging."""
         return self.sha256(leave_out=("model", "every_s", "deadline_s", "prompts_folder"))
 
 
@@ -70,7 +70,7 @@ class Note(BaseModel):
 
 @record
 class JudgedNorm:
-    """The speech act that shows most clearly, and whether the robot keeps to its norm."""
+    """The clearest speech act, and whether the robot keeps its norm."""
 
     act: SpeechAct
     act_probability: float
@@ -80,32 +80,32 @@ class JudgedNorm:
 
 @record
 class Judgement:
-    """What came of asking: a finding where there is one, and how the asking ended either way."""
+    """The result of a request to the judge: a finding, if any, and the outcome."""
 
     outcome: Outcome
     reason: str = ""
     finding: Finding | None = None
-    norm: JudgedNorm | None = None  # where one is at stake, with or without a finding
+    norm: JudgedNorm | None = None  # if a norm is at stake, with or without a finding
     provenance: Provenance = Provenance()
 
 
 def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
-    """Count the pictures of a window that a model may be shown: by its limit, and none where they may not leave."""
+    """Return how many images of a window the model may see: its limit, or 0 if they may not leave this machine."""
     return model_info.most_images(config.pictures_may_leave, config.images) or 0
 
 
 class Judge:
-    """Asks about one window at a time: polarity, attributes and norm after one shared prefix, then for a note."""
+    """Judge one window at a time: polarity, attributes and norm after one shared prefix, then a note."""
 
     def __init__(self, engine: JudgeModel, config: JudgeConfig | None = None) -> None:
         self._engine, self._config = engine, config or JudgeConfig()
 
     def plan(self, window: Window) -> PromptPlan:
-        """Plan what judge() asks about a window."""
+        """Plan the questions of `judge` about a window."""
         return plan(window, images_for(self._engine.model_info, self._config), self._config.deployment_context)
 
     def judge(self, window: Window, deadline: Deadline | None = None) -> Judgement:
-        """Ask everything about a window; the answer of the first question stands in the provenance."""
+        """Ask all questions about a window; the provenance is that of the first question."""
         planned = self.plan(window)
         answers: dict[int, Scores] = {}
         failed: Scores | None = None
@@ -115,7 +115,7 @@ class Judge:
             answers |= dict(zip(batch.places, found, strict=True))
             failed = next((answer for answer in found if answer.outcome is not Outcome.ANSWERED), None)
             if failed:
-                break  # nothing comes of the rest, and the first failure is the cause
+                break  # the rest will fail too, and the first failure is the cause
         made_by = replace(
             provenance(self._engine.model_info, answers[POLARITY], window_digest=window_digest(window)),
             config_sha256=self._config.deciding_sha256(),
@@ -169,7 +169,7 @@ class Judge:
             facts.append((f"probability of {norm.kept.value} in {norm.act.value}", norm.kept_probability, None, ""))
         if note.verbal:
             facts.append(("probability, by what is heard", probability, None, note.verbal))
-        if note.nonverbal and sighted:  # what was not shown cannot have been seen
+        if note.nonverbal and sighted:  # the model cannot have seen what it was not shown
             facts.append(("probability, by what is seen", probability, None, note.nonverbal))
         return tuple(
             Evidence(
@@ -184,7 +184,7 @@ class Judge:
         )
 
     def _note(self, prompt: Prompt, deadline: Deadline | None) -> Note:
-        """What the model writes; an empty note where it cannot, or writes something else."""
+        """Return the model's note; an empty note if it fails or writes something else."""
         if not (self._config.note_tokens and self._engine.model_info.generates):
             return Note(rationale="")
         written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, deadline=deadline)
@@ -192,7 +192,7 @@ class Judge:
 
 
 def _norm(act: Scores, kept: Scores) -> JudgedNorm | None:
-    """None where the model sees no such act, or no norm at stake."""
+    """Return None if the model sees no such act, or no norm at stake."""
     assert act.best is not None and kept.best is not None
     if act.best >= len(SpeechAct) or kept.best >= len(NormAdherence):
         return None
@@ -205,7 +205,7 @@ def _norm(act: Scores, kept: Scores) -> JudgedNorm | None:
 
 
 def _span(window: Window) -> tuple[int, int]:
-    """Where in the window it happened, as far as one answer about the whole can tell: its last exchange."""
+    """Return the span of the event, as far as one answer can locate it: the window's last exchange."""
     if not window.utterances:
         return window.start_ns, window.end_ns
     last = window.utterances[-1]

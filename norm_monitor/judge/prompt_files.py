@@ -1,4 +1,4 @@
-"""Every prompt that the judge would ask, as files for their owner alone: JSON, and its pictures beside it."""
+"""Write the judge's prompts to private files: JSON, with the pictures beside it."""
 
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,16 @@ _NOTED = (("error", 0), ("competence", 1))
 
 
 class PromptFiles:
-    """Writes one JSON file a window into a folder; a picture that several windows show is written once."""
+    """Write one JSON file per window; a picture in several windows is written once."""
 
     def __init__(self, folder: Path, config: JudgeConfig, model_info: ModelInfo) -> None:
-        """Make the folder, for prompts of a model with this card; raises OSError where that cannot be done."""
+        """Create the folder for prompts of this model; raise OSError if that fails."""
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         self._folder, self._config, self._card = folder, config, model_info
         self.count = 0
 
     def write(self, window: Window) -> Path:
-        """Write what would be asked about a window, under the name of the window's end and digest."""
+        """Write the questions about a window; the file name contains the window's end and digest."""
         planned = plan(window, images_for(self._card, self._config), self._config.deployment_context)
         window_sha256 = window_digest(window)
         path = self._folder / f"{window.end_ns}_{window_sha256[:12]}.json"

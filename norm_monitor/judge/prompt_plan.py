@@ -1,4 +1,4 @@
-"""What the judge asks a model about one window: prompts, questions, and which of them go without pictures."""
+"""The judge's questions about one window: prompts, questions, and which of them go without pictures."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from norm_monitor.context.turns import turns_of
 from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.deployment_context import DeploymentContext
 
-POLARITY = 0  # the place of the first question in a plan's answers
+POLARITY = 0  # index of the first question in a plan's answers
 ATTRIBUTES = slice(1, 1 + len(Attribute))
 SPEECH_ACT, NORM = ATTRIBUTES.stop, ATTRIBUTES.stop + 1
 _EMOTIONS = 1 + list(Attribute).index(Attribute.EMOTIONS)
@@ -20,7 +20,7 @@ _EMOTIONS = 1 + list(Attribute).index(Attribute.EMOTIONS)
 
 @record
 class Batch:
-    """Questions that share one prompt, with their places among all questions about the window."""
+    """Questions that share one prompt, with their indices among all questions about the window."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -29,27 +29,27 @@ class Batch:
 
 @record
 class PromptPlan:
-    """All that is asked about a window, in the order of asking; the first batch holds the first question."""
+    """All questions about a window, in order; the first batch contains the first question."""
 
-    window: Window  # as the prompt shows it: the robot's words by its own account where that is all there is
+    window: Window  # as shown in the prompt: with the robot's reported words if nothing else is known
     locale: str
     batches: tuple[Batch, ...]
 
     @property
     def prompt(self) -> Prompt:
-        """The prompt of the first question, from which the request for a note goes on."""
+        """The prompt of the first question; the request for a note continues it."""
         return self.batches[0].prompt
 
     def note_prompt(self, polarity_index: int) -> Prompt:
-        """The request for a note, asked only where the first question found an error or a competence."""
+        """Return the request for a note, for use after an error or a competence."""
         return prompts.explanation(self.prompt, polarity_index, self.locale)
 
 
 def plan(window: Window, images: int, context: DeploymentContext) -> PromptPlan:
-    """Plan the questions about a window, with at most so many of its pictures.
+    """Plan the questions about a window, with at most `images` of its pictures.
 
-    Where the context does not allow emotions to be inferred from pictures, the question about emotions
-    gets a prompt of words alone, and the other questions are told to leave feelings in faces aside.
+    If the context forbids inferring emotions from pictures, the question about emotions gets a prompt of words only,
+    and the other questions tell the model to ignore feelings in faces.
     """
     said = _utterances(window)
     locale = "zh" if 2 * sum(is_chinese(one.text) for one in said) > len(said) else "en"
@@ -72,7 +72,7 @@ def plan(window: Window, images: int, context: DeploymentContext) -> PromptPlan:
 
 
 def _utterances(window: Window) -> tuple[Utterance, ...]:
-    """The turns of a window as utterances, the robot's by its own account where that is all there is."""
+    """Return the turns of a window as utterances, the robot's as reported if nothing else is known."""
     return tuple(
         Utterance(
             stamp_ns=turn.start_ns,

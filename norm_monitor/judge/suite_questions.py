@@ -1,6 +1,6 @@
-"""What the judge's model is asked in a replayed suite: HSRI's and VideoNorms' questions about what is seen and heard.
+"""Ask the judge's model the questions of a replayed suite: HSRI and VideoNorms.
 
-The same prompts as the live judge's where the question is the same; options are scored, and texts are written.
+Identical questions have the live judge's prompts. Options are scored, and texts are generated.
 """
 
 from dataclasses import replace
@@ -34,7 +34,7 @@ _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
 
 
 class SuiteModel(Protocol):
-    """An engine, or one that is shared."""
+    """An engine or an engine lease."""
 
     @property
     def model_info(self) -> ModelInfo: ...
@@ -53,7 +53,7 @@ class SuiteModel(Protocol):
 
 
 class QuestionConfig(Config):
-    """How the questions of replayed suites are answered."""
+    """How to answer the questions of replayed suites."""
 
     answers_queries: bool = Field(
         default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
@@ -78,25 +78,25 @@ class StatedNorm(BaseModel):
 
 
 class SuiteAnswerer:
-    """Answers one query at a time, each from its own episode's window alone.
+    """Answer one query at a time, from its own episode's window alone.
 
-    Where the context does not allow emotions to be inferred from pictures, what asks about emotions goes over words
-    alone, and all else is told to leave feelings in faces aside; an answer's reason says what was held back.
+    If the context forbids inferring emotions from pictures, questions about emotions get words only, and all other
+    questions tell the model to ignore feelings in faces. The answer's reason names what was withheld.
     """
 
     def __init__(self, model: SuiteModel, config: QuestionConfig, rules: PictureRules | None = None) -> None:
         self._model, self._config, self._rules = model, config, rules or PictureRules()
-        # A replay in process sets no node to answer, and has the same digest.
+        # A replay in process sets no node option, and has the same digest.
         parts = (config.sha256(leave_out=("answers_queries",)), self._rules.sha256())
         self._config_sha256 = sha256_of(parts)
 
     def asked(self, query: Query, recent: RecentRecords, clock: Clock) -> tuple[Window, Deadline]:
-        """What a query is about, and how long it may take; without a deadline time stands still at its stamp."""
+        """Return the window and deadline of a query; without a deadline the clock stands still at its stamp."""
         deadline = Deadline(ReplayClock(query.stamp_ns) if query.deadline_ns is None else clock, query.deadline_ns)
         return recent.within_episode(query.stamp_ns), deadline
 
     def answer(self, query: Query, window: Window, deadline: Deadline) -> Answer:
-        """An answer whatever is asked; a choice is a place in the order of the task's options."""
+        """Answer any query; a choice is an index into the task's options."""
         if fault := _fault(query):
             return self._told(query, window, deadline, Outcome.INVALID, reason=fault)
         locale = CULTURES[query.style] if query.task in NORM_TASKS else "en"
@@ -123,14 +123,14 @@ class SuiteAnswerer:
         if query.task == "attributes":
             probabilities = tuple(one.probabilities[0] for one in scores)
             chosen = tuple(place for place, p in enumerate(probabilities) if p >= _LEAST_ATTRIBUTE)
-            # As the live judge has it, the likeliest stands where none is likely.
+            # As in the live judge, choose the likeliest attribute if none is likely.
             chosen = chosen or (probabilities.index(max(probabilities)),)
         else:
             probabilities, chosen = scores[0].probabilities, (scores[0].best or 0,)
         return self._told(query, window, deadline, chosen=chosen, probabilities=probabilities, made_by=made_by)
 
     def _scores(self, query: Query, window: Window, deadline: Deadline, locale: str) -> list[Scores]:
-        """The scores of a query's questions, in their order."""
+        """Return the scores of a query's questions, in order."""
         questions = _questions(query, locale)
         apart = _about_emotions(query) if self._leaves_faces_aside(window) else ()
         found: dict[int, Scores] = {}
@@ -146,12 +146,12 @@ class SuiteAnswerer:
         return self._model.model_info.most_images(self._rules.pictures_may_leave, self._config.images) or 0
 
     def _leaves_faces_aside(self, window: Window) -> bool:
-        """Whether pictures are shown in a context in which emotions may not be inferred from them."""
+        """Whether pictures are shown in a context that forbids inferring emotions from them."""
         shown = bool(self._images and window.frames)
         return shown and not self._rules.deployment_context.allows_emotions_from_pictures
 
     def _held_back(self, query: Query, window: Window) -> str:
-        """What of a query's pictures was held back and why; empty where nothing was."""
+        """Return which pictures of a query were withheld and why; empty if none were."""
         model_info = self._model.model_info
         if window.frames and model_info.most_images(True, self._config.images) and not self._images:
             return f"without its pictures, as the model {model_info.model} does not run on this machine"
@@ -166,17 +166,17 @@ class SuiteAnswerer:
         about_norms = query.task in NORM_TASKS
         make = clip_norms.prefix if about_norms else judge.prefix
         prompt = make(window, images, locale, faces_aside=faces_aside)
-        if not about_norms and query.task != "error3":  # which is the judge's own question, word for word
+        if not about_norms and query.task != "error3":  # error3 is the judge's own question, word for word
             prompt = replace(prompt, version=prompt.version.replace(judge.VERSION, segments.VERSION))
         if window.frames or window.utterances:
             return prompt
-        # Nothing was given at all: that nobody speaks would be more than is known.
+        # No records exist: "nobody speaks" would claim too much.
         return replace(prompt, parts=tuple(part for part in prompt.parts if isinstance(part, Text)))
 
     def _written(
         self, query: Query, window: Window, deadline: Deadline, prompt: Prompt, form: type[BaseModel]
     ) -> Answer:
-        """The first text that is of its form: greedily, then with other seeds, which the provenance tells."""
+        """Return the first valid text: greedy first, then with other seeds, which the provenance contains."""
         for seed in range(self._config.tries):
             written = self._model.generate(
                 prompt, form, max_tokens=self._config.tokens, seed=seed, deadline=deadline.renewed()
@@ -246,12 +246,12 @@ def _questions(query: Query, locale: str) -> list[Question]:
 
 
 def _about_emotions(query: Query) -> tuple[int, ...]:
-    """The places of the questions that ask about emotions, among a query's questions."""
+    """Return the indices of the questions about emotions."""
     return {"attributes": (_EMOTIONS,), "multi": (0,)}.get(query.task, ())
 
 
 def _fault(query: Query) -> str:
-    """Why a query cannot be answered; empty where it can."""
+    """Return why a query cannot be answered; empty if it can."""
     if query.task not in TASKS:
         return f"the judge has no task {query.task!r}: it has {', '.join(TASKS)}"
     if query.task in {"attributes", "multi"} and query.question not in segments.KINDS:

@@ -1,4 +1,4 @@
-"""Which windows are worth a model's time: those in which a cue sees something new, and one on every slow beat."""
+"""Select the windows for the judge: those with a new cue finding, and one at a slow regular interval."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
@@ -9,22 +9,22 @@ from norm_core.runtime.time import s_to_ns
 from norm_monitor.cues.finding import Finding
 
 _REMEMBERED = 1_000
-# How many windows wait for whoever takes them; where nobody does, the oldest go.
+# How many windows wait for a consumer; beyond that, the oldest are dropped.
 MOST_DUE = 64
 
 
 class JudgeTriggers:
-    """A cue triggers by anything it finds, however unsure; what is below the floor for a flag is the judge's to say."""
+    """Trigger on any cue finding, at any confidence; the judge decides about those below the floor for a flag."""
 
     def __init__(self, every_s: float) -> None:
-        """An every_s of 0 leaves it to the cues alone."""
+        """With `every_s` 0, only cues trigger."""
         self._every_ns = s_to_ns(every_s)
         self._due: deque[Window] = deque()
         self._let_go = 0
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was seen, as where the clock was set back; windows that are due stay so."""
+        """Forget all findings, for example when the clock was set back; due windows stay."""
         self._last_ns: int | None = None
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
 
@@ -33,7 +33,7 @@ class JudgeTriggers:
         return (Counter(name="windows_not_judged", count=self._let_go),) if self._let_go else ()
 
     def note_window(self, window: Window, findings: Iterable[Finding]) -> bool:
-        """Note the window where it is worth judging; whether it is."""
+        """Queue the window if it is worth judging; return whether it is."""
         new = [key for f in findings if (key := (f.cue_id, f.anchor)) not in self._seen]
         self._seen.update(dict.fromkeys(new))
         while len(self._seen) > _REMEMBERED:
@@ -49,7 +49,7 @@ class JudgeTriggers:
         return True
 
     def take(self) -> list[Window]:
-        """What is due, once."""
+        """Return the due windows, each once."""
         due = list(self._due)
         self._due.clear()
         return due
