@@ -1,1 +1,1 @@
-"""Camera, microphone, words and who said them: messages in, frames and utterances stamped at the source out."""
+"""Camera, microphone, words and speakers: messages in, frames and utterances with source stamps out."""

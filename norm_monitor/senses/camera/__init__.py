@@ -1,1 +1,1 @@
-"""Camera messages to kept frames."""
+"""Camera messages to frames."""

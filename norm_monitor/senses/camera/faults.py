@@ -1,4 +1,4 @@
-"""What can be wrong with a camera's messages: how each is counted, why it happens and what mends it."""
+"""Faults of a camera's messages: the counter, the cause and the remedy of each."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from norm_core.records.record import record
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 
-LASTS_S = 10.0  # a fault that has not come again for this long is no longer stated, only counted
+LASTS_S = 10.0  # after this long without a recurrence, a fault is only counted
 
 
 class CameraFault(StrEnum):
@@ -79,11 +79,11 @@ ADVICE: dict[CameraFault, Advice] = {
 
 
 def advice_for(fault: CameraFault) -> str:
-    """What it is, why it happens and what mends it, without figures."""
+    """Return the problem, the cause and the remedy of a fault, without figures."""
     return f"{fault.value.replace('_', ' ')}: {ADVICE[fault].cause}; {ADVICE[fault].mend}"
 
 
 def log_fault(health_log: HealthLog, fault: CameraFault, detail: str = "") -> None:
-    """Counts a fault, and states it for a while with its cause and what mends it."""
+    """Count a fault, and show it with its cause and remedy for a while."""
     health_log.count(fault.value)
     health_log.raise_issue(fault.value, Health.DEGRADED, advice_for(fault), latest=detail, lasting_s=LASTS_S)

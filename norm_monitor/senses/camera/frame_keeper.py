@@ -1,4 +1,4 @@
-"""A camera's messages in, kept frames out; every message that gives none is counted by its fault."""
+"""Select and encode a camera's frames; count every unusable message by its fault."""
 
 import hashlib
 from concurrent.futures import Future
@@ -16,7 +16,7 @@ from norm_monitor.senses.camera.sampler import Sampler
 
 
 class FrameConfig(Config):
-    """How frames are kept."""
+    """How frames are sampled and encoded."""
 
     keep_hz: float = Field(default=1.0, gt=0, le=30, description="frames kept each second of stamp time")
     tile_width_px: int = Field(
@@ -25,14 +25,14 @@ class FrameConfig(Config):
     jpeg_quality: int = Field(default=90, ge=1, le=100, description="quality of the kept JPEG tiles")
 
 
-# A little smaller, to soften a picture and then sample it takes a third of the time of shrinking by area, and gives the
-# same but for less than JPEG loses.
+# Blurring to a slightly smaller size and then sampling takes a third of the time of area interpolation. The
+# difference is below the loss of JPEG.
 _SOFTENED_BELOW = 2.0
 _SOFTENING = 0.4
 
 
 class FrameKeeper:
-    """One camera topic, from pictures in the order of arrival to frames."""
+    """Turn one camera topic's pictures, in order of arrival, into frames."""
 
     def __init__(self, topic: str, health_log: HealthLog, config: FrameConfig | None = None) -> None:
         self._topic, self._health_log, self._config = topic, health_log, config or FrameConfig()
@@ -41,7 +41,7 @@ class FrameKeeper:
         self.seen = self.kept = 0
 
     def keep(self, picture: Picture, ahead: Future[Frame] | None = None) -> Frame | None:
-        """The frame where this picture is its period's first usable one, else None; ahead may have made it already."""
+        """Return the frame if this is its period's first usable picture; `ahead` may have made it already."""
         self.seen += 1
         self._note_source(picture)
         if not self.sampler.is_due(picture.stamp_ns):
@@ -56,7 +56,7 @@ class FrameKeeper:
         return frame
 
     def frame_of(self, picture: Picture) -> Frame:
-        """A picture as it would be kept, or a PictureFormatError; from any thread."""
+        """Return a picture as a frame, from any thread; raise PictureFormatError if it is unusable."""
         pixels = decode(picture)
         height, width = pixels.shape[:2]
         tile = _shrink(pixels, self._config.tile_width_px)

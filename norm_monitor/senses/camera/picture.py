@@ -1,4 +1,4 @@
-"""Camera messages as plain pictures, and their pixels as BGR."""
+"""Camera messages as pictures, and their pixels as BGR."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ from norm_monitor.senses.camera.faults import CameraFault
 
 Pixels = NDArray[np.uint8]
 
-# By encoding: bytes a sample, samples a pixel, and the conversion to BGR where one is needed.
+# By encoding: bytes per sample, samples per pixel, and the conversion to BGR, if any.
 _PACKED: dict[str, tuple[int, int, int | None]] = {
     "bgr8": (1, 3, None),
     "8UC3": (1, 3, None),
@@ -37,12 +37,12 @@ for _pattern in ("rggb", "bggr", "gbrg", "grbg"):
         _PACKED[f"bayer_{_pattern}{_bits}"] = (_bits // 8, 1, getattr(cv2, f"COLOR_Bayer{_pattern.upper()}2BGR"))
 _PLANAR = {"nv12": cv2.COLOR_YUV2BGR_NV12, "nv21": cv2.COLOR_YUV2BGR_NV21}
 _MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
-# Some cameras leave a few bytes between picture and end marker; where damage does, it leaves many.
+# Some cameras leave a few bytes between the picture and its end marker; damage leaves many.
 _STRAY_BYTES = re.compile(r": \d extraneous bytes")
 
 
 class PictureFormatError(ValueError):
-    """A picture that cannot be decoded; fault is how it is counted."""
+    """A picture cannot be decoded; `fault` names its counter."""
 
     def __init__(self, fault: CameraFault, detail: str) -> None:
         super().__init__(detail)
@@ -51,21 +51,21 @@ class PictureFormatError(ValueError):
 
 @record
 class Picture:
-    """A sensor_msgs Image or CompressedImage as it came, its pixels still undecoded."""
+    """A sensor_msgs Image or CompressedImage as received, with undecoded pixels."""
 
     stamp_ns: int
     frame_id: str
-    encoding: str  # or a compressed image's format
+    encoding: str  # or the format of a compressed image
     compressed: bool
     width_px: int = 0
     height_px: int = 0
     step_bytes: int = 0
     big_endian: bool = False
-    data: Any  # whatever the message holds: bytes, an array or a view, not copied
+    data: Any  # data of the message, not copied: bytes, an array or a view
 
 
 def picture_of(message: Any) -> Picture:
-    """The picture in an Image or a CompressedImage of any ROS library, told apart by its fields."""
+    """Return the picture in an Image or CompressedImage of any ROS library, identified by its fields."""
     header = message.header
     stamp_ns = join_stamp(header.stamp.sec, header.stamp.nanosec)
     if hasattr(message, "format"):
@@ -86,7 +86,7 @@ def picture_of(message: Any) -> Picture:
 
 
 def codec_of(picture: Picture) -> str:
-    """jpeg or png for a compressed picture, else its encoding; what Frame.source_encoding says."""
+    """Return "jpeg" or "png" for a compressed picture, or else its encoding, as in Frame.source_encoding."""
     if not picture.compressed:
         return picture.encoding
     stated = picture.encoding.lower()
@@ -101,7 +101,7 @@ def codec_of(picture: Picture) -> str:
 
 
 def decode(picture: Picture) -> Pixels:
-    """The picture as height x width x 3 BGR bytes, or a PictureFormatError."""
+    """Decode a picture to height x width x 3 BGR bytes; raise PictureFormatError if it is damaged."""
     try:
         return _decode_compressed(picture) if picture.compressed else _decode_raw(picture)
     except cv2.error as error:
@@ -123,16 +123,16 @@ def _decode_compressed(picture: Picture) -> Pixels:
     pixels = decode_jpeg(data) if found == "jpeg" else cv2.imdecode(data, cv2.IMREAD_COLOR)
     if pixels is None:
         raise PictureFormatError(CameraFault.DECODE_FAILED, f"the {found} is damaged")
-    # "compressed rgb8" says that the encoder was handed RGB as though it were BGR.
+    # "compressed rgb8" means that the encoder got RGB as if it were BGR.
     if "compressed rgb" in picture.encoding.lower():
         pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
     return np.asarray(pixels, np.uint8)
 
 
 def decode_jpeg(data: Any) -> Pixels:
-    """A JPEG's pixels as BGR; one that is cut short or damaged, as far as JPEG can tell, is a PictureFormatError.
+    """Decode a JPEG to BGR; raise PictureFormatError for any truncation or damage that JPEG can detect.
 
-    Other decoders give a damaged JPEG as a picture that is grey or garbled from the damage on.
+    Other decoders return a damaged JPEG as a picture that is grey or garbled from the damage on.
     """
     try:
         return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=True), np.uint8)
@@ -166,7 +166,7 @@ def _decode_raw(picture: Picture) -> Pixels:
 
 
 def _rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
-    """The rows without their padding; the last row may lack it."""
+    """Return the rows without padding; the last row may lack it."""
     step = picture.step_bytes or row_bytes
     if step < row_bytes or data.size < step * (count - 1) + row_bytes:
         raise PictureFormatError(

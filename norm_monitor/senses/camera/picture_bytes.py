@@ -1,23 +1,23 @@
-"""A camera message's picture straight from its bytes: most pictures are not kept, and their pixels are never copied."""
+"""Read a camera message's picture directly from its bytes: most pictures are skipped, and their pixels never copied."""
 
 from struct import Struct, error
 
 from norm_core.runtime.time import join_stamp
 from norm_monitor.senses.camera.picture import Picture
 
-# How CDR says in which order its bytes stand; messages in any other form are left to a ROS library.
+# The encapsulation headers of CDR, by byte order; messages in another form need a ROS library.
 _ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
 _HEAD_BYTES = 4
-# A header's stamp, and one or two counts, by byte order; each stands at a multiple of four.
+# A header's stamp, and one or two counts, by byte order; each is aligned to four bytes.
 _STAMPS, _COUNTS, _PAIRS = (
     {mark: Struct(order + form) for mark, order in _ORDERS.items()} for form in ("iI", "I", "II")
 )
-# What fills the last word of a message.
+# The padding of a message's last word.
 _MOST_PADDING = 3
 
 
 def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
-    """The picture in a serialised CompressedImage or Image, a view of data; None where data is no such message."""
+    """Return the picture in a serialized CompressedImage or Image, as a view of `data`; None for other data."""
     order = data[:2]
     if order not in _ORDERS:
         return None
@@ -46,13 +46,13 @@ def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
             big_endian=bool(big_endian),
             data=pixels,
         )
-    except (error, ValueError, IndexError):  # too short, a length that runs over the end, a text that is none
+    except (error, ValueError, IndexError):  # too short, a length beyond the end, or invalid text
         return None
     return picture if len(fields) - at <= _MOST_PADDING else None
 
 
 def _counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, int]:
-    """A text or a sequence of bytes, which begins with how many it has, and where it ends."""
+    """Return a length-prefixed text or byte sequence, and its end."""
     at = _aligned(at)
     (length,) = count.unpack_from(fields, at)
     begin = at + count.size

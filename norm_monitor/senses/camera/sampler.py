@@ -1,4 +1,4 @@
-"""Which frames are kept: the first at or after each whole period of stamp time. No clock is read."""
+"""Select the first frame at or after each period of stamp time. No clock is read."""
 
 from collections import deque
 
@@ -6,13 +6,13 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
 
-JUMP_NS = 60 * NS_PER_S  # beyond this a step in stamps is a clock's, not a camera's
-_MANY = 60  # intervals from which the camera's own pace is read
-_SLACK = 1.8  # a gap is longer than this many of the camera's intervals
+JUMP_NS = 60 * NS_PER_S  # a longer step in stamps comes from a clock, not from a camera
+_MANY = 60  # intervals for estimating the camera's frame rate
+_SLACK = 1.8  # a gap exceeds this many camera intervals
 
 
 class Sampler:
-    """Judges each stamp in the order of arrival; keep() confirms that a wanted frame could be used."""
+    """Check each stamp in order of arrival; `keep` confirms that a selected frame was usable."""
 
     def __init__(self, keep_hz: float, health_log: HealthLog) -> None:
         if not keep_hz > 0:
@@ -26,22 +26,22 @@ class Sampler:
 
     @property
     def latest_ns(self) -> int | None:
-        """The latest stamp of the present run of stamps."""
+        """The latest stamp of the current timeline."""
         return self._latest_ns
 
     def is_due(self, stamp_ns: int) -> bool:
-        """Counts what is odd about a stamp; True where its frame should be decoded and kept."""
+        """Count irregularities of a stamp; return whether its frame should be decoded."""
         if self._latest_ns is not None and not self._follows(stamp_ns, self._latest_ns):
             return False
         self._latest_ns = stamp_ns
         return self._kept_slot is None or self.slot_of(stamp_ns) > self._kept_slot
 
     def keep(self, stamp_ns: int) -> None:
-        """Takes the frame at stamp_ns as its period's one; without this the next frame is tried."""
+        """Use the frame at `stamp_ns` for its period; without this call the next frame is tried."""
         self._kept_slot = self.slot_of(stamp_ns)
 
     def slot_of(self, stamp_ns: int) -> int:
-        """The period that a stamp lies in; of one period one frame is kept."""
+        """Return the period of a stamp; each period has one frame."""
         return stamp_ns // self._period_ns
 
     def _follows(self, stamp_ns: int, latest_ns: int) -> bool:
@@ -63,7 +63,7 @@ class Sampler:
         return True
 
     def _look_for_gap(self, step_ns: int) -> None:
-        # The second shortest: a camera that loses most frames still shows its pace in it, one odd pair does not.
+        # The second shortest interval shows the frame rate despite lost frames and a single irregular pair.
         if len(self._intervals_ns) >= 3:
             pace_ns = sorted(self._intervals_ns)[1]
             if step_ns > _SLACK * pace_ns:

@@ -1,4 +1,4 @@
-"""The BlazeFace models: where the faces of a picture are. One thread."""
+"""The BlazeFace models: face boxes in a picture. For one thread."""
 
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from norm_monitor.senses.faces.weights import FULL_RANGE, SHORT_RANGE, onnx_file
 
 Numbers = NDArray[np.float64]
 
-OVERLAP = 0.3  # boxes that share more than this are one face
-# By model: the side of its input in px, and the cells a side and boxes a cell of each of its grids.
+OVERLAP = 0.3  # boxes with a larger overlap are one face
+# By model: the side of its input in px; for each of its grids, the cells per side and boxes per cell.
 _LAYOUTS = {SHORT_RANGE: (128, ((16, 2), (8, 6))), FULL_RANGE: (192, ((48, 1),))}
 
 
@@ -38,7 +38,7 @@ class FaceDetector:
         self._min_confidence = min_confidence
 
     def detect(self, bgr: Any) -> list[DetectedFace]:
-        """Find the faces of a picture, the surest first."""
+        """Return the faces in a picture, highest score first."""
         height, width = bgr.shape[:2]
         side = self.input_px
         scale = side / max(height, width)
@@ -66,14 +66,14 @@ class FaceDetector:
 
 
 def _anchors(side_px: int, cells: int, boxes_a_cell: int) -> Numbers:
-    """The points that a grid's boxes are measured from, in px of the model's input."""
+    """Return the points from which a grid measures boxes, in px of the model's input."""
     middle = (np.arange(cells) + 0.5) * side_px / cells
     x, y = np.meshgrid(middle, middle)
     return np.repeat(np.stack([x, y], axis=-1).reshape(-1, 2), boxes_a_cell, axis=0)
 
 
 def _shared(one: Numbers, other: Numbers) -> float:
-    """Intersection over union of two boxes."""
+    """Return the intersection over union of two boxes."""
     sides = np.minimum(one[:2] + one[2:], other[:2] + other[2:]) - np.maximum(one[:2], other[:2])
     common = float(np.prod(np.maximum(sides, 0)))
     return common / float(np.prod(one[2:]) + np.prod(other[2:]) - common)

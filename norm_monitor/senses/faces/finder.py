@@ -1,4 +1,4 @@
-"""Faces in a kept frame: boxes by BlazeFace, head directions by the face mesh. One thread, no emotion."""
+"""Faces in a frame: boxes with BlazeFace, head directions with the face mesh. For one thread; no emotions."""
 
 import math
 from pathlib import Path
@@ -15,12 +15,12 @@ from norm_monitor.senses.faces.head_pose import MESH_POINTS, HeadPose, head_pose
 from norm_monitor.senses.faces.weights import LANDMARKS, SHORT_RANGE, onnx_file
 
 LANDMARKS_PX = 192
-CROP_SCALE = 1.5  # how much larger than the face's box the mesh wants its picture
-MOST_POSES = 4  # heads measured in a frame; further faces are counted without a direction
+CROP_SCALE = 1.5  # the mesh's crop relative to the face's box
+MOST_POSES = 4  # heads measured in a frame; further faces have no direction
 
 
 class FaceFinder:
-    """The two models, loaded once; a frame in, its faces out, the largest first."""
+    """Both models, loaded once."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class FaceFinder:
         self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
 
     def find(self, frame: Frame) -> tuple[Face, ...]:
-        """The faces in a frame's tile; a tile that is no JPEG has none."""
+        """Return the faces in a frame's tile, largest first; none if the tile is not a JPEG."""
         bgr = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
         if bgr is None:
             return ()
@@ -64,7 +64,7 @@ class FaceFinder:
         )
 
     def _pose(self, rgb: Any, box: Numbers, eyes: Numbers) -> HeadPose | None:
-        """The head's direction from the mesh over the face's upright crop; None where the mesh sees no face."""
+        """Return the head's direction from the mesh on the face's upright crop; None if the mesh finds no face."""
         angle_deg = math.degrees(math.atan2(eyes[1, 1] - eyes[0, 1], eyes[1, 0] - eyes[0, 0]))
         zoom = LANDMARKS_PX / (CROP_SCALE * float(max(box[2:])))
         centre = box[:2] + box[2:] / 2

@@ -1,4 +1,4 @@
-"""Which way a head points, from six points of its face mesh in space."""
+"""Head direction from six points of the face mesh in space."""
 
 import math
 
@@ -9,13 +9,13 @@ from norm_core.records.record import record
 
 Points = NDArray[np.float64]
 
-# Outer corners of the eyes, corners of the mouth, forehead and chin: indices into the 468-point mesh.
+# Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
 MESH_POINTS = (33, 263, 61, 291, 10, 152)
 
 
 @record
 class HeadPose:
-    """Against the line of sight: yaw to the image's right, pitch up, roll clockwise in the image."""
+    """Degrees relative to the line of sight: yaw to the image's right, pitch up, roll clockwise in the image."""
 
     yaw_deg: float
     pitch_deg: float
@@ -23,7 +23,7 @@ class HeadPose:
 
 
 def head_pose(points: Points) -> HeadPose | None:
-    """The pose of MESH_POINTS given as right, down, forward; None where they do not span a face."""
+    """Return the pose of MESH_POINTS, given as right, down, forward; None if they do not span a face."""
     eye_left, eye_right, mouth_left, mouth_right, forehead, chin = points
     right = (eye_right - eye_left) + (mouth_right - mouth_left)
     into = np.cross(right, chin - forehead)

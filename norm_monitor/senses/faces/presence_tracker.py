@@ -1,4 +1,4 @@
-"""Who came, who left and who looks away, step by step, by stamps alone."""
+"""Track who came, who left and who looks away, by stamps alone."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from norm_core.runtime.time import ns_to_s, s_to_ns
 
 
 class PresenceTracker:
-    """absent -> present -> lost -> left -> absent; somebody in between makes it present again."""
+    """The states are absent -> present -> lost -> left -> absent; any face makes the state present again."""
 
     def __init__(self, left_after_s: float = 2.0) -> None:
         self._left_after_ns = s_to_ns(left_after_s)
@@ -27,7 +27,7 @@ class PresenceTracker:
         return ns_to_s(self._left_after_ns)
 
     def follow(self, frame: Frame, faces: tuple[Face, ...]) -> Presence:
-        """The presence at a frame; a stamp before the last one begins anew."""
+        """Return the presence at a frame; an earlier stamp than the last one starts a new timeline."""
         return replace(
             self.step(frame.stamp_ns, frame.source_topic, [face.looking_away for face in faces]),
             frame_id=frame.frame_id,
@@ -35,7 +35,7 @@ class PresenceTracker:
         )
 
     def step(self, stamp_ns: int, source_topic: str, away: Sequence[bool]) -> Presence:
-        """The presence when of each one who is there it is told whether they look away; a stamp back begins anew."""
+        """Return the presence at a stamp; `away` has one entry per person, true if they look away."""
         if self._latest_ns is not None and stamp_ns < self._latest_ns:
             self._restart()
         self._latest_ns = stamp_ns
@@ -53,7 +53,7 @@ class PresenceTracker:
         )
 
     def _saw(self, stamp_ns: int, all_away: bool) -> None:
-        # Whoever comes back after the time to leave is someone new, even where no frame fell in between.
+        # Whoever returns after the leave time is a new person, even without a frame in between.
         gone = self._seen_ns is not None and stamp_ns - self._seen_ns > self._left_after_ns
         if self._state in (PresenceState.ABSENT, PresenceState.LEFT) or gone:
             self._since_ns, self._away_ns = stamp_ns, None

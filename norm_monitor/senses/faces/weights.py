@@ -1,4 +1,4 @@
-"""The face models' weights, turned once from the pulled or packaged TFLite files into ONNX files in a cache folder."""
+"""Convert the face models' TFLite files to ONNX once, into a cache folder."""
 
 import hashlib
 import logging
@@ -17,16 +17,16 @@ _MODELS = {SHORT_RANGE: "blazeface-short-range", FULL_RANGE: "blazeface-full-ran
 
 
 class FaceWeightsMissingError(TactfulError, RuntimeError):
-    """The weights or what converts them are not installed, or cannot be stored; the message says what to do."""
+    """The weights or their converter are missing, or cannot be stored; the message gives the remedy."""
 
 
 def default_folder() -> Path:
-    """Where converted weights are kept unless told otherwise."""
+    """Return the default folder of converted weights."""
     return make_cache_folder("weights")
 
 
 def onnx_file(name: str, folder: Path | None = None) -> Path:
-    """The ONNX file of a model by name, converted where it is not there yet; an interrupted call leaves none."""
+    """Return a model's ONNX file and convert it if it is missing; an interrupted call leaves no file."""
     source = _tflite_file(name)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     target = (folder or default_folder()) / f"{name}-{digest}.onnx"
@@ -36,7 +36,7 @@ def onnx_file(name: str, folder: Path | None = None) -> Path:
 
 
 def _tflite_file(name: str) -> Path:
-    """Find a model's file, pulled or in its package, which is not imported: that needs tensorflow."""
+    """Find a model's pulled or packaged file without importing the package, which needs tensorflow."""
     model = _MODELS.get(name, name)
     found = Store().found(Catalogue().manifest(model))
     source = found[0] / f"{name}.tflite" if found else None
@@ -50,7 +50,7 @@ def _convert(source: Path, target: Path) -> None:
         converter = import_module("tflite2onnx")
     except ImportError as error:
         raise FaceWeightsMissingError("the face models cannot be converted: install tflite2onnx") from error
-    # It warns of each of the half-precision tensors, which tests hold to what the packaged models give.
+    # It warns about each half-precision tensor; tests compare those with the packaged models.
     logging.getLogger("tflite2onnx").setLevel(logging.ERROR)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

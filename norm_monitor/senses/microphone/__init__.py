@@ -1,1 +1,1 @@
-"""Audio messages and files to a gapless stream of sound."""
+"""Audio messages and files to a gapless audio stream."""

@@ -1,4 +1,4 @@
-"""Any robot's audio message to samples, told apart by its fields: two packages share one name with other fields."""
+"""Decode any robot's audio message by its fields, because two packages share one name with different fields."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from norm_monitor.senses.microphone.pcm import (
 )
 
 _STAMP_LABEL = "stamp_ns="
-# PortAudio's numbers for sample formats, and the field that holds samples in each.
+# PortAudio's sample format numbers, with the field of the samples.
 _PORTAUDIO = {1: "float32_data", 2: "int32_data", 8: "int16_data", 16: "int8_data", 32: "uint8_data"}
 _PORTAUDIO_DTYPES = {
     "float32_data": np.float32,
@@ -30,7 +30,7 @@ _PORTAUDIO_DTYPES = {
 
 @record
 class SoundChunk:
-    """Samples of one message, a row an instant and a column a channel; no stamp means the time of arrival."""
+    """Samples of one message, with a row per instant and a column per channel; None means stamped on arrival."""
 
     samples: Samples
     rate_hz: int
@@ -38,7 +38,7 @@ class SoundChunk:
 
 
 def decode(message: Any, stated: PcmFormat) -> SoundChunk:
-    """The samples of a message; stated is used for what its fields leave open. Raises SoundError."""
+    """Return a message's samples; `stated` supplies missing format fields. Raise SoundError if it is unusable."""
     if _has(message, "data", "sample_rate", "number_of_channels", "format"):  # foxglove RawAudio
         samples = _from_raw(message.data, message.format)
         return _chunk(samples, int(message.number_of_channels), int(message.sample_rate), _ns(message.timestamp))
@@ -54,18 +54,18 @@ def decode(message: Any, stated: PcmFormat) -> SoundChunk:
             "audio_without_info",
             "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
         )
-    if _has(body, "data") and _holds_bytes(body):  # bytes alone, with or without a stamp
+    if _has(body, "data") and _holds_bytes(body):  # bytes only, with or without a stamp
         return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp_ns)
     raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
 
 
 def stamp_label(stamp_ns: int) -> str:
-    """What a UInt8MultiArray, which has no header, says in its layout of when its first sample was taken."""
+    """Return the layout label in which a UInt8MultiArray, which has no header, gives its first sample's stamp."""
     return f"{_STAMP_LABEL}{stamp_ns}"
 
 
 def stated_by(info: Any, otherwise: PcmFormat) -> PcmFormat:
-    """The format that an AudioInfo message states; what it leaves empty comes from otherwise."""
+    """Return the format in an AudioInfo message; `otherwise` supplies its empty fields."""
     if _has(info, "sample_rate", "sample_format", "coding_format"):
         coding = str(info.coding_format).lower()
         if coding not in ("", "wave", "wav", "raw", "pcm"):
@@ -96,7 +96,7 @@ def _labelled_ns(message: Any) -> int | None:
 
 
 def _holds_bytes(body: Any) -> bool:
-    """False for pictures, video, maps, clouds and arrays of other numbers, whose field is called data, too."""
+    """Return False for pictures, video, maps, clouds and number arrays, whose field is called data too."""
     others = ("format", "encoding", "width", "fields", "info")
     if any(hasattr(body, name) for name in others):
         return False

@@ -1,4 +1,4 @@
-"""Sound chunks to one gapless stream of 16 kHz mono blocks, each stamped; every fault is counted and named."""
+"""Turn sound chunks into a gapless stream of stamped 16 kHz mono blocks, and count every fault."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,21 +14,21 @@ from norm_monitor.senses.microphone.pcm import Samples, SoundError
 from norm_monitor.senses.microphone.resampler import Resampler
 
 RATE_HZ = 16_000
-BLOCK = 512  # samples: what the voice activity model takes at a time
+BLOCK = 512  # samples: the input size of the voice activity model
 BLOCK_NS = BLOCK * NS_PER_S // RATE_HZ
 
-ALL_CHANNELS = -1  # the mean of all
+ALL_CHANNELS = -1  # the mean of all channels
 
-# How far a stamp may lie from where the samples before it end.
+# The largest difference between a stamp and the end of the samples before it.
 _JITTER_NS = {Timing.SOURCE: 60 * NS_PER_MS, Timing.ARRIVAL: 500 * NS_PER_MS}
-# A shorter gap is filled with silence; after a longer one the stream begins anew.
+# A shorter gap is filled with silence; a longer one starts a new stream.
 _FILLED_NS = 1 * NS_PER_S
 _CLIPPED, _CLIPPED_SHARE = 0.999, 0.01
 
 
 @record
 class Block:
-    """BLOCK samples; starts_anew where what came before does not join on to it."""
+    """BLOCK samples; `starts_anew` if they do not continue the block before."""
 
     stamp_ns: int
     samples: Samples
@@ -37,7 +37,7 @@ class Block:
 
 
 class Microphone:
-    """Feed it chunks in the order they came; it gives the blocks that are complete."""
+    """Turn chunks, in order of arrival, into complete blocks."""
 
     def __init__(self, channel: int = 0) -> None:
         self._channel = channel
@@ -49,7 +49,7 @@ class Microphone:
         self.counts: Counter[str] = Counter()
 
     def feed(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Block]:
-        """The blocks that chunk completes; SoundError where it cannot be used."""
+        """Return the blocks that a chunk completes; raise SoundError if it is unusable."""
         samples = self._one_channel(chunk)
         length_ns = len(samples) * NS_PER_S // chunk.rate_hz
         if chunk.stamp_ns is None:
@@ -62,7 +62,7 @@ class Microphone:
         yield from self._join_on(samples, stamp_ns, chunk.rate_hz, timing)
 
     def flush(self) -> Iterator[Block]:
-        """The last blocks of the stream, the last one filled up; the next chunk starts anew."""
+        """Return the last blocks of the stream, padded; the next chunk starts a new stream."""
         if self._resampler:
             yield from self._blocks_of(self._resampler.flush())
         self._resampler = None

@@ -1,4 +1,4 @@
-"""Bytes of sound to numbers: sample formats, and compressed streams that only look like samples."""
+"""Convert audio bytes to samples, and recognize compressed streams."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Samples = NDArray[np.float32]
 
 MIN_RATE_HZ, MAX_RATE_HZ, MAX_CHANNELS = 8_000, 96_000, 8
 
-# The names by which publishers call their formats, in one spelling.
+# The names of sample formats, normalized.
 _NAMES = {
     "pcm-s16": "s16le", "s16": "s16le", "int16": "s16le", "wave": "s16le", "pcm": "s16le", "pcm-s16le": "s16le",
     "pcm-s8": "s8", "int8": "s8", "uint8": "u8", "pcm-s32": "s32le", "s32": "s32le", "int32": "s32le",
@@ -33,7 +33,7 @@ _TYPES: dict[str, tuple[str, float, float]] = {  # numpy type, offset, full scal
     "f64le": ("<f8", 0.0, 1.0),
 }
 
-# MPEG audio: bits per second / 1000 of version 1 layer III and version 2 layer III, and the base sample rates.
+# MPEG audio: kbit/s of version 1 layer III and version 2 layer III, and the base sample rates.
 _MP3_KBPS = {
     1: (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     2: (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
@@ -43,7 +43,7 @@ _CONTAINERS = {b"ID3": "mp3", b"OggS": "ogg", b"fLaC": "flac", b"RIFF": "wav"}
 
 
 class SoundError(TactfulError, ValueError):
-    """Sound that cannot be used; fault names the kind in a counter, the message says what mends it."""
+    """Unusable sound; `fault` names its counter, the message gives the remedy."""
 
     def __init__(self, fault: str, message: str) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class SoundError(TactfulError, ValueError):
 
 @record
 class PcmFormat:
-    """How samples lie in bytes that do not say so themselves."""
+    """The layout of samples in bytes without a description."""
 
     sample_format: str = "s16le"
     rate_hz: int = 16_000
@@ -60,7 +60,7 @@ class PcmFormat:
 
 
 def check_shape(rate_hz: int, channels: int) -> None:
-    """Refuses a rate or a number of channels that no microphone here has."""
+    """Raise SoundError for a rate or channel count that no microphone has."""
     if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
         raise SoundError("audio_rate_refused", f"{rate_hz} Hz is outside {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
     if not 1 <= channels <= MAX_CHANNELS:
@@ -68,7 +68,7 @@ def check_shape(rate_hz: int, channels: int) -> None:
 
 
 def from_bytes(data: bytes, sample_format: str) -> Samples:
-    """Samples between -1 and 1 from their bytes; a cut last sample is left out."""
+    """Return samples between -1 and 1 from bytes; drop a truncated last sample."""
     name = sample_format.strip().lower()
     name = _NAMES.get(name, name)
     if name == "s24le":
@@ -84,12 +84,12 @@ def from_bytes(data: bytes, sample_format: str) -> Samples:
     if offset:
         samples -= np.float32(offset)
     if scale != 1.0:
-        samples *= np.float32(1.0 / scale)  # a power of two: nothing is rounded
+        samples *= np.float32(1.0 / scale)  # a power of two: no rounding
     return samples
 
 
 def scaled(values: Any) -> Samples:
-    """Samples between -1 and 1 from an array whose element type says its scale."""
+    """Return samples between -1 and 1 from an array whose element type gives their scale."""
     array = np.asarray(values)
     if array.dtype.kind == "f":
         return array.astype(np.float32)
@@ -99,14 +99,14 @@ def scaled(values: Any) -> Samples:
 
 
 def compressed_kind(data: bytes) -> str | None:
-    """The name of the compressed format that data is in, or None for what may be samples."""
+    """Return the name of the data's compressed format, or None if it may be samples."""
     for magic, name in _CONTAINERS.items():
         if data.startswith(magic):
             return name
     length = _mp3_frame_length(data)
     if length is None:
         return None
-    # Two bytes of real samples may look like a frame's head, but not again where the next frame is due.
+    # Two bytes of samples may look like a frame header, but not again at the next frame.
     rest = data[length:]
     return "mp3" if not rest or _mp3_frame_length(rest) is not None else None
 

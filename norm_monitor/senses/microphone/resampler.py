@@ -1,4 +1,4 @@
-"""A streaming resampler that gives the same samples however its input is cut."""
+"""A streaming resampler whose output does not depend on the chunk sizes."""
 
 from math import gcd
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from norm_monitor.senses.microphone.pcm import Samples
 
-# Zero crossings of the windowed sinc on each side, the window's shape, and how much of the band is kept.
+# Zero crossings of the windowed sinc per side, the window's shape, and the fraction of the passband.
 _CROSSINGS, _BETA, _KEPT = 24, 9.0, 0.94
 
 
 class Resampler:
-    """From one rate to another, in blocks of a fixed length; output n lies exactly at n / to_hz.
+    """Resample in blocks of a fixed length; output n is exactly at n / to_hz seconds.
 
-    A polyphase FIR: each block is computed from the same inputs in the same order, whatever the chunks were.
+    A polyphase FIR: each block is computed from the same inputs in the same order, for any chunk sizes.
     """
 
     def __init__(self, from_hz: int, to_hz: int, block: int) -> None:
@@ -25,11 +25,11 @@ class Resampler:
         self._phases = _phases(self._up, self._down) if self._up != self._down else None
         self._half = 0 if self._phases is None else self._phases.shape[1] // 2
         self._input: Samples = np.zeros(self._half, np.float32)
-        self._input_start = -self._half  # the index of the first kept input
+        self._input_start = -self._half  # the index of the first buffered input
         self._received = self._made = 0
 
     def feed(self, samples: Samples) -> list[Samples]:
-        """Takes input, and gives the blocks that it completes."""
+        """Add samples and return the blocks that they complete."""
         self._received += len(samples)
         self._input = np.concatenate((self._input, samples))
         blocks = []
@@ -38,7 +38,7 @@ class Resampler:
         return blocks
 
     def flush(self) -> list[Samples]:
-        """The rest, its last block filled up with silence; the resampler is spent afterwards."""
+        """Return the rest, padded with silence; the resampler cannot be used afterwards."""
         due = -(-self._received * self._up // self._down)
         lacking = -(-(due - self._made) // self._block)
         padding = (lacking * self._block * self._down) // self._up + 2 * self._half + 2
@@ -66,7 +66,7 @@ class Resampler:
 
 
 def _phases(up: int, down: int) -> NDArray[np.float32]:
-    """One row of coefficients for each position between two inputs; every row passes a constant unchanged."""
+    """Return one row of coefficients per position between two inputs; each row preserves a constant."""
     cutoff = min(1.0, up / down) * _KEPT
     half = int(np.ceil(_CROSSINGS / cutoff))
     offsets = np.arange(-half, half + 1)[None, :] - (np.arange(up) / up)[:, None]

@@ -1,4 +1,4 @@
-"""Audio files as chunks of sound, as a microphone would give them."""
+"""Read audio files as chunks of sound, like a microphone's."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +13,11 @@ from norm_monitor.senses.microphone.pcm import scaled
 
 
 class SoundFileError(TactfulError, ValueError):
-    """A file that holds no sound that can be read."""
+    """A file contains no readable sound."""
 
 
 def chunks_of(path: Path, start_ns: int = 0) -> Iterator[SoundChunk]:
-    """The sound in a file (wav, flac and what else FFmpeg reads), stamped from start_ns on."""
+    """Yield the sound in a file (wav, flac and other FFmpeg formats), stamped from `start_ns` on."""
     try:
         with av.open(str(path)) as container:
             if not container.streams.audio:

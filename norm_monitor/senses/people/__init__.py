@@ -1,1 +1,1 @@
-"""People whom the robot already tracks (REP-155)."""
+"""People tracked by the robot itself (REP-155)."""

@@ -1,7 +1,7 @@
-"""People whom the robot's own recognisers track (REP-155), as presence at a bounded rate.
+"""Turn the robot's own person tracking (REP-155) into presence at a bounded rate.
 
-Messages come in the order of their arrival. What holds at a time is told by stamps alone, as soon as some stamp is the
-settling time past it, so that messages of one time which arrive in another order give the same presence.
+Messages come in order of arrival. The presence at a time depends on stamps alone: it is published once a stamp is the
+settling time past it. So messages of that time give the same presence in any order.
 """
 
 from collections import Counter
@@ -19,15 +19,15 @@ from norm_monitor.senses.people.transforms import TransformError, TransformTree
 from norm_monitor.senses.robot_voice.stamped_values import StampedValues
 
 MOST_KNOWN = 128
-JUMP_NS = 60 * NS_PER_S  # stamps this far from the newest are of another time
+JUMP_NS = 60 * NS_PER_S  # a stamp this far from the newest belongs to another timeline
 STRAYS_IN_A_ROW = 50
 
-_LEVELS = tuple(Engagement)  # REP-155 numbers them in this order
+_LEVELS = tuple(Engagement)  # the order of REP-155's numbers
 _AWAY = (Engagement.DISENGAGED, Engagement.DISENGAGING)
 
 
 class NotPeopleError(ValueError):
-    """A message that has none of the fields expected on its topic."""
+    """A message has none of the fields expected on its topic."""
 
 
 class PeopleConfig(Config):
@@ -49,7 +49,7 @@ class PeopleConfig(Config):
 
 
 class _Known:
-    """What was told of one person."""
+    """The values known about one person."""
 
     def __init__(self) -> None:
         self.engagement: StampedValues[Engagement] = StampedValues()
@@ -57,7 +57,7 @@ class _Known:
 
 
 class PeopleAdapter:
-    """Feed it each topic's messages; what it gives are the presences that are then certain."""
+    """Take the messages of each topic, and return the presences that are then final."""
 
     def __init__(self, config: PeopleConfig, source_topic: str) -> None:
         self.counts: Counter[str] = Counter()
@@ -80,16 +80,16 @@ class PeopleAdapter:
 
     @property
     def tracked_ids(self) -> tuple[str, ...]:
-        """Whom the newest list names."""
+        """The people in the newest list."""
         newest = None if self._now_ns is None else self._ids.at(self._now_ns)
         return newest[1] if newest else ()
 
     def is_relevant(self, published: Iterable[str]) -> list[str]:
-        """Whose topics to listen to: who is tracked first, then others of whom something is published; bounded."""
+        """Return whose topics to subscribe to: tracked people first, then published ones, up to a limit."""
         return list(dict.fromkeys((*self.tracked_ids, *published)))[: self._config.most_persons]
 
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
-        """Takes the list of those who are tracked."""
+        """Take the list of tracked people."""
         _need(message, "ids")
         given = tuple(dict.fromkeys(str(one) for one in message.ids if one))
         beyond = len(given) - self._config.most_persons
@@ -101,7 +101,7 @@ class PeopleAdapter:
         return self._told()
 
     def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
-        """Takes how engaged one person is; a level that REP-155 does not have is counted, and unknown."""
+        """Take one person's engagement; a level outside REP-155 is counted as unknown."""
         _need(message, "level")
         level = int(message.level)
         if level >= len(_LEVELS):
@@ -111,7 +111,7 @@ class PeopleAdapter:
         return self._told()
 
     def gaze(self, message: Any, arrival_ns: int) -> list[Presence]:
-        """Takes who looks at whom; the robot, whose id is empty, looks at nobody here."""
+        """Take who looks at whom; the robot has the empty id, and its own gaze is ignored."""
         _need(message, "sender", "receiver")
         stamp_ns = self._enter(message, arrival_ns)
         if message.sender:
@@ -120,7 +120,7 @@ class PeopleAdapter:
         return self._told()
 
     def anchor(self, person_id: str, message: Any) -> None:
-        """Takes the frame by which one person's place is known; it has no stamp, and holds until another comes."""
+        """Take the frame of one person's position; it has no stamp, and holds until the next one."""
         _need(message, "data")
         self._anchors.pop(person_id, None)
         self._anchors[person_id] = str(message.data)
@@ -129,7 +129,7 @@ class PeopleAdapter:
             self.counts["persons_known_beyond_bound"] += 1
 
     def transforms(self, message: Any, static: bool = False) -> list[Presence]:
-        """Takes a message of tf; one whose stamp is of another time, or that is no place, is counted and left out."""
+        """Take a tf message; count and skip a transform that is invalid or from another timeline."""
         _need(message, "transforms")
         for transform in message.transforms:
             stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
@@ -147,11 +147,11 @@ class PeopleAdapter:
         return self._told()
 
     def flush(self) -> list[Presence]:
-        """What waits for the settling time, as at the end of a bag."""
+        """Return what still waits for the settling time, for example at the end of a bag."""
         return self._tell(sorted(self._due))
 
     def _enter(self, message: Any, arrival_ns: int) -> int:
-        """The stamp of a message about people, by which time moves on or, after a jump, begins anew."""
+        """Return the stamp of a message about people; it advances the time, or starts a new timeline after a jump."""
         stamp = message.header.stamp if hasattr(message, "header") else None
         stamp_ns = join_stamp(int(stamp.sec), int(stamp.nanosec)) if stamp else 0
         if not stamp_ns:
@@ -162,7 +162,7 @@ class PeopleAdapter:
         return stamp_ns
 
     def _heed_jump(self, stamp_ns: int) -> None:
-        """After a jump back all begins anew; after one forward what held still does, as far as it is believed."""
+        """Reset after a jump back; after a jump forward, known values hold until they expire."""
         if self._now_ns is None or abs(stamp_ns - self._now_ns) <= JUMP_NS:
             return
         self.counts["stamps_jumped"] += 1
@@ -170,7 +170,7 @@ class PeopleAdapter:
             self._restart()
 
     def _is_stray(self, stamp_ns: int) -> bool:
-        """True for a transform of another time; single ones are common in tf, but many in a row are a jump."""
+        """Whether a transform is from another timeline; single ones are common in tf, several in a row are a jump."""
         if self._now_ns is None or abs(stamp_ns - self._now_ns) <= JUMP_NS:
             self._strays = 0
             return False
@@ -186,7 +186,7 @@ class PeopleAdapter:
         if self._told_ns is None or due_ns > self._told_ns:
             self._due.add(due_ns)
         else:
-            self.counts["messages_too_late"] += 1  # it still bears on what comes
+            self.counts["messages_too_late"] += 1  # it still affects later presence
         self._now_ns = stamp_ns if self._now_ns is None else max(self._now_ns, stamp_ns)
 
     def _told(self) -> list[Presence]:
@@ -196,7 +196,7 @@ class PeopleAdapter:
         return self._tell(sorted(due_ns for due_ns in self._due if due_ns <= certain_ns))
 
     def _tell(self, due: list[int]) -> list[Presence]:
-        # Before the first list it is not known that nobody is there.
+        # Before the first list, it is unknown whether anybody is present.
         presences = [self._presence(due_ns, *listed) for due_ns in due if (listed := self._ids.at(due_ns))]
         if due:
             self._told_ns = due[-1]
@@ -234,12 +234,12 @@ class PeopleAdapter:
         return max([listed_ns, placed_ns or 0, *(one[0] for one in told if one)])
 
     def _anchor(self, person_id: str) -> str:
-        # The frame that REP-155 has for every person, where no other is told.
+        # The default frame of a person in REP-155.
         return self._anchors.get(person_id) or f"person_{person_id}"
 
     def _person(self, person_id: str) -> _Known:
         known = self._known.pop(person_id, None) or _Known()
-        self._known[person_id] = known  # the one told of last is forgotten last
+        self._known[person_id] = known  # move to the end: the least recently updated is dropped first
         while len(self._known) > MOST_KNOWN:
             self._known.pop(next(iter(self._known)))
             self.counts["persons_known_beyond_bound"] += 1
@@ -247,7 +247,7 @@ class PeopleAdapter:
 
 
 def _is_away(person: Person) -> bool:
-    """Where a gaze is told it decides, else the engagement, which follows gaze slowly."""
+    """Whether a person looks away: by gaze if known, or else by engagement, which follows gaze slowly."""
     if person.gaze is Gaze.UNKNOWN:
         return person.engagement in _AWAY
     return person.gaze is Gaze.ELSEWHERE

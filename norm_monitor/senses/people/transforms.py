@@ -1,4 +1,4 @@
-"""How far a frame is from the robot's base, by a tree of transforms as tf has it."""
+"""The distance of a frame from the robot's base, from a tree of tf transforms."""
 
 import math
 from collections.abc import Iterator
@@ -14,38 +14,38 @@ Point = tuple[float, float, float]
 
 
 class TransformError(ValueError):
-    """A transform that says nothing: not a number, or no rotation."""
+    """An invalid transform: NaN, or no rotation."""
 
 
 @record
 class Link:
-    """Where a frame lies in its parent; the rotation is a unit quaternion x, y, z, w."""
+    """A frame's position in its parent; the rotation is a unit quaternion x, y, z, w."""
 
     parent: str
     translation: Point
     rotation: tuple[float, float, float, float]
 
     def out_of(self, point: Point) -> Point:
-        """A point of the frame, in its parent."""
+        """Transform a point from the frame to its parent."""
         x, y, z = _rotated(self.rotation, point)
         return x + self.translation[0], y + self.translation[1], z + self.translation[2]
 
     def into(self, point: Point) -> Point:
-        """A point of the parent, in the frame."""
+        """Transform a point from the parent to the frame."""
         x, y, z, w = self.rotation
         moved = tuple(p - t for p, t in zip(point, self.translation, strict=True))
         return _rotated((-x, -y, -z, w), (moved[0], moved[1], moved[2]))
 
 
 class TransformTree:
-    """Takes transforms in any order, and answers for any time not long past."""
+    """Store transforms in any order, and answer for any recent time."""
 
     def __init__(self) -> None:
         self._links: dict[str, StampedValues[Link]] = {}
         self._fixed: dict[str, Link] = {}
 
     def put(self, transform: Any, static: bool = False) -> int:
-        """Takes a TransformStamped and gives its stamp, 0 where it always holds; TransformError for one unusable."""
+        """Store a TransformStamped and return its stamp, 0 if static; raise TransformError if it is invalid."""
         child, link = _name(transform.child_frame_id), _link_of(transform)
         stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
         is_new = child not in self._links and child not in self._fixed
@@ -58,13 +58,13 @@ class TransformTree:
         return stamp_ns
 
     def forget_what_moves(self) -> None:
-        """As after a jump in time; what is fixed stays."""
+        """Drop all transforms that are not static, for example after a time jump."""
         self._links.clear()
 
     def ground_distance_m(self, frame: str, base: str, at_ns: int, believed_ns: int) -> float | None:
-        """How far the frame's origin is from the base in the base's horizontal plane; None where it is not known.
+        """Return the frame's distance in the base's horizontal plane, in metres; None if unknown.
 
-        The frame's own place must be at most believed_ns old; the robot's joints may have stood still for longer.
+        The frame's own transform must be at most `believed_ns` old; the robot's joints may be older.
         """
         frame, base = _name(frame), _name(base)
         if not self._is_fresh(frame, at_ns, believed_ns):
@@ -89,12 +89,12 @@ class TransformTree:
         return math.hypot(point[0], point[1])
 
     def newest_ns(self, frame: str, at_ns: int) -> int | None:
-        """The stamp of the frame's own place at a time."""
+        """Return the newest stamp of the frame's own transform up to a time."""
         found = self._links[frame].at(at_ns) if frame in self._links else None
         return found[0] if found else None
 
     def _is_fresh(self, frame: str, at_ns: int, believed_ns: int) -> bool:
-        """By the first transform on the way up that is not fixed."""
+        """Whether the first non-static transform on the way up is recent."""
         seen = 0
         while frame in self._fixed and frame not in self._links and seen < LONGEST_CHAIN:
             frame, seen = self._fixed[frame].parent, seen + 1

@@ -1,1 +1,1 @@
-"""The robot's own voice, told apart from people's."""
+"""Separate the robot's own voice from people's."""

@@ -1,4 +1,4 @@
-"""How loud the robot's own voice usually is in its microphone: learnt from what was surely its own."""
+"""The usual level of the robot's own voice in its microphone, learnt from segments that are certainly its own."""
 
 import math
 from collections import deque
@@ -15,7 +15,7 @@ _FLOOR = 1e-10
 
 
 def level_db(segment: AudioSegment, start_ns: int, end_ns: int) -> float:
-    """The power of a stretch of a segment's sound, against full scale."""
+    """Return the power of a stretch of a segment's sound in dB full scale."""
     first = max(0, (start_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)
     last = max(first + 1, (end_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)
     heard = segment.samples[first:last]
@@ -23,7 +23,7 @@ def level_db(segment: AudioSegment, start_ns: int, end_ns: int) -> float:
 
 
 class EchoLevel:
-    """Feed it the levels of the robot's own words; the last of them count."""
+    """The typical level of the robot's most recent words."""
 
     def __init__(self) -> None:
         self._levels_db: deque[float] = deque(maxlen=_KEPT)

@@ -1,11 +1,11 @@
-"""Other conventions for what a robot says, onto the canonical start and stop."""
+"""Convert other message types for robot speech to starts and stops."""
 
 from typing import Any
 
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.runtime.time import NS_PER_S, join_stamp
 
-# Without an end event the end is reckoned: people and synthesisers say about so many signs a second.
+# Without an end event, estimate the end: people and synthesizers say about this many characters per second.
 _SIGNS_PER_S, _LEAST_S = 14.0, 0.6
 _SIGNS_PER_S_DENSE = 4.5  # of Chinese and Japanese
 
@@ -13,27 +13,27 @@ _SOUND_SAY, _SOUND_STOP, _SOUND_ALL = -3, 0, -1
 
 
 class NotRobotSpeechError(ValueError):
-    """A message that has none of the fields by which a robot's speech is known."""
+    """A message has none of the fields that identify robot speech."""
 
 
 def estimated_length_ns(text: str) -> int:
-    """How long text takes to say, roughly."""
+    """Estimate how long a text takes to say, in nanoseconds."""
     dense = sum(1 for sign in text if "\u3040" <= sign <= "\u9fff")
     return round(max(_LEAST_S, dense / _SIGNS_PER_S_DENSE + (len(text) - dense) / _SIGNS_PER_S) * NS_PER_S)
 
 
 class RobotSpeechAdapter:
-    """Turns messages of one topic, in order, into edges; a command without an end gets a reckoned one.
+    """Convert one topic's messages, in order, to starts and stops; estimate a missing stop.
 
-    A RobotSpeech is an edge already.
+    A RobotSpeech message passes unchanged.
     """
 
     def __init__(self, robot_speaker_ids: tuple[str, ...] = ()) -> None:
         self._robot_speaker_ids = robot_speaker_ids
-        self._current: tuple[str, int] | None = None  # the speech under way and its reckoned end
+        self._current: tuple[str, int] | None = None  # the current speech and its estimated end
 
     def feed(self, message: Any, arrival_ns: int) -> list[RobotSpeech]:
-        """The edges that message makes known; stamps may lie ahead of it where they are reckoned."""
+        """Return the starts and stops in a message; the stamp of an estimated stop may be in the future."""
         if isinstance(message, RobotSpeech):
             return [message]
         stamp_ns = _stamp_ns(message, arrival_ns)

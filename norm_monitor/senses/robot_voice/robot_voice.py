@@ -1,4 +1,4 @@
-"""When the robot spoke and what it said, as a function of stamps: the order in which word of it comes tells nothing."""
+"""When the robot spoke and what it said, by stamps alone: the order of arrival has no effect."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
-# Stamps of the robot's voice and of its sound in the microphone may differ by this.
+# The largest offset between stamps of the robot's voice and of its sound in the microphone.
 LEAD_NS = 200 * NS_PER_MS
 
-# A reckoned end may be wrong by this share of the speech.
+# The relative error of an estimated end.
 _RECKONED = 0.3
 
 
@@ -28,7 +28,7 @@ class RobotVoiceConfig(Config):
 
 @record
 class RobotTurn:
-    """One speech of the robot as far as it is known; rings_until_ns is when its echo has died away."""
+    """One robot utterance as far as it is known; its echo ends at `rings_until_ns`."""
 
     speech_id: str
     start_ns: int
@@ -40,23 +40,23 @@ class RobotTurn:
 
 @record
 class RobotContext:
-    """What bears on one stretch of speech: the robot's turns about it, and whether anything is known of its speech."""
+    """The robot's turns around a stretch of speech, and whether any of its speech is known."""
 
     turns: tuple[RobotTurn, ...] = ()
     is_known: bool = False
-    late: bool = False  # what came too late would have changed the turns
+    late: bool = False  # a late message would have changed the turns
 
     def overlap_ns(self, start_ns: int, end_ns: int) -> int:
-        """How long the robot spoke within a stretch; its turns do not overlap one another."""
+        """Return how long the robot spoke within a stretch, in nanoseconds; its turns do not overlap."""
         return sum(max(0, min(turn.end_ns, end_ns) - max(turn.start_ns, start_ns)) for turn in self.turns)
 
     def turn_at(self, stamp_ns: int) -> RobotTurn | None:
-        """The turn whose sound may be in the microphone at an instant."""
+        """Return the turn that may be audible at an instant."""
         return next((t for t in self.turns if t.start_ns - LEAD_NS <= stamp_ns <= t.rings_until_ns), None)
 
 
 class RobotVoice:
-    """Feed it starts and stops in any order; keeps the last ones alone."""
+    """Store starts and stops in any order; drop the oldest."""
 
     def __init__(self, config: RobotVoiceConfig, kept: int = 400) -> None:
         self._config, self._kept = config, kept
@@ -67,11 +67,11 @@ class RobotVoice:
 
     @property
     def waits_ns(self) -> int:
-        """How far the sound must have gone past a stretch's end for all that bears on the stretch to be known."""
+        """How far the sound must pass a stretch's end before its context is complete."""
         return LEAD_NS + self._config.lateness_ms * NS_PER_MS
 
     def feed(self, edge: RobotSpeech, sound_until_ns: int | None) -> None:
-        """Takes a start or a stop that came when the sound had been heard up to a stamp, None before any."""
+        """Take a start or stop that arrived when the sound had reached a stamp; None before any sound."""
         late = sound_until_ns is not None and sound_until_ns > edge.stamp_ns + self._config.lateness_ms * NS_PER_MS
         if late:
             self.counts["robot_speech_late"] += 1
@@ -82,7 +82,7 @@ class RobotVoice:
             del self._edges[min(self._edges, key=_in_order)]
 
     def about(self, start_ns: int, end_ns: int) -> RobotContext:
-        """What is known of a stretch; nothing of it depends on edges stamped later than LEAD_NS after its end."""
+        """Return the context of a stretch, independent of edges stamped later than LEAD_NS after its end."""
         horizon_ns = end_ns + LEAD_NS
         known = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_in_order)
         in_time = self._turns((edge for edge in known if not self._edges[edge]), start_ns, horizon_ns)
@@ -91,14 +91,14 @@ class RobotVoice:
         return RobotContext(turns=in_time, is_known=is_known, late=in_time != of_all)
 
     def _turns(self, edges: Iterable[RobotSpeech], start_ns: int, horizon_ns: int) -> tuple[RobotTurn, ...]:
-        """A robot has one mouth: a start ends whatever it said before."""
+        """Build turns; a start ends any earlier speech, because a robot has one voice."""
         turns: list[RobotTurn] = []
         start: RobotSpeech | None = None
         text = ""
         for edge in edges:
             same = start is not None and start.speech_id == edge.speech_id
             if start and same and edge.state is SpeechEdge.START and edge.stamp_ns <= start.stamp_ns + self._longest_ns:
-                text = edge.text or text  # said again, with more of its text
+                text = edge.text or text  # repeated, with more text
             elif edge.state is SpeechEdge.START:
                 if start:
                     turns.append(self._turn(start, text, edge.stamp_ns, has_ended=True))
@@ -126,5 +126,5 @@ class RobotVoice:
 
 
 def _in_order(edge: RobotSpeech) -> tuple[int, bool, str, str]:
-    """At one instant a stop goes before a start."""
+    """A stop precedes a start with the same stamp."""
     return edge.stamp_ns, edge.state is SpeechEdge.START, edge.speech_id, edge.text

@@ -1,7 +1,7 @@
-"""Who said what was heard: the robot's own words are told from the user's by time, sound and loudness.
+"""Attribute words to the robot or the user by time, sound and loudness.
 
-Each word weighs for the robot or for the user; the likeliest way from word to word is taken, and a change of
-speaker costs. Outside the robot's time there is no doubt, and where the weights balance nobody is named.
+Each word has a weight for the robot or the user. The likeliest sequence of speakers is chosen; a change of speaker has
+a cost. No word outside the robot's speech is the robot's. Balanced weights give an unknown speaker.
 """
 
 import math
@@ -19,16 +19,16 @@ from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 from norm_monitor.senses.speech.words import likeness, normalize, skeleton
 
-# An echo begins this long after the robot at most.
+# The longest delay of an echo after the robot's speech.
 _ECHO_DELAY_NS = 400 * NS_PER_MS
 
-# The weights, in the unit of one wholly recognised word of the robot's text; they come from no data set.
-_UNLIKE = 0.45  # a word less like the robot's text than this weighs for the user
+# Weights in units of one fully recognized word of the robot's text; set by hand, not fitted.
+_UNLIKE = 0.45  # a word less similar to the robot's text counts for the user
 _PER_LIKENESS = 1.8
 _LOUDER, _AS_LOUD = -1.5, 0.8
 _BEGAN_TOGETHER, _BOTH_TOGETHER = 1.0, 2.0
 _CHANGE = 1.5
-_DOUBT, _DOUBT_UNTOLD = 0.3, 1.5  # the latter where the robot's text is not told
+_DOUBT, _DOUBT_UNTOLD = 0.3, 1.5  # the latter if the robot's text is unknown
 _SURELY_ROBOT = 0.6
 
 _CERTAIN = 1e6
@@ -36,7 +36,7 @@ _CERTAIN = 1e6
 
 @record
 class AttributedSpeech:
-    """One segment, what was recognised in it, and what bears on it of the robot's speech."""
+    """One segment, its recognized text, and the robot's speech around it."""
 
     segment: AudioSegment
     recognised: RecognizedSpeech
@@ -46,7 +46,7 @@ class AttributedSpeech:
 
 
 def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) -> list[Utterance]:
-    """The utterances in one segment: one, unless robot and user spoke in it one after the other."""
+    """Return a segment's utterances: one, unless robot and user spoke in it in sequence."""
     segment, robot = heard.segment, heard.robot
     others = Speaker.USER if robot.is_known else Speaker.UNKNOWN
     if robot.late:
@@ -73,7 +73,7 @@ def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) 
 
 
 def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
-    """An utterance of another recogniser, by its text and times alone: its sound is not at hand."""
+    """Attribute an external recognizer's utterance by text and times alone, without its sound."""
     segment = AudioSegment(
         start_ns=utterance.start_ns,
         end_ns=utterance.end_ns,
@@ -87,7 +87,7 @@ def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
     )
     heard = AttributedSpeech(segment=segment, recognised=recognised, robot=robot, source_topic=utterance.source_topic)
     (judged,) = attribute_words(heard, EchoLevel(), math.inf)
-    # Who recognises a voice holds it for a person's, unless the robot spoke meanwhile.
+    # An external recognizer that identifies a voice means a person's, unless the robot was speaking.
     speaker = judged.speaker if robot.turns else utterance.speaker
     return replace(utterance, speaker=speaker, overlap_ns=judged.overlap_ns, late=judged.late)
 
@@ -99,14 +99,14 @@ def _weights(
     echo_db: float | None,
     louder_db: float,
 ) -> list[float]:
-    """For each word how much speaks for the robot, against the user where below zero."""
+    """Return each word's weight for the robot; below zero for the user."""
     said = normalize(" ".join(turn.text for turn in heard.robot.turns))
     tokens = [normalize(word.text) for word in words]
     like = iter(likeness([token for of_word in tokens for token in of_word], said))
     weights = []
     for word, of_word, inside in zip(words, tokens, in_robots_time, strict=True):
         alike = [next(like) for _ in of_word]
-        # A short word is easily found in any text.
+        # A short word matches easily in any text.
         bulk = min(1.0, sum(max(len(skeleton(token)), 1) for token in of_word) / 3)
         weight = 0.0
         if said and alike:
@@ -119,7 +119,7 @@ def _weights(
 
 
 def _together(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]:
-    """What it weighs that the segment began as the robot began, and that it ended as the robot ended, too."""
+    """Return the weights of a common start and of a common end of segment and robot speech."""
     for turn in robot.turns:
         if -LEAD_NS <= segment.start_ns - turn.start_ns <= _ECHO_DELAY_NS:
             if turn.has_ended and turn.end_ns - LEAD_NS <= segment.end_ns <= turn.rings_until_ns:
@@ -129,12 +129,12 @@ def _together(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]
 
 
 def _likeliest(weights: list[float], began: float, ended: float, change: float) -> list[bool]:
-    """Viterbi over two speakers; True where the word is the robot's."""
+    """Run Viterbi over the two speakers; True if the word is the robot's."""
     weights = [*weights]
     weights[0] += began
     weights[-1] += ended
     user, robot = 0.0, weights[0]
-    came_from: list[tuple[bool, bool]] = []  # for user and robot, whether the robot spoke the word before
+    came_from: list[tuple[bool, bool]] = []  # for user and robot: whether the robot spoke the word before
     for weight in weights[1:]:
         came_from.append((robot - change > user, robot >= user - change))
         user, robot = max(user, robot - change), weight + max(robot, user - change)
@@ -147,7 +147,7 @@ def _likeliest(weights: list[float], began: float, ended: float, change: float) 
 def _learn(
     segment: AudioSegment, robot: RobotContext, words: tuple[Word, ...], robots: list[bool], echo: EchoLevel
 ) -> None:
-    """Takes the level of a segment that is wholly the robot's beyond doubt."""
+    """Learn the level of a segment that is certainly the robot's alone."""
     if not all(robots):
         return
     said = normalize(" ".join(turn.text for turn in robot.turns))
@@ -157,7 +157,7 @@ def _learn(
 
 
 def _spread(heard: AttributedSpeech) -> tuple[Word, ...]:
-    """Words without times, as if spoken evenly."""
+    """Spread words without times evenly."""
     texts = heard.recognised.text.split() or [heard.recognised.text]
     start_ns, length_ns = heard.segment.start_ns, heard.segment.end_ns - heard.segment.start_ns
     bounds = [start_ns + length_ns * index // len(texts) for index in range(len(texts) + 1)]
@@ -190,7 +190,7 @@ def _utterance(heard: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utt
 
 
 def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
-    """One speaker's run of words; the segment's own bounds hold at its ends."""
+    """Return one speaker's run of words; it starts or ends with the segment at the edges."""
     segment, recognised = heard.segment, heard.recognised
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
     end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)

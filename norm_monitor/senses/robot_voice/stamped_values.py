@@ -1,4 +1,4 @@
-"""Values by their stamps, so that what held at a time does not depend on the order in which they came."""
+"""Values by stamp, so that the value at a time does not depend on the order of arrival."""
 
 from bisect import bisect_right
 from typing import Generic, TypeVar
@@ -9,7 +9,7 @@ MOST_KEPT = 256
 
 
 class StampedValues(Generic[V]):
-    """The newest values of one thing; the oldest fall out."""
+    """The newest values of one quantity; the oldest are dropped."""
 
     def __init__(self, most_kept: int = MOST_KEPT) -> None:
         self._stamps: list[int] = []
@@ -17,7 +17,7 @@ class StampedValues(Generic[V]):
         self._most_kept = most_kept
 
     def put(self, stamp_ns: int, value: V) -> None:
-        """Takes a value; of two with one stamp the later holds."""
+        """Store a value; of two with the same stamp, the later one holds."""
         place = bisect_right(self._stamps, stamp_ns)
         if place and self._stamps[place - 1] == stamp_ns:
             self._values[place - 1] = value
@@ -28,7 +28,7 @@ class StampedValues(Generic[V]):
             del self._stamps[0], self._values[0]
 
     def at(self, stamp_ns: int) -> tuple[int, V] | None:
-        """The value that held at a time, with its own stamp."""
+        """Return the value at a time, with its own stamp."""
         place = bisect_right(self._stamps, stamp_ns)
         return (self._stamps[place - 1], self._values[place - 1]) if place else None
 

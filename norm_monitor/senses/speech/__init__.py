@@ -1,1 +1,1 @@
-"""Sound to utterances: voice activity, segments, recognition."""
+"""Sound to utterances: voice activity, segmentation, recognition."""

@@ -1,7 +1,7 @@
-"""The quick stage: audio messages to segments of speech.
+"""The fast stage: audio messages to speech segments.
 
-Sound and robot speech go in as they come, in one order. A segment is held back until the sound has gone so far past
-it that all that bears on it must have come, so segments depend on stamps alone.
+Sound and robot speech arrive in one order. A segment waits until the sound is far enough past it that all related robot
+speech must have arrived, so that segments depend on stamps alone.
 """
 
 from collections import Counter, deque
@@ -21,14 +21,14 @@ from norm_monitor.senses.speech.silero import Silero
 
 @record
 class SpeechSegment:
-    """A segment of speech, and what bears on it of the robot's; for a final one that is complete."""
+    """A speech segment and the robot's speech around it, which is complete for a final segment."""
 
     segment: AudioSegment
     robot: RobotContext
 
 
 class AudioFrontEnd:
-    """From messages to segments of speech: quick, and on one thread."""
+    """Turn messages into speech segments; fast, and for one thread."""
 
     def __init__(self, config: HearingConfig) -> None:
         self._stated = config.stated
@@ -44,7 +44,7 @@ class AudioFrontEnd:
 
     @property
     def quiet_until_ns(self) -> int | None:
-        """No segment that is still to be given begins before this; None before any sound."""
+        """No later segment starts before this stamp; None before any sound."""
         if self._sound_until_ns is None:
             return None
         under_way = [segment.start_ns for segment in self._held]
@@ -52,7 +52,7 @@ class AudioFrontEnd:
         return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
 
     def take_audio(self, message: Any, arrival_ns: int) -> Iterator[SpeechSegment]:
-        """The segments that an audio message completes; SoundError where it cannot be used."""
+        """Return the segments that an audio message completes; raise SoundError if it is unusable."""
         try:
             if self._refused:
                 raise self._refused
@@ -63,7 +63,7 @@ class AudioFrontEnd:
         yield from self.take_sound(chunk, arrival_ns)
 
     def take_audio_info(self, info: Any) -> Iterator[SpeechSegment]:
-        """Takes an AudioInfo; SoundError, for each message too that follows, where it states an unusable format."""
+        """Take an AudioInfo; raise SoundError, also for each later message, if its format is unusable."""
         self._refused = None
         try:
             self._stated = stated_by(info, self._stated)
@@ -73,7 +73,7 @@ class AudioFrontEnd:
         yield from ()
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[SpeechSegment]:
-        """The segments that a chunk completes; SoundError where it cannot be used."""
+        """Return the segments that a chunk completes; raise SoundError if it is unusable."""
         try:
             for block in self._microphone.feed(chunk, arrival_ns):
                 yield from self._take(block)
@@ -82,15 +82,15 @@ class AudioFrontEnd:
             raise
 
     def take_robot_speech(self, edge: RobotSpeech) -> None:
-        """Take the robot's start or stop, in the order in which it came among the sounds."""
+        """Take the robot's start or stop, in its order of arrival among the sound."""
         self._robot.feed(edge, self._sound_until_ns)
 
     def robot_about(self, start_ns: int, end_ns: int) -> RobotContext:
-        """What is known so far of the robot's speech in a stretch that others recognised."""
+        """Return the robot's known speech around an external recognizer's utterance."""
         return self._robot.about(start_ns, end_ns)
 
     def flush(self) -> Iterator[SpeechSegment]:
-        """Ends the stream, and with it speech under way."""
+        """End the stream and any speech in progress."""
         for block in self._microphone.flush():
             yield from self._take(block)
         for segment in self._segmenter.flush():
@@ -111,7 +111,7 @@ class AudioFrontEnd:
             yield self._with_context(segment)
 
     def _release(self, sound_until_ns: int | None) -> Iterator[SpeechSegment]:
-        """Lets go of what the sound has passed by far enough; of all where the stream has ended."""
+        """Release the segments that the sound has passed by far enough; all of them if the stream has ended."""
         while self._held and (sound_until_ns is None or sound_until_ns >= self._held[0].end_ns + self._robot.waits_ns):
             yield self._with_context(self._held.popleft())
 

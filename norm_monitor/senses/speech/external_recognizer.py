@@ -1,4 +1,4 @@
-"""Texts of other recognisers as utterances, timed by edges of is_speaking: REP-155 LiveSpeech, or any transcript."""
+"""Transcripts of external recognizers as utterances: REP-155 LiveSpeech with is_speaking, or any transcript."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ _STALE_NS = 30 * NS_PER_S
 
 
 class NotSpeechError(ValueError):
-    """A message that has none of the fields in which recognisers put their text."""
+    """A message has none of the fields that recognizers use for their text."""
 
 
 class LiveSpeechAdapter:
-    """One voice: feed it is_speaking edges and texts as they come."""
+    """One voice: take is_speaking edges and texts in order of arrival."""
 
     def __init__(self, source_topic: str, voice_id: str = "") -> None:
         self._source_topic, self._voice_id = source_topic, voice_id
@@ -23,7 +23,7 @@ class LiveSpeechAdapter:
         self._texts = 0
 
     def is_speaking(self, speaking: bool, stamp_ns: int) -> None:
-        """Takes an edge; the same state again changes nothing."""
+        """Take an edge; a repeated state changes nothing."""
         under_way = self._onset_ns is not None and self._offset_ns is None
         if speaking and not under_way:
             self._onset_ns, self._offset_ns = stamp_ns, None
@@ -31,7 +31,7 @@ class LiveSpeechAdapter:
             self._offset_ns = stamp_ns
 
     def live_speech(self, message: Any, arrival_ns: int) -> Utterance | None:
-        """The utterance in a LiveSpeech or a transcript; None where it says nothing, NotSpeechError where it cannot."""
+        """Return the utterance of a LiveSpeech or transcript, None if empty; raise NotSpeechError without a text field."""
         final_text, partial_text = _texts(message)
         text = final_text or partial_text
         if not text:
@@ -64,12 +64,12 @@ class LiveSpeechAdapter:
             return stamp_ns, stamp_ns, Timing.ABSENT
         ended = final and self._offset_ns is not None and self._offset_ns >= self._onset_ns
         end_ns = self._offset_ns if ended and self._offset_ns is not None else stamp_ns
-        # The edges carry no stamp of their own, so they are timed by their arrival.
+        # The edges have no stamps, so their arrival times count.
         return self._onset_ns, end_ns, Timing.ARRIVAL
 
 
 def _texts(message: Any) -> tuple[str, str]:
-    """The final and the partial text; a transcript is final unless it says otherwise."""
+    """Return the final and the partial text; a transcript is final unless it states otherwise."""
     if hasattr(message, "final") and hasattr(message, "incremental"):
         return str(message.final).strip(), str(message.incremental).strip()
     for name in ("text", "transcript", "data"):
@@ -80,6 +80,6 @@ def _texts(message: Any) -> tuple[str, str]:
 
 
 def _locale(message: Any) -> str:
-    """Version 2.0 has language, 2.1 locale and language, others locale alone."""
+    """Return the locale: version 2.0 has language, 2.1 locale and language, others only locale."""
     given = getattr(message, "locale", "") or getattr(message, "language", "")
     return str(given).replace("_", "-")

@@ -1,4 +1,4 @@
-"""What is configured of hearing."""
+"""The configuration of speech recognition."""
 
 from pydantic import Field
 

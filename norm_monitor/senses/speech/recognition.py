@@ -1,4 +1,4 @@
-"""What a recogniser heard in one segment."""
+"""The recognized words of one segment."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from norm_monitor.senses.speech.segmenter import AudioSegment
 
 @record
 class RecognizedSpeech:
-    """Words in the stamps of their segment; confidence is the geometric mean over the words' parts."""
+    """Words with stamps; `confidence` is the geometric mean over the tokens of the words."""
 
     text: str
     locale: str

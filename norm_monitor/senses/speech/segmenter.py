@@ -1,4 +1,4 @@
-"""A stream of blocks cut into stretches of speech, by their stamps alone and never longer than a bound."""
+"""Cut a stream of blocks into speech segments of bounded length, by stamps alone."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -31,14 +31,14 @@ class SegmentConfig(Config):
 
 
 class SegmentStage(StrEnum):
-    PARTIAL = "partial"  # speech goes on
-    LIKELY = "likely"  # quiet, and not yet for long enough; the final one has the same samples unless speech goes on
+    PARTIAL = "partial"  # speech continues
+    LIKELY = "likely"  # a short pause; the final segment has the same samples unless speech continues
     FINAL = "final"
 
 
 @record
 class AudioSegment:
-    """Speech from start_ns to end_ns, with sound around it: samples begin at sound_ns."""
+    """Speech from `start_ns` to `end_ns`, with margins: the samples start at `sound_ns`."""
 
     start_ns: int
     end_ns: int
@@ -53,7 +53,7 @@ class AudioSegment:
 
 
 class Segmenter:
-    """Feed it blocks; it gives each stretch of speech once it has ended, likely and partial ones on the way."""
+    """Take blocks; return each speech segment at its end, and likely and partial segments before."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class Segmenter:
 
     @property
     def speech_since_ns(self) -> int | None:
-        """Where speech that was not yet given as ended began, or may have begun."""
+        """The start, or possible start, of speech that has not ended; None without it."""
         return self._voice.loud_since_ns if self._onset_ns is None else self._onset_ns
 
     def feed(self, block: Block) -> Iterator[AudioSegment]:
-        """The segments that block completes or carries on."""
+        """Return the segments that a block completes or extends."""
         if block.starts_anew:
             yield from self.flush()
         probability = self._probability_of(block.samples)
@@ -103,7 +103,7 @@ class Segmenter:
             yield from self._perhaps_ended(self._onset_ns, end_ns)
 
     def flush(self) -> Iterator[AudioSegment]:
-        """Ends the stream: speech under way ends with it."""
+        """End the stream and any speech in progress."""
         if self._kept:
             event = self._voice.finish(self._kept[-1][0].stamp_ns + BLOCK_NS)
             if event:
@@ -120,7 +120,7 @@ class Segmenter:
             yield self._segment(onset_ns, event.stamp_ns, SegmentStage.FINAL)
 
     def _perhaps_ended(self, onset_ns: int, now_ns: int) -> Iterator[AudioSegment]:
-        """The segment as it will be should the quiet last, as soon as all its sound is there."""
+        """Return the likely segment as soon as all its sound is there, in case the pause lasts."""
         quiet_ns = self._voice.quiet_since_ns
         if quiet_ns is None or quiet_ns in (onset_ns, self._likely_end_ns) or now_ns < quiet_ns + self._padding_ns:
             return
@@ -133,7 +133,7 @@ class Segmenter:
         self._partial_due_ns = onset_ns + every_ns if every_ns else None
 
     def _cut(self) -> AudioSegment:
-        """Ends what is longest at its quietest block of the last third, and goes on from there."""
+        """End a segment of maximum length at the quietest block of its last third, and continue from there."""
         assert self._onset_ns is not None
         earliest_ns = self._onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
         late = [(probability, block.stamp_ns) for block, probability in self._kept if block.stamp_ns >= earliest_ns]

@@ -1,6 +1,6 @@
-"""Marks of silence: how far it is known that nobody began to speak. They are made here alone.
+"""Silence marks: nobody started to speak before this stamp. No other module makes them.
 
-A mark never passes words that wait to be transcribed, so a window that a mark closes holds all that was said in it.
+A mark never passes words that wait for transcription, so a window that a mark closes contains all its speech.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,17 +13,17 @@ MARK_EVERY_NS = 100 * NS_PER_MS
 
 
 class SilenceMarks:
-    """Give a mark where silence has grown by a tenth of a second at least; two threads may share it."""
+    """Yield a mark after each further tenth of a second of silence; two threads may share it."""
 
     def __init__(self, source_topic: str) -> None:
         self._source_topic = source_topic
         self._marked_ns: int | None = None
         self._lock = Lock()
-        self._waiting = 0  # stretches of speech that are not transcribed yet
-        self._behind: Utterance | None = None  # the mark that follows their words
+        self._waiting = 0  # segments that wait for transcription
+        self._behind: Utterance | None = None  # the mark to yield after their words
 
     def mark(self, quiet_until_ns: int | None) -> Iterator[Utterance]:
-        """Give a mark where silence has grown enough and no words wait; else keep it to follow the words."""
+        """Yield a mark if silence has grown and no words wait; otherwise store the mark until after the words."""
         marked_ns = self._marked_ns
         if quiet_until_ns is None:
             return
@@ -37,17 +37,17 @@ class SilenceMarks:
                 yield mark
 
     def add_words(self) -> None:
-        """Take note of one more stretch of speech that waits to be transcribed."""
+        """Count one more segment that waits for transcription."""
         with self._lock:
             self._waiting += 1
 
     def drop_words(self) -> None:
-        """Take note that one was given up for lack of room."""
+        """Count one segment that was dropped from a full queue."""
         with self._lock:
             self._waiting -= 1
 
     def finish_words(self) -> Iterator[Utterance]:
-        """Take note that one is transcribed; after the last, give the mark that followed it."""
+        """Count one transcribed segment; after the last, yield the stored mark."""
         while True:
             with self._lock:
                 mark, self._behind = (self._behind, None) if self._waiting == 1 else (None, self._behind)
@@ -60,7 +60,7 @@ class SilenceMarks:
 def marks_of_script(
     utterances: Iterable[Utterance], start_ns: int, end_ns: int, every_ns: int, source_topic: str
 ) -> Iterator[tuple[int, Utterance]]:
-    """Give marks at a steady rate, each with its time, as ears would that know each utterance's times."""
+    """Yield marks at a steady rate, each with its time, as ears with perfect transcripts would."""
     spans = [(said.start_ns, said.end_ns) for said in utterances]
     for now_ns in range(start_ns, end_ns, every_ns):
         under_way = [begin_ns for begin_ns, stop_ns in spans if begin_ns <= now_ns < stop_ns]

@@ -1,4 +1,4 @@
-"""The Silero voice activity model, block by block, on one thread."""
+"""The Silero voice activity model, one block at a time, on one thread."""
 
 from pathlib import Path
 
@@ -8,19 +8,19 @@ from faster_whisper.utils import get_assets_path
 from norm_core.engines.onnx.session import open_session
 from norm_monitor.senses.microphone.pcm import Samples
 
-# How much of the block before the model sees again.
+# Samples of the previous block that the model sees again.
 _CONTEXT = 64
 
 
 class Silero:
-    """Gives the probability of speech in each block of a stream; reset it where the stream begins anew."""
+    """Return the probability of speech in each block of a stream; reset it for a new stream."""
 
     def __init__(self) -> None:
         self._session = open_session(Path(get_assets_path(), "silero_vad_v6.onnx"), memory_arena=False)
         self.reset()
 
     def reset(self) -> None:
-        """Forgets what was heard."""
+        """Forget all earlier blocks."""
         self._h = np.zeros((1, 1, 128), np.float32)
         self._c = np.zeros((1, 1, 128), np.float32)
         self._context = np.zeros(_CONTEXT, np.float32)

@@ -1,4 +1,4 @@
-"""What a recogniser makes up where nobody spoke: named, so that it is counted and not believed."""
+"""Detect a recognizer's hallucinations by kind, so that they are counted and dropped."""
 
 from enum import StrEnum
 
@@ -11,10 +11,10 @@ from norm_monitor.senses.speech.words import normalize
 
 class HallucinationKind(StrEnum):
     NONE = "none"
-    EMPTY = "empty"  # no word at all
-    NO_SPEECH = "no_speech"  # the model itself holds that nobody spoke, and is unsure of the words
-    LOOP = "loop"  # the same words over and over
-    IN_SILENCE = "in_silence"  # words faster than anyone speaks, or outside the speech
+    EMPTY = "empty"  # no words
+    NO_SPEECH = "no_speech"  # the model reports no speech, and low confidence in the words
+    LOOP = "loop"  # repetition of the same words
+    IN_SILENCE = "in_silence"  # words faster than speech, or outside it
 
 
 class GuardConfig(Config):
@@ -27,7 +27,7 @@ class GuardConfig(Config):
 
 
 def hallucination_in(heard: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
-    """Why heard, from so many seconds of speech, is not to be believed."""
+    """Return the kind of hallucination in a text from `speech_s` seconds of speech; None if it is credible."""
     words = normalize(heard.text)
     if not words:
         return HallucinationKind.EMPTY
@@ -41,7 +41,7 @@ def hallucination_in(heard: RecognizedSpeech, speech_s: float, config: GuardConf
 
 
 def is_loop(words: list[str], repeats: int) -> bool:
-    """True where some run of one to eight words stands so many times in a row and makes up most of the text."""
+    """Whether a run of one to eight words repeats this often and makes up most of the text."""
     for length in range(1, min(8, len(words) // repeats) + 1):
         matched = 0
         for earlier, later in zip(words, words[length:], strict=False):

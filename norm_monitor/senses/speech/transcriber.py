@@ -1,4 +1,4 @@
-"""The slow stage: segments of speech to utterances."""
+"""The slow stage: speech segments to utterances."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ from norm_monitor.senses.speech.text_guards import HallucinationKind, hallucinat
 
 
 class Transcriber:
-    """From segments of speech to utterances: slow, and on one thread."""
+    """Turn speech segments into utterances; slow, and for one thread."""
 
     def __init__(self, config: HearingConfig, recogniser: Recognizer, source_topic: str) -> None:
         self._config, self._recogniser, self._source_topic = config, recogniser, source_topic
@@ -23,7 +23,7 @@ class Transcriber:
         self.counts: Counter[str] = Counter()
 
     def transcribe(self, speech: SpeechSegment) -> list[Utterance]:
-        """Give a segment's utterances; none where its speech may go on, nor where its text is not believed."""
+        """Return a segment's utterances; none if it is only likely to have ended, or its text is a hallucination."""
         segment = speech.segment
         recognised = self._recognise(segment)
         if segment.stage is SegmentStage.LIKELY:
@@ -38,7 +38,7 @@ class Transcriber:
         return attribute_words(heard, self._echo, self._config.robot.louder_db)
 
     def _recognise(self, segment: AudioSegment) -> RecognizedSpeech:
-        """A final segment was mostly recognised already, when its speech had likely ended."""
+        """Recognize a segment; a final one usually reuses the result of its likely one."""
         key = (segment.sound_ns, segment.end_ns, len(segment.samples))
         ahead, self._ahead = self._ahead, None
         if segment.final and ahead and ahead[0] == key:

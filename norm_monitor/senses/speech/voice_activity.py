@@ -1,4 +1,4 @@
-"""When someone speaks: a state machine over probabilities of speech and their stamps, and nothing else."""
+"""Voice activity: a state machine over speech probabilities and stamps."""
 
 from enum import StrEnum
 
@@ -11,9 +11,9 @@ from norm_core.runtime.time import NS_PER_MS
 
 class VoiceState(StrEnum):
     QUIET = "quiet"
-    STARTING = "starting"  # loud enough, not yet for long enough
+    STARTING = "starting"  # loud enough, but not yet for long enough
     SPEAKING = "speaking"
-    STOPPING = "stopping"  # gone quiet, not yet for long enough
+    STOPPING = "stopping"  # quiet, but not yet for long enough
 
 
 class VoiceEdge(StrEnum):
@@ -23,7 +23,7 @@ class VoiceEdge(StrEnum):
 
 @record
 class VoiceEvent:
-    """stamp_ns is when speech began or ended, which lies before the stretch that confirmed it."""
+    """The start or end of speech; `stamp_ns` precedes the stretch that confirmed it."""
 
     edge: VoiceEdge
     stamp_ns: int
@@ -37,7 +37,7 @@ class VoiceActivityConfig(Config):
 
 
 class VoiceActivity:
-    """Feed it blocks in the order of their stamps."""
+    """Take blocks in stamp order."""
 
     def __init__(self, config: VoiceActivityConfig) -> None:
         if config.stop_probability > config.start_probability:
@@ -48,16 +48,16 @@ class VoiceActivity:
 
     @property
     def loud_since_ns(self) -> int | None:
-        """Where speech may have begun, while that is not yet certain."""
+        """The possible start of speech, while it is uncertain."""
         return self._since_ns if self.state is VoiceState.STARTING else None
 
     @property
     def quiet_since_ns(self) -> int | None:
-        """Where speech may have ended, while that is not yet certain."""
+        """The possible end of speech, while it is uncertain."""
         return self._since_ns if self.state is VoiceState.STOPPING else None
 
     def feed(self, probability: float, start_ns: int, end_ns: int) -> VoiceEvent | None:
-        """What the block from start_ns to end_ns makes certain."""
+        """Return the event that a block confirms."""
         match self.state:
             case VoiceState.QUIET | VoiceState.STARTING:
                 return self._begin(probability >= self._config.start_probability, start_ns, end_ns)
@@ -65,7 +65,7 @@ class VoiceActivity:
                 return self._end(probability < self._config.stop_probability, start_ns, end_ns)
 
     def finish(self, end_ns: int) -> VoiceEvent | None:
-        """Ends the stream at end_ns, and with it speech that goes on."""
+        """End the stream and any speech in progress at `end_ns`."""
         spoke, was_stopping = self.state in (VoiceState.SPEAKING, VoiceState.STOPPING), self._since_ns
         stopping = self.state is VoiceState.STOPPING
         self.state = VoiceState.QUIET

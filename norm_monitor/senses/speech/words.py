@@ -1,30 +1,30 @@
-"""Words as they are compared: without case, punctuation or accents of writing, and by how they sound."""
+"""Words in the form for comparison: without case, punctuation or accents, and by sound."""
 
 import re
 import unicodedata
 from difflib import SequenceMatcher
 
-# Scripts written without spaces are compared sign by sign.
+# Scripts without spaces are compared by character.
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+(?:['’][^\W_]+)*")
 
-# Letters that a recogniser confuses in a garbled voice sound alike here; vowels say little.
+# Letters that a recognizer confuses share a class here; vowels are ignored.
 _ALIKE = str.maketrans("bckqgdvfzxjm", "pkkkktffsssn", "aeiouyhw'")
-_SHORTEST_RUN = 3  # of consonants; shorter ones are found in any text
+_SHORTEST_RUN = 3  # of consonants; a shorter run matches in any text
 
 
 def normalize(text: str) -> list[str]:
-    """The words of text in the form in which two texts are compared."""
+    """Return the normalized words of a text."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     return _TOKEN.findall(folded)
 
 
 def skeleton(word: str) -> str:
-    """The consonants of a normalised word, those that sound alike made one."""
+    """Return a normalized word's consonants by sound class."""
     return re.sub(r"(.)\1+", r"\1", word.translate(_ALIKE))
 
 
 def likeness(words: list[str], said: list[str]) -> list[float]:
-    """How much of each word, from 0 to 1, stands in said in the same order, as a word or by its sound."""
+    """Return each word's similarity, from 0 to 1, to a word of `said` in the same order."""
     found = [0.0] * len(words)
     matcher = SequenceMatcher(a=words, b=said, autojunk=False)
     for block in matcher.get_matching_blocks():
