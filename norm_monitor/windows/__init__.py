@@ -1,1 +1,1 @@
-"""Records in, windows out, by stamps alone."""
+"""Cut records into windows, by stamps alone."""

@@ -1,7 +1,7 @@
-"""Cuts what the senses give into sliding windows, by stamps and watermarks alone; no clock is read.
+"""Cut records into sliding windows, by stamps and watermarks alone; no clock is read.
 
-A source's watermark says: nothing more of mine comes with an earlier stamp. A window closes when the watermarks
-of all sources have passed its end, or, marked late, when the foremost one is the lateness beyond it.
+A source's watermark states that it will deliver no earlier stamp. A window closes when the watermarks of all sources
+have passed its end. It also closes, marked late, when the foremost watermark is the lateness beyond its end.
 """
 
 import heapq
@@ -23,7 +23,7 @@ MOST_EVENTS = 64
 
 
 class WindowCutter:
-    """Entries and watermarks in, windows out. Windows end at multiples of the step."""
+    """Records and watermarks in, windows out. Windows end at multiples of the step."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class WindowCutter:
         max_entries: int = 5000,
         max_bytes: int = 64_000_000,
     ) -> None:
-        """A lateness of None waits for every source for ever, as lockstep wants it."""
+        """A lateness of None waits for every source without a limit, as lockstep needs it."""
         self._sources = tuple(sources)
         if not self._sources or not 0 < step_ns <= length_ns:
             raise ValueError("windows need a source, and a step above 0 and of at most their length")
@@ -54,7 +54,7 @@ class WindowCutter:
         return len(self._heap)
 
     def add(self, entry: Entry) -> None:
-        """Takes an entry; one that comes after a window it belongs in has closed is counted."""
+        """Add a record; count it if its window has already closed."""
         stamp_ns = _stamp_of(entry)
         if self._closed_ns is not None and stamp_ns < self._closed_ns:
             self._tally["entries_too_late"] += 1
@@ -68,30 +68,30 @@ class WindowCutter:
             self._tally["entries_evicted"] += 1
 
     def is_on_grid(self, end_ns: int) -> bool:
-        """Whether a window ends there whatever happens."""
+        """Whether a regular window ends there."""
         return end_ns % self._step_ns == 0
 
     def ask(self, end_ns: int) -> bool:
-        """Ask for a window of the usual length that ends at end_ns, as after an event; whether it will be given."""
+        """Request a window of the usual length that ends at `end_ns`; return whether it will close."""
         if end_ns - self._length_ns < self._kept_from_ns or len(self._asked) >= MOST_EVENTS:
             self._tally["event_windows_refused"] += 1
             return False
         if self.is_on_grid(end_ns) and self._closed_ns is not None and end_ns <= self._closed_ns:
-            return False  # it was given already
+            return False  # it has already closed
         self._asked.add(end_ns)
         return True
 
     def pass_by(self, source: str, watermark_ns: int) -> list[Window]:
-        """Moves a source's watermark on, and gives the windows that close by it."""
+        """Advance a source's watermark and return the windows that close."""
         return [*self.advance(source, watermark_ns), *self.closable_windows()]
 
     def jumps_back(self, source: str, watermark_ns: int) -> bool:
-        """Whether this watermark would begin a new time."""
+        """Whether this watermark would start a new timeline."""
         before_ns = self._watermarks.get(source)
         return before_ns is not None and watermark_ns < before_ns - JUMP_NS
 
     def advance(self, source: str, watermark_ns: int) -> list[Window]:
-        """Moves a source's watermark on; closing() then gives what closes. A jump back flushes, and gives that."""
+        """Advance a source's watermark; `closable_windows` then returns what closes. A jump back flushes first."""
         if source not in self._sources:
             raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
         before_ns = self._watermarks.get(source)
@@ -105,7 +105,7 @@ class WindowCutter:
         return []
 
     def flush(self) -> list[Window]:
-        """Closes whatever is still open, as at the end of a bag; sources that had not passed are marked missing."""
+        """Close all open windows, for example at the end of a bag; mark incomplete sources as missing."""
         windows = []
         while (end_ns := self._next_end_ns()) is not None:
             windows.append(self.cut(end_ns))
@@ -120,9 +120,9 @@ class WindowCutter:
         self._kept_from_ns = -(2**63)
 
     def closable_windows(self, input_end_ns: int | None = None) -> Iterator[Window]:
-        """The windows that can close, one by one: what is asked for in between is heeded in its order of time.
+        """Yield the windows that can close, in time order; requests made in between are honoured.
 
-        Where the input has ended, nothing is waited for up to then.
+        After the input has ended, nothing up to `input_end_ns` is awaited.
         """
         while (end_ns := self._next_end_ns()) is not None:
             ended = input_end_ns is not None and end_ns <= input_end_ns
@@ -131,9 +131,9 @@ class WindowCutter:
             yield self.cut(end_ns)
 
     def end_input(self) -> int | None:
-        """Ask for a window that ends with the newest entry, and let the sources pass it; its end, None without entries.
+        """Request a window that ends with the newest record, and complete the sources; return its end, or None.
 
-        A source that gave nothing does not pass: it is missing from the windows that closing() then gives.
+        A source without records is not completed: it is missing from the windows that follow.
         """
         if not self._heap:
             return None
@@ -147,7 +147,7 @@ class WindowCutter:
         return self._lateness_ns is not None and foremost_ns >= end_ns + self._lateness_ns
 
     def _next_end_ns(self) -> int | None:
-        """The next window's end: one that was asked for, or the next on the grid that holds anything."""
+        """Return the next window's end: a requested one, or the next on the grid that contains a record."""
         ends = [min(self._asked)] if self._asked else []
         newest_first_end_ns = None if self._closed_ns is None else self._closed_ns + self._step_ns
         for stamp_ns in self._open_stamps(newest_first_end_ns):
@@ -156,13 +156,13 @@ class WindowCutter:
         return min(ends, default=None)
 
     def _open_stamps(self, next_end_ns: int | None) -> list[int]:
-        """The earliest stamp that a window on the grid has still to hold, if any."""
+        """Return the earliest stamp that a regular window must still contain, if any."""
         start_ns = self._kept_from_ns if next_end_ns is None else next_end_ns - self._length_ns
         earliest = min((stamp_ns for stamp_ns, _, _ in self._heap if stamp_ns >= start_ns), default=None)
         return [] if earliest is None else [earliest]
 
     def cut(self, end_ns: int, *, input_end_ns: int | None = None) -> Window:
-        """Cut the window that ends at end_ns with what is there; no source is missing after the input's end."""
+        """Cut the window that ends at `end_ns` from the stored records; after the input's end no source is missing."""
         start_ns = end_ns - self._length_ns
         evicted = start_ns < self._kept_from_ns and self._tally["entries_evicted"] > 0
         entries = [entry for _, _, entry in self._heap]
@@ -180,7 +180,7 @@ class WindowCutter:
         self._asked.discard(end_ns)
         if self.is_on_grid(end_ns):
             self._closed_ns = end_ns if self._closed_ns is None else max(self._closed_ns, end_ns)
-            # Twice the length: an event's window may still be asked for shortly after its end.
+            # Twice the length, because an event's window may be requested shortly after its end.
             self._forget(end_ns - 2 * self._length_ns)
         return window
 

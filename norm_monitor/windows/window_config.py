@@ -1,4 +1,4 @@
-"""How windows are cut, and the records that they are cut from."""
+"""The window configuration, and the records that windows contain."""
 
 from typing import Annotated
 
@@ -38,7 +38,7 @@ class WindowConfig(Config):
     )
 
     def cutter(self) -> WindowCutter:
-        """What cuts windows as configured."""
+        """Return a cutter for this configuration."""
         return WindowCutter(
             self.sources,
             length_ns=s_to_ns(self.length_s),
@@ -47,7 +47,7 @@ class WindowConfig(Config):
         )
 
     def watermarks(self) -> Watermarks:
-        """What knows how far the sources have got."""
+        """Return the watermarks of the sources."""
         return Watermarks(self.sources, s_to_ns(self.frames_every_s))
 
 
