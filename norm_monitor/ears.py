@@ -1,7 +1,7 @@
-"""The ears: sound, robot speech and recognizers' words in; utterances and marks of silence out.
+"""Ears: sound, robot speech and external transcripts in; utterances and silence marks out.
 
-Two stages: segmenting is quick, transcribing is slow. Without a queue both run in the caller's thread. With one,
-what is taken goes no further than the queue, and a second thread calls `transcribe`.
+There are two stages: fast segmentation and slow transcription. Without a queue, both run in the caller's thread. With a
+queue, the `take_...` methods only fill it, and a second thread calls `transcribe`.
 """
 
 from collections import Counter
@@ -24,9 +24,9 @@ from norm_monitor.senses.speech.transcriber import Transcriber
 
 
 class Ears:
-    """Hand everything over in the order of arrival, from one thread; what is then known comes back.
+    """The speech front end of one microphone. Call it from one thread, in order of arrival.
 
-    A `take_...` method does its work as its result is iterated over.
+    A `take_...` method works while its result is iterated over.
     """
 
     def __init__(  # noqa: PLR0917
@@ -38,7 +38,7 @@ class Ears:
         queue: BoundedQueue[SpeechSegment] | None = None,
         robot_speaker_ids: tuple[str, ...] = (),
     ) -> None:
-        """Without a recognizer no sound is taken; only robot speech, and words that others recognized."""
+        """Without a recognizer, only robot speech and external transcripts are accepted."""
         self._front_end = AudioFrontEnd(config)
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
@@ -48,19 +48,19 @@ class Ears:
         self._robot_speaker_ids = robot_speaker_ids
 
     def take_audio(self, message: Any, arrival_ns: int) -> Iterator[Utterance]:
-        """Take an audio message; SoundError where it cannot be used."""
+        """Take an audio message; raise SoundError if it is unusable."""
         yield from self._transcribed(self._front_end.take_audio(message, arrival_ns))
 
     def take_audio_info(self, info: Any) -> Iterator[Utterance]:
-        """Take the format of bare bytes; SoundError where it is unusable, and for each message that follows."""
+        """Take the format of raw bytes; raise SoundError for it and for each message after it if it is unusable."""
         yield from self._transcribed(self._front_end.take_audio_info(info))
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Utterance]:
-        """Take samples; SoundError where they cannot be used."""
+        """Take samples; raise SoundError if they are unusable."""
         yield from self._transcribed(self._front_end.take_sound(chunk, arrival_ns))
 
     def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> Iterator[RobotSpeech]:
-        """Take a RobotSpeech, or what another type tells; give its starts and stops. Raises NotRobotSpeechError."""
+        """Take a RobotSpeech or another known type, and yield starts and stops; raise NotRobotSpeechError otherwise."""
         adapter = self._robot.setdefault(topic, RobotSpeechAdapter(self._robot_speaker_ids))
         for edge in adapter.feed(message, arrival_ns):
             self._front_end.take_robot_speech(edge)
@@ -68,7 +68,7 @@ class Ears:
             yield edge
 
     def take_words(self, message: Any, arrival_ns: int, topic: str) -> Iterator[Utterance]:
-        """Take a text that another recognizer made; NotSpeechError where the message has none."""
+        """Take the text of an external recognizer; raise NotSpeechError if the message has none."""
         utterance = self._voice(topic).live_speech(message, arrival_ns)
         if utterance and utterance.timing is not Timing.ABSENT:
             robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)
@@ -77,16 +77,16 @@ class Ears:
             yield utterance
 
     def take_is_speaking(self, speaking: bool, arrival_ns: int, topic: str) -> Iterator[Utterance]:
-        """Take the start or end of a voice whose words come on that topic."""
+        """Take the start or end of voice activity for the transcripts on `topic`."""
         self._voice(topic).is_speaking(speaking, arrival_ns)
         yield from ()
 
     def end_input(self) -> Iterator[Utterance]:
-        """End the stream of sound, and with it speech under way; what comes later begins anew."""
+        """End the stream and any speech in progress; later sound starts a new stream."""
         yield from self._transcribed(self._front_end.flush())
 
     def transcribe(self, timeout_s: float) -> Iterator[Utterance]:
-        """Transcribe the next stretch of speech in the queue, if one comes in time; for the second thread alone."""
+        """Transcribe the next queued segment, if one comes within `timeout_s`; only for the second thread."""
         assert self._queue is not None
         speech = self._queue.get(timeout_s)
         if speech is None:
@@ -103,7 +103,7 @@ class Ears:
         return self._words.setdefault(topic, LiveSpeechAdapter(topic))
 
     def _transcribed(self, segments: Iterable[SpeechSegment]) -> Iterator[Utterance]:
-        """Transcribe segments here, or leave them to the other thread; then mark the silence after them."""
+        """Transcribe segments here or queue them; then mark the silence after them."""
         try:
             for speech in segments:
                 if self._queue is None:
@@ -117,7 +117,7 @@ class Ears:
 
     def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
         if not speech.segment.final and queue.status().depth:
-            self._health_log.count("partials_skipped")  # a final one waits, and matters more
+            self._health_log.count("partials_skipped")  # a final segment waits, and matters more
             return
         self._marks.add_words()
         if not queue.put(speech):

@@ -1,4 +1,4 @@
-"""The eyes: a camera's pictures in, kept frames and presence out."""
+"""Eyes: camera images in, frames and presence out."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -13,7 +13,7 @@ from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 
 
 class Eyes:
-    """One camera. Hand it pictures in the order of arrival, from one thread; it has no clock and no end of input."""
+    """The vision front end of one camera. Call it from one thread, in order of arrival; it needs no clock."""
 
     def __init__(
         self,
@@ -23,20 +23,24 @@ class Eyes:
         finder: FaceFinder | None = None,
         left_after_s: float = 2.0,
     ) -> None:
-        """Without a finder, no presence is given."""
+        """Without a finder, `take` yields no presence.
+
+        People have left after `left_after_s` seconds out of sight.
+        """
         self.keeper = FrameKeeper(topic, health_log, config)
         self._finder = finder
         self._tracker = PresenceTracker(left_after_s)
 
     @property
     def gives_presence(self) -> bool:
-        """Whether faces are looked for."""
+        """Whether faces are detected."""
         return self._finder is not None
 
     def take(self, seen: Picture | Frame, ahead: Future[Frame] | None = None) -> Iterator[Frame | Presence]:
-        """Give the frame where this picture is kept, then who is in it; a Frame was kept before.
+        """Yield the frame if this image is selected, then the people in it.
 
-        The frame comes before faces are looked for. `ahead` may have made it already.
+        The frame comes before face detection. A Frame as input counts as selected. `ahead` may have made the frame
+        already.
         """
         frame = seen if isinstance(seen, Frame) else self.keeper.keep(seen, ahead)
         if frame is None:

@@ -1,4 +1,4 @@
-"""The monitor: what the senses give goes in with its stamps, windows and flags come out. No clock decides."""
+"""The monitor: stamped records in, windows and flags out. No clock influences a decision."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -35,16 +35,16 @@ from norm_monitor.judge.triggers import JudgeTriggers
 from norm_monitor.windows.cutter import MOST_EVENTS, Entry
 from norm_monitor.windows.window_config import Record, WindowConfig
 
-# A robot that has not spoken before so many utterances of people's is taken for one that is not heard.
+# If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
 PATIENT_UTTERANCES = 5
-# How many closed windows wait for whoever takes them; where nobody does, the oldest go.
+# How many closed windows wait for a consumer; beyond that, the oldest are dropped.
 MOST_CLOSED = 256
-# How many windows wait that queries asked for; the others that may be asked for are left to the cues.
+# How many windows queries may request at once; the remaining requests are reserved for cues.
 MOST_QUERIES = MOST_EVENTS // 2
 
 
 class MonitorConfig(Config):
-    """How the monitor decides, a field a part."""
+    """The monitor's configuration, one field per part."""
 
     windows: WindowConfig = WindowConfig()
     thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
@@ -56,7 +56,7 @@ class MonitorConfig(Config):
     def for_replay(
         cls, sources: Iterable[str], *, judge_every_s: float = 0.0, fusion: FusionConfig | None = None
     ) -> Self:
-        """Configure windows that wait for all that a recording has to offer, however late it comes."""
+        """Configure windows that wait for all sources of a recording, at any lateness."""
         return cls(
             windows=WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0),
             fusion=fusion or FusionConfig(),
@@ -64,12 +64,12 @@ class MonitorConfig(Config):
         )
 
     def table(self) -> ThresholdTable:
-        """Read the table of cues; ConfigError where it cannot be used."""
+        """Read the table of cues; raise ConfigError if it is unusable."""
         return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
 
 
 class Monitor:
-    """Cues over windows: one at every step, and one whenever something happened that a cue may wait for."""
+    """Run the cues over windows: one at every step, and one after each event that a cue may wait for."""
 
     def __init__(self, config: MonitorConfig, table: ThresholdTable, meaning: Meaning, clock: Clock) -> None:
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
@@ -78,7 +78,7 @@ class Monitor:
             {
                 "thresholds": table.sha256(),
                 "meaning": meaning.sha256(),
-                # How long a window waits decides when it closes, and a window that closed without a source says so.
+                # The waiting time decides when a window closes, but a window without a source is marked so.
                 "windows": config.windows.sha256(leave_out=("lateness_s",)),
                 "fusion": config.fusion.sha256(),
                 "memory": config.memory.sha256(),
@@ -91,9 +91,9 @@ class Monitor:
         self._presence: tuple[object, ...] = ()
         self._robot_from_ns: int | None = None
         self._people_until_ns: list[int] = []  # the ends of their first utterances
-        self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
-        self._look_ends: set[int] = set()  # where something happened that a cue may wait for
-        self._query_ends: set[int] = set()  # where somebody else asked for a window
+        self.missing: tuple[str, ...] = ()  # the sources missing from the newest window
+        self._look_ends: set[int] = set()  # window ends requested by cues
+        self._query_ends: set[int] = set()  # window ends requested by queries
         self._queries_refused = 0
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
@@ -111,13 +111,13 @@ class Monitor:
 
     @property
     def robot_is_missing(self) -> bool:
-        """Whether people said several things, and nothing was ever heard of the robot."""
+        """Whether people said several things and the robot's speech never arrived."""
         return self._is_robot_missing(self._newest_ns)
 
     def take(self, record: Record) -> list[SocialFlag]:
-        """Take a record and give the flags that it lets be decided; records come in the order of arrival.
+        """Take a record, in order of arrival, and return the flags that are now decided.
 
-        A query, and the end of an episode, ask for a window that ends there: closed_windows() gives it.
+        A query, or the end of an episode, requests a window that ends there; `closed_windows` returns it.
         """
         if isinstance(record, Query | Episode):
             self._take_event(record)
@@ -142,34 +142,34 @@ class Monitor:
         return flags + (self._advance(*mark) if mark else [])
 
     def end_input(self) -> list[SocialFlag]:
-        """The flags of whatever is open as a recording ends: what was said is over, and is read with what is there.
+        """End the input, and return the flags of everything still open.
 
-        The end is no silence: nothing is found missing for which there was time still.
+        The end is no silence: no omission is reported while there was still time.
         """
         end_ns = self._cutter.end_input()
         flags = self._flags_of_closing(end_ns)
-        for query_ns in sorted(self._query_ends):  # those after the end, which no watermark passes any more
+        for query_ns in sorted(self._query_ends):  # those after the end, which no watermark will pass
             self._closed.append(closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
         self._query_ends.clear()
         return flags
 
     def forget(self) -> int:
-        """Forgets all that people and the robot said until now; how many things said of themselves that were."""
+        """Forget everything that people and the robot said; return the number of facts about people."""
         self._meaning.forget()
         return self._history.forget(self._newest_ns)
 
     def closed_windows(self) -> list[ClosedWindow]:
-        """Windows closed since the last call: on the grid, asked for by an event, or cited by a flag or judge."""
+        """Return the windows closed since the last call: on the grid, requested, or cited by a flag or the judge."""
         found = list(self._closed)
         self._closed.clear()
         return found
 
     def windows_to_judge(self) -> list[Window]:
-        """The windows since the last call that the judge should see, and that hold nothing forgotten since."""
+        """Return the windows for the judge since the last call, without those that contain forgotten speech."""
         return [window for window in self._triggers.take() if window.start_ns > self._history.forgotten_ns]
 
     def take_judgement(self, judgement: Judgement) -> SocialFlag | None:
-        """The flag that the judge's answer about a window makes or changes."""
+        """Return the flag that the judge's answer creates or changes."""
         if judgement.finding is None:
             return None
         made_by = replace(
@@ -187,7 +187,7 @@ class Monitor:
             self._people_until_ns = sorted([*self._people_until_ns, entry.end_ns])[:PATIENT_UTTERANCES]
 
     def _is_robot_missing(self, at_ns: int) -> bool:
-        """By stamps alone, so that it does not depend on the order of arrival."""
+        """Decide by stamps alone, independent of the order of arrival."""
         people_spoke = len(self._people_until_ns) == PATIENT_UTTERANCES and self._people_until_ns[-1] <= at_ns
         return people_spoke and (self._robot_from_ns is None or self._robot_from_ns > at_ns)
 
@@ -210,9 +210,9 @@ class Monitor:
                     found, again_ns, sha256 = self._find_flags(window, input_ended=ended)
                     flags += found
                     for at_ns in again_ns:
-                        if at_ns > window.end_ns:  # else what is waited for did not come with the time
+                        if at_ns > window.end_ns:  # else the awaited time has not come
                             self._request_look(at_ns)
-            finally:  # a window is told of even where a cue fails at it
+            finally:  # publish the window even if a cue fails
                 if on_grid or queried or sha256:
                     self._closed.append(closed_window(window, sha256))
         return flags
@@ -222,7 +222,7 @@ class Monitor:
             self._look_ends.add(end_ns)
 
     def _take_event(self, record: Query | Episode) -> None:
-        """Ask for the window that ends at a query, or at an episode's end."""
+        """Request the window that ends at a query, or at an episode's end."""
         if isinstance(record, Episode) and record.state is not EpisodeEdge.END:
             return
         end_ns = record.stamp_ns if isinstance(record, Query) else record.end_ns
@@ -232,7 +232,7 @@ class Monitor:
             self._query_ends.add(end_ns)
 
     def _find_flags(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
-        """Find the flags of a window, when some cue wants to look again, and the digest where one is cited."""
+        """Find the flags of a window, the next look times of the cues, and the digest if one is cited."""
         self.missing = window.missing
         scene = self._history.scene(window, input_ended=input_ended)
         found = list(find_cues(scene, self._table, self._meaning))
@@ -245,13 +245,13 @@ class Monitor:
         ]
         due = self._triggers.note_window(window, findings)
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
-        sha256 = window_digest(window) if findings or due else ""  # once a window: it takes longer than most cues
+        sha256 = window_digest(window) if findings or due else ""  # once per window: it takes longer than most cues
         made_by = self._provenance_of(window, sha256)
         flags = [self._fusion.take(finding, made_by, self._clock.now_ns()) for finding in findings]
         return [flag for flag in flags if flag], again_ns, sha256
 
     def _look_end_of(self, entry: Entry) -> int | None:
-        """When to look because of this entry, if at all."""
+        """Return when to look because of this record, if at all."""
         match entry:
             case Utterance():
                 return entry.end_ns + 1 if entry.final else None
