@@ -157,7 +157,7 @@ class Decider:
 
     def _limit_of_model(self, deadline: Deadline) -> Deadline:
         """The model's time ends early enough to answer with what is known without it."""
-        for_model = deadline.renewed()
+        for_model = deadline.from_now()
         if deadline.deadline_ns is not None:
             for_model.deadline_ns = deadline.deadline_ns - round(self.config.reserve_ms * NS_PER_MS)
         return for_model

@@ -58,7 +58,7 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
     about = np.array([[attribute in example.attributes for attribute in ATTRIBUTES] for example in examples], float)
     folds = np.array([example.talk % FOLDS for example in examples])
     made: dict[str, NDArray[np.generic]] = {}
-    known = ExchangeFeatures.learnt(encoder, (example.exchange for example in examples))
+    known = ExchangeFeatures.fit(encoder, (example.exchange for example in examples))
     features = np.empty((len(examples), known.of(examples[0].exchange, max(ExchangeStage)).size), np.float32)
     for row, example in zip(features, examples, strict=True):
         row[:] = known.of(example.exchange, max(ExchangeStage))
@@ -86,7 +86,7 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
         )
         _tell(stage, likely, marked)
     sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
-    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_keep(), **made)  # type: ignore[arg-type]
+    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_arrays(), **made)  # type: ignore[arg-type]
 
 
 def _add_products(alike: Products, features: Products) -> None:

@@ -20,7 +20,7 @@ def chat_frame(render: Callable[[list[dict[str, Any]]], str]) -> tuple[str, str]
     raise EngineFailedError("the model's chat template leaves the user's words out")
 
 
-def rendering(
+def template_renderer(
     template: str, *, bos: str, eos: str, options: Mapping[str, Any]
 ) -> Callable[[list[dict[str, Any]]], str]:
     """Return the template as a function of messages; without a template, return the words and a newline."""

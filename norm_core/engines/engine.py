@@ -49,12 +49,12 @@ class Engine:
             with self._backend.encoded(prefix, call) as encoded:
                 for question in questions:
                     answers.append(self._ask(encoded, prefix, question, call))
-                    call = RequestContext(deadline.renewed())
+                    call = RequestContext(deadline.from_now())
 
         fault = _run_attempt(lambda: ask_each(call))
         if fault and len(answers) < len(questions):
             answers.append(_score_once(prefix, questions[len(answers)], call, fault))
-            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.renewed())
+            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
         return answers
 
     def generate(

@@ -20,7 +20,7 @@ class Deadline:
         self.deadline_ns = deadline_ns
         self._cancelled = cancelled or Event()
 
-    def renewed(self) -> "Deadline":
+    def from_now(self) -> "Deadline":
         """Return the same end time for a further question that starts now."""
         return Deadline(self.clock, self.deadline_ns, self._cancelled)
 

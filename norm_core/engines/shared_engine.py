@@ -52,7 +52,7 @@ class _Job(Generic[R]):
     def give_up(self, fault: EngineError) -> None:
         self.reply.set_result(self._decline(fault))
 
-    def waited_for(self, engine_lives: Callable[[], bool]) -> R:
+    def wait(self, engine_lives: Callable[[], bool]) -> R:
         """Return the reply, or the fault of an engine that does not answer in time."""
         while True:
             remaining_s = self.deadline.remaining_s()
@@ -168,7 +168,7 @@ class SharedEngine:
     ) -> R:
         job = _Job(urgency, deadline, answer, decline)
         self._admit(job)
-        return job.waited_for(self._worker.is_alive)
+        return job.wait(self._worker.is_alive)
 
     def _admit(self, job: _Job[Any]) -> None:
         with self._changed:

@@ -17,7 +17,7 @@ def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "
     lines = []
     for said in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id)):
         who = f"{names[said.speaker]}{f' {said.speaker_id}' if said.speaker_id else ''}"
-        lines.append(f"{_when(said, start_ns)}{who}: {' '.join(said.text.split())}")
+        lines.append(f"{_time_label(said, start_ns)}{who}: {' '.join(said.text.split())}")
     nobody = {"en": "(nobody speaks)", "zh": "（没有人说话）"}[locale]
     return Quoted(text="\n".join(lines) or nobody, label={"en": "transcript", "zh": "对话记录"}[locale])
 
@@ -35,7 +35,7 @@ def pictures(frames: tuple[Frame, ...], most: int, start_ns: int) -> tuple[Part,
     return tuple(parts)
 
 
-def _when(said: Utterance, start_ns: int) -> str:
+def _time_label(said: Utterance, start_ns: int) -> str:
     """Return the time; empty if unknown, because plain text has an order and no times."""
     if said.timing is Timing.ABSENT:
         return ""

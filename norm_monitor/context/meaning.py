@@ -43,7 +43,7 @@ class Concepts(Config):
     concepts: dict[str, Concept]
 
     @model_validator(mode="after")
-    def _knows_what_it_names(self) -> "Concepts":
+    def _check_names(self) -> "Concepts":
         for name, concept in self.concepts.items():
             if unknown := {*concept.kin, *concept.of} - set(self.concepts):
                 raise ValueError(f"{name} names {', '.join(sorted(unknown))}, which is no concept here")
@@ -120,7 +120,7 @@ class Meanings:
 
     def match(self, text: str, concept: str) -> Match:
         known = self._concepts[concept]
-        self._look_at(text)
+        self._encode_ahead(text)
         parts = sentences(text)
         if known.clauses:
             parts += [clause for part in parts for clause in clauses(part)]
@@ -143,7 +143,7 @@ class Meanings:
         self._encoder.forget()
         forget_words()
 
-    def _look_at(self, text: str) -> None:
+    def _encode_ahead(self, text: str) -> None:
         """Encode all sentences of a new text at once; one by one takes three times as long."""
         whole = sentences(text)
         parts = [*whole, *(clause for part in whole for clause in clauses(part))]

@@ -91,12 +91,12 @@ class PersonMemory:
             robot = None  # the next speaker does not answer the robot's question
         steps += [(seen.stamp_ns, 0, seen, "") for seen in presences if seen.stamp_ns > self._seen_ns]
         for at_ns, _, step, question in sorted(steps, key=lambda one: one[:2]):
-            self._age(at_ns)  # as if this were the end of the known input
+            self._expire(at_ns)  # as if this were the end of the known input
             if isinstance(step, Presence):
-                self._see(step)
+                self._add_presence(step)
             else:
-                self._hear(step, person_of(step, presences), question)
-        self._age(self._now_ns)
+                self._add_turn(step, person_of(step, presences), question)
+        self._expire(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
         """Forget everything said up to a time; return the number of facts."""
@@ -106,7 +106,7 @@ class PersonMemory:
         self._tally["forgotten_when_asked"] += forgotten
         return forgotten
 
-    def _hear(self, turn: Turn, person_id: str, question: str) -> None:
+    def _add_turn(self, turn: Turn, person_id: str, question: str) -> None:
         self.heard_last = person_id
         if turn.end_ns > self._missed_ns.get(person_id, turn.end_ns):
             del self._missed_ns[person_id]  # the speaker is present
@@ -125,7 +125,7 @@ class PersonMemory:
         while len(self._facts) > MOST_PERSONS:
             self._drop_all(next(iter(self._facts)), "beyond_bound")
 
-    def _see(self, presence: Presence) -> None:
+    def _add_presence(self, presence: Presence) -> None:
         self._seen_ns = presence.stamp_ns
         here = {person.person_id for person in presence.persons}
         self._tracked_by.update(dict.fromkeys(here, presence.source_topic))
@@ -138,7 +138,7 @@ class PersonMemory:
             elif presence.stamp_ns - self._missed_ns.setdefault(person_id, presence.stamp_ns) >= self._after_leaving_ns:
                 self._drop_all(person_id, "of_leavers", presence.stamp_ns)
 
-    def _age(self, now_ns: int) -> None:
+    def _expire(self, now_ns: int) -> None:
         before_ns = now_ns - self._kept_ns
         for person_id, facts in list(self._facts.items()):
             for fact in [fact for fact in facts.values() if fact.turn.end_ns < before_ns]:

@@ -55,7 +55,7 @@ class Scene:
         """The turns that overlap the window."""
         return tuple(turn for turn in self.turns if turn.end_ns >= self.start_ns)
 
-    def turns_addressed_to(self, robot: Turn) -> tuple[Fact, ...]:
+    def facts_of_addressee(self, robot: Turn) -> tuple[Fact, ...]:
         """Return the earlier facts of the person to whom the robot speaks."""
         user = self.user_turn_before(robot)
         person_id = person_of(user or robot, self.presences)
@@ -63,7 +63,7 @@ class Scene:
             person_id = self._memory.heard_last
         return self._memory.facts(robot.start_ns, person_id)
 
-    def told_by_anyone(self, robot: Turn) -> tuple[Fact, ...]:
+    def facts_of_everyone(self, robot: Turn) -> tuple[Fact, ...]:
         """Return the facts of everyone from before the robot's turn."""
         return self._memory.facts(robot.start_ns)
 

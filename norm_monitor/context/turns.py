@@ -52,7 +52,7 @@ def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech
     """Return all turns by onset; the robot's own report of its speech replaces what the microphone heard of it."""
     told = _turns_of_robot_speech(robot_speech, until_ns)
     heard = [_turns_of_utterances(utterance) for utterance in utterances]
-    kept = [turn for turn in heard if not (turn.is_robot and _is_told(turn, told))]
+    kept = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, told))]
     return _join_turns(sorted([*told, *kept], key=lambda turn: (turn.start_ns, turn.turn_id)))
 
 
@@ -99,7 +99,7 @@ def _spoken_spans(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool =
     )
 
 
-def _is_told(turn: Turn, told: Sequence[Turn]) -> bool:
+def _is_reported(turn: Turn, told: Sequence[Turn]) -> bool:
     """Whether an utterance is the robot's reported speech, as heard by the microphone.
 
     Reported times may be estimated, so matching words right before or after them count as reported.

@@ -57,14 +57,14 @@ def exchange(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
         if max(robot.end_ns, then.end_ns if then else 0) < scene.start_ns or robot.ongoing or not robot.text.strip():
             continue
         around = exchange_context(scene, robot)
-        due_ns = _over_ns(table, around)
+        due_ns = _turn_over_ns(table, around)
         if scene.input_ended or scene.end_ns > due_ns:
-            yield from _read(table, meaning, around)
+            yield from _classify(table, meaning, around)
         else:
             yield LookAgain(at_ns=due_ns + 1)
 
 
-def _over_ns(table: ThresholdTable, around: ExchangeContext) -> int:
+def _turn_over_ns(table: ThresholdTable, around: ExchangeContext) -> int:
     """Return when the last turn is surely over: a recognizer or a voice may deliver it in pieces."""
     if around.exchange.stage is ExchangeStage.SAID:
         return around.robot.end_ns + s_to_ns(table.cues[CUES[Polarity.ERROR]].value("quiet_s"))
@@ -72,14 +72,14 @@ def _over_ns(table: ThresholdTable, around: ExchangeContext) -> int:
     return max(turn.end_ns for turn in last) + GAP_NS
 
 
-def _read(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> Iterator[Findings]:
+def _classify(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> Iterator[Findings]:
     reading = meaning.read(around.exchange)
     stage = around.exchange.stage.name.lower()
     least = {polarity: table.cues[cue_id].value(stage) for polarity, cue_id in CUES.items()}
     polarity = max(CUES, key=lambda one: reading.probability[one] - least[one])
     if reading.probability[polarity] < least[polarity]:
         return
-    if polarity is Polarity.ERROR and _only_opens(meaning, around):
+    if polarity is Polarity.ERROR and _is_opening(meaning, around):
         return
     attributes, robot = reading.attributes[polarity], around.robot
     amiss = polarity is Polarity.ERROR
@@ -97,7 +97,7 @@ def _read(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> I
     )
 
 
-def _only_opens(meaning: Meaning, around: ExchangeContext) -> bool:
+def _is_opening(meaning: Meaning, around: ExchangeContext) -> bool:
     """Whether the turn only greets or offers help in reply to at most a greeting, so that it can miss nothing."""
 
     def does(text: str, *concepts: str) -> bool:

@@ -19,7 +19,7 @@ def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         evidence: Evidence | None = None
         if match := meaning.match(robot.text, "asking_on"):
             evidence = evidence_of(robot, "nearness to asking on", match.nearness, match.threshold)
-        elif told := _told_before(scene, robot):
+        elif told := _statement_before(scene, robot):
             similarity = meaning.similarity(told.text, robot.text)
             if similarity >= cue.value("similarity"):
                 evidence = evidence_of(told, "similarity of the question to it", similarity, cue.value("similarity"))
@@ -34,7 +34,7 @@ def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
             )
 
 
-def _told_before(scene: Scene, robot: Turn) -> Turn | None:
+def _statement_before(scene: Scene, robot: Turn) -> Turn | None:
     """Return what a person told, without a question, just before the robot's question."""
     before = next((turn for turn in reversed(scene.turns) if turn.start_ns < robot.start_ns), None)
     is_told = before is not None and not before.is_robot and not is_question(before.text)

@@ -10,7 +10,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question, question_in, sentences, tokens
 from norm_monitor.cues.finding import Findings, evidence_of, quote
-from norm_monitor.cues.naming import names_told
+from norm_monitor.cues.naming import given_names
 from norm_monitor.cues.threshold_table import ThresholdTable
 
 # Words too common to be a fact about a person.
@@ -25,7 +25,7 @@ def asking_again(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
         if not question or meaning.match(question, "check_in") or meaning.match(question, "clarification"):
             continue
         wants_name = bool(meaning.match(question, "name_question"))
-        known = scene.turns_addressed_to(robot)
+        known = scene.facts_of_addressee(robot)
         for fact in known:
             if not fact.question:
                 continue
@@ -35,7 +35,7 @@ def asking_again(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
                 yield _asked_again(table, robot, fact.turn, similarity, least)
                 break
         else:
-            told = [fact.turn for fact in known if names_told(fact.turn.text)]
+            told = [fact.turn for fact in known if given_names(fact.turn.text)]
             if wants_name and told:
                 yield _asked_again(table, robot, told[-1], 1.0, least)
 
@@ -50,8 +50,8 @@ def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
         later = {word for u in earlier[-(least - 1) :] for word in _particular(u.text)} if least > 1 else set()
         own = {word for r in scene.robot_turns if r.start_ns < robot.start_ns for word in _particular(r.text)}
         lately = {u.turn_id for u in earlier[-(least - 1) :]} if least > 1 else set()
-        for user in (fact.turn for fact in scene.turns_addressed_to(robot) if fact.turn.turn_id not in lately):
-            shared = (_of_themselves(user.text) & _particular(robot.text)) - later - own
+        for user in (fact.turn for fact in scene.facts_of_addressee(robot) if fact.turn.turn_id not in lately):
+            shared = (_specific_words(user.text) & _particular(robot.text)) - later - own
             if shared:
                 told = meaning.match(robot.text, "remembering")
                 yield table.finding(
@@ -84,7 +84,7 @@ def _asked_again(table: ThresholdTable, robot: Turn, answer: Turn, similarity: f
 
 
 @lru_cache(maxsize=1024)
-def _of_themselves(text: str) -> frozenset[str]:
+def _specific_words(text: str) -> frozenset[str]:
     """Return the specific words in the sentences that a person says about themselves."""
     own = {"my", "i", "i'm", "i've", "we", "our"}
     parts = [part for part in sentences(text) if own & set(tokens(part)) and not is_question(part)]

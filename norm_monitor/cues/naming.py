@@ -36,9 +36,9 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
     for robot in scene.recent:
         if not robot.is_robot or not (called := _called(robot.text)):
             continue
-        given = {name for fact in scene.turns_addressed_to(robot) for name in names_told(fact.turn.text)}
-        known = {name for fact in scene.told_by_anyone(robot) for name in names_told(fact.turn.text)}
-        if not given and not any(_same(called, name) for name in known):
+        given = {name for fact in scene.facts_of_addressee(robot) for name in given_names(fact.turn.text)}
+        known = {name for fact in scene.facts_of_everyone(robot) for name in given_names(fact.turn.text)}
+        if not given and not any(_is_same_name(called, name) for name in known):
             answer = scene.next_user_turn(robot)
             if answer is None or not meaning.match(answer.text, "misunderstood"):
                 yield table.finding(
@@ -49,7 +49,7 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
                     evidence=[evidence_of(robot, "names used", 1, 1)],
                     rationale=f"The robot called the person by name, {called}: {quote(robot)}.",
                 )
-        elif any(_same(called, name) for name in known):
+        elif any(_is_same_name(called, name) for name in known):
             yield table.finding(
                 "recalls_name",
                 anchor=robot.turn_id,
@@ -69,7 +69,7 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
             )
 
 
-def names_told(text: str) -> list[str]:
+def given_names(text: str) -> list[str]:
     found = [first or second for first, second in _TOLD.findall(text)] + _TOLD_ZH.findall(text)
     return [name for name in found if name.lower() not in _NO_NAMES]
 
@@ -82,6 +82,6 @@ def _called(text: str) -> str:
     return ""
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_name(one: str, other: str) -> bool:
     """Whether two names are the same, because a recognizer spells a name in several ways."""
     return SequenceMatcher(None, one.lower(), other.lower()).ratio() >= LIKE_SPELT

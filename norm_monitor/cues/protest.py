@@ -22,7 +22,7 @@ _HARDLY_LESS = 0.1
 def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """A person objects to the robot's last action; the confidence rises once the robot apologizes."""
     for user in scene.recent:
-        done = _done_before(scene, user) if not user.is_robot else None
+        done = _criticized_turn(scene, user) if not user.is_robot else None
         match = meaning.match(user.text, "protest")
         if done is None or not match or meaning.match(user.text, "stop").nearness > match.nearness:
             continue  # another cue covers whether the robot obeys a stop
@@ -33,7 +33,7 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         if late or user.word_count > cue.value("words"):
             continue
         reply = scene.next_robot_turn(user)
-        amended = reply is not None and not reply.ongoing and bool(_amends(scene, meaning, reply))
+        amended = reply is not None and not reply.ongoing and bool(_amends_kind(scene, meaning, reply))
         # Declining a question of the robot is an answer.
         plain = match.nearness >= cue.value("certain") and not is_question(done.text)
         yield table.finding(
@@ -51,7 +51,7 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
 def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot apologizes: a competence, and evidence that its action before was an error."""
     for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing or not (match := _amends(scene, meaning, robot)):
+        if not robot.is_robot or robot.ongoing or not (match := _amends_kind(scene, meaning, robot)):
             continue
         yield table.finding(
             "owns_up",
@@ -62,7 +62,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             rationale=f"The robot owned up to what went wrong: {quote(robot)}.",
         )
         user = scene.user_turn_before(robot)
-        done = _done_before(scene, user) if user else None
+        done = _criticized_turn(scene, user) if user else None
         kinds = _kinds(meaning, robot.text, AMENDS)
         named = bool(meaning.match(robot.text, kinds[0]))
         cue_id = kinds[0] if named else "apologised_for"
@@ -85,7 +85,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
         )
 
 
-def _amends(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
+def _amends_kind(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
     """Return how the robot apologizes, unless it only regrets what happened to somebody."""
     match = meaning.match(robot.text, "amends")
     user = scene.user_turn_before(robot)
@@ -105,7 +105,7 @@ def _attributes(table: ThresholdTable, kinds: tuple[str, ...]) -> tuple[Attribut
     return tuple(dict.fromkeys(attribute for kind in kinds for attribute in table.cues[kind].attributes))
 
 
-def _done_before(scene: Scene, user: Turn) -> Turn | None:
+def _criticized_turn(scene: Scene, user: Turn) -> Turn | None:
     """Return the robot's turn that a reaction is about: the first of those said in one go."""
     turns = [robot for robot in scene.robot_turns if robot.start_ns < user.start_ns]
     if not turns:

@@ -14,11 +14,11 @@ LONGEST_RITUAL = 4
 
 
 def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    yield from _owed(scene, table, meaning, "greeting", "greets", "no_greeting")
+    yield from _find_return(scene, table, meaning, "greeting", "greets", "no_greeting")
 
 
 def parting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    yield from _owed(scene, table, meaning, "farewell", "says_goodbye", "no_goodbye")
+    yield from _find_return(scene, table, meaning, "farewell", "says_goodbye", "no_goodbye")
 
 
 def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -68,19 +68,19 @@ def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
             )
 
 
-def _owed(  # noqa: PLR0917
+def _find_return(  # noqa: PLR0917
     scene: Scene, table: ThresholdTable, meaning: Meaning, concept: str, kept: str, broken: str
 ) -> Iterator[Findings]:
     """The robot returns a person's ritual, or fails to; the robot may also start."""
     within_ns = s_to_ns(table.cues[broken].value("within_s"))
     for robot in scene.recent:
-        if robot.is_robot and not robot.ongoing and (match := _kept(meaning, robot.text, concept)):
+        if robot.is_robot and not robot.ongoing and (match := _ritual_in(meaning, robot.text, concept)):
             yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {quote(robot)}.")
     for user in scene.recent:
-        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := _kept(meaning, user.text, concept)):
+        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := _ritual_in(meaning, user.text, concept)):
             continue
         around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
-        if any(_kept(meaning, robot.text, concept) for robot in around):
+        if any(_ritual_in(meaning, robot.text, concept) for robot in around):
             continue
         due_ns = user.end_ns + within_ns
         reply = next((r for r in around if r.start_ns >= user.start_ns), None)
@@ -98,7 +98,7 @@ def _owed(  # noqa: PLR0917
             )
 
 
-def _kept(meaning: Meaning, text: str, concept: str) -> Match | None:
+def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:
     """Return the ritual in a text; of similar rituals, the nearest."""
     match = meaning.match(text, concept)
     others = ("farewell", "welcome") if concept == "greeting" else ("greeting",)

@@ -17,11 +17,11 @@ ECHO_WORDS = 3
 def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Late, announced and missing answers to what a person said to the robot."""
     for turn in scene.recent:
-        if not turn.is_robot and turn.timed and not turn.ongoing and _wants_an_answer(turn, scene, meaning):
+        if not turn.is_robot and turn.timed and not turn.ongoing and _expects_answer(turn, scene, meaning):
             yield from _answer(turn, scene, table, meaning)
 
 
-def _wants_an_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
+def _expects_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     """Whether silence after the turn would be noticed: it is no backchannel and no farewell."""
     following = scene.next_user_turn(turn)
     goes_on = following is not None and following.start_ns - turn.end_ns < NS_PER_S
@@ -36,13 +36,13 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
     taken_over = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), None)
     until_ns = taken_over.start_ns if taken_over else silent_until_ns
     silence_s = ns_to_s(until_ns - turn.end_ns)
-    asked = _leaves_a_question(turn.text)
+    asked = _has_open_question(turn.text)
     expects = asked or _greets(turn, scene, meaning)
     longest_s = table.cues["no_response"].value("silence_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
     if expects and silence_s >= longest_s:
         yield _no_response(turn, until_ns if reply else None, silence_s, longest_s, table)
-    elif expects and taken_over and silence_s >= late_s and _tries_again(turn, taken_over, scene, meaning):
+    elif expects and taken_over and silence_s >= late_s and _asks_again(turn, taken_over, scene, meaning):
         yield _no_response(turn, reply.start_ns if reply else None, silence_s, late_s, table)
     elif reply is None or taken_over:
         if expects and taken_over is None:
@@ -81,23 +81,23 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
         )
 
 
-def _leaves_a_question(text: str) -> bool:
+def _has_open_question(text: str) -> bool:
     """Whether a question is open; a short question before the person's own words only echoes the robot."""
     parts, question = sentences(text), asked_in(text)
     return bool(question) and (question == parts[-1] or word_count(question) > ECHO_WORDS)
 
 
 def _greets(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
-    return bool(meaning.match(turn.text, "greeting")) and not _have_met(scene, turn)
+    return bool(meaning.match(turn.text, "greeting")) and not _robot_has_spoken(scene, turn)
 
 
-def _tries_again(turn: Turn, later: Turn, scene: Scene, meaning: Meaning) -> bool:
+def _asks_again(turn: Turn, later: Turn, scene: Scene, meaning: Meaning) -> bool:
     """Whether a person without an answer asks, or greets, again."""
     once_more = later.timed and later.speaker_id == turn.speaker_id
-    return once_more and (_leaves_a_question(later.text) or _greets(later, scene, meaning))
+    return once_more and (_has_open_question(later.text) or _greets(later, scene, meaning))
 
 
-def _have_met(scene: Scene, turn: Turn) -> bool:
+def _robot_has_spoken(scene: Scene, turn: Turn) -> bool:
     """Whether the robot has spoken before: otherwise a greeting may be for somebody else."""
     return any(robot.end_ns < turn.start_ns for robot in scene.robot_turns)
 

@@ -28,9 +28,9 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
             continue
         for begin_ns, _ in robot.spans:
             user = (
-                _speaking_at(scene, begin_ns, active_ns, on_ns)
-                or _resumed_after(scene, begin_ns, resumes_ns)
-                or _left_open(scene, begin_ns, pause_ns)
+                _interrupted_speaker(scene, begin_ns, active_ns, on_ns)
+                or _pausing_speaker(scene, begin_ns, resumes_ns)
+                or _unfinished_speaker(scene, begin_ns, pause_ns)
             )
             if user is None:
                 continue
@@ -121,7 +121,7 @@ def _is_over(turn: Turn, meaning: Meaning) -> bool:
     return is_question(turn.text) or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
 
 
-def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
+def _interrupted_speaker(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
     """Return the person whose voice was active before `begin_ns` and well after it."""
     for user in scene.user_turns:
         claims = user.timed and not is_backchannel(user.text)
@@ -130,7 +130,7 @@ def _speaking_at(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Tur
     return None
 
 
-def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
+def _pausing_speaker(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
     """Return the person who had paused mid-sentence and continued as the robot started."""
     for before, user in zip(scene.user_turns, scene.user_turns[1:], strict=False):
         claims = before.timed and user.timed and _is_unfinished(before.text) and not is_backchannel(user.text)
@@ -139,7 +139,7 @@ def _resumed_after(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
     return None
 
 
-def _left_open(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | None:
+def _unfinished_speaker(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | None:
     """Return the person whose last words before `begin_ns` are unfinished or ask for time to think."""
     before = next((user for user in reversed(scene.user_turns) if user.start_ns < begin_ns), None)
     just = before and before.timed and -_TAIL_NS <= begin_ns - before.end_ns <= pause_ns

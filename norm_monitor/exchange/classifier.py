@@ -42,7 +42,7 @@ class ExchangeClassifier:
                 self.weights_sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
             with np.load(path, allow_pickle=False) as file:
                 self.made_from = json.loads(str(file["made_from"]))
-                self._features = ExchangeFeatures.kept(encoder, file)
+                self._features = ExchangeFeatures.from_arrays(encoder, file)
                 # One row per answer: the product with the features takes half the time of one column per answer.
                 self._weights = [
                     np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in ExchangeStage

@@ -9,7 +9,7 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.threshold_table import ThresholdTable
 
 # The upper bound of a discounted probability: below the default floor for flags, but the judge still sees it.
-DISCOUNTED_PROBABILITY = 0.4
+DISCOUNTED = 0.4
 
 
 def discount_confidence(finding: Finding, scene: Scene, table: ThresholdTable, meaning: Meaning) -> Finding:
@@ -20,6 +20,4 @@ def discount_confidence(finding: Finding, scene: Scene, table: ThresholdTable, m
     if not least or robot is None:
         return finding
     reads_so = meaning.read(exchange_context(scene, robot).exchange).probability[finding.polarity]
-    return (
-        finding if reads_so >= least else replace(finding, probability=min(finding.probability, DISCOUNTED_PROBABILITY))
-    )
+    return finding if reads_so >= least else replace(finding, probability=min(finding.probability, DISCOUNTED))

@@ -36,18 +36,18 @@ class ExchangeFeatures:
         self._places = [{term: at for at, term in enumerate(known)} for known in rarities]
 
     @classmethod
-    def learnt(cls, encoder: SentenceEncoder, exchanges: Iterable[Exchange]) -> "ExchangeFeatures":
+    def fit(cls, encoder: SentenceEncoder, exchanges: Iterable[Exchange]) -> "ExchangeFeatures":
         texts = [_texts(exchange, ExchangeStage.GONE_ON) for exchange in exchanges]
         vectors = encoder.encode(sorted({text for row in texts for text in row if text}))
         axes = np.linalg.eigh(vectors.T @ vectors)[1][:, -_AXES:]
         return cls(encoder, axes.astype(np.float32), [_rarities(kind) for kind in zip(*texts, strict=True)])
 
     @classmethod
-    def kept(cls, encoder: SentenceEncoder, file: Mapping[str, NDArray[np.generic]]) -> "ExchangeFeatures":
-        """Load the features that `to_keep` returned."""
+    def from_arrays(cls, encoder: SentenceEncoder, file: Mapping[str, NDArray[np.generic]]) -> "ExchangeFeatures":
+        """Load the features that `to_arrays` returned."""
         return cls(encoder, file["axes"].astype(np.float32), json.loads(str(file["rarities"])))
 
-    def to_keep(self) -> dict[str, NDArray[np.generic]]:
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         return {"axes": self._axes, "rarities": np.array(json.dumps(self._rarities, ensure_ascii=False))}
 
     def of(self, exchange: Exchange, stage: ExchangeStage) -> Vector:

@@ -110,7 +110,7 @@ class Judge:
         answers: dict[int, Scores] = {}
         failed: Scores | None = None
         for batch in planned.batches:
-            deadline = deadline.renewed() if deadline else None
+            deadline = deadline.from_now() if deadline else None
             found = self._engine.ask_many(batch.prompt, list(batch.questions), deadline)
             answers |= dict(zip(batch.places, found, strict=True))
             failed = next((answer for answer in found if answer.outcome is not Outcome.ANSWERED), None)

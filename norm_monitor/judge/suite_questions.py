@@ -137,7 +137,7 @@ class SuiteAnswerer:
         for places in (tuple(place for place in range(len(questions)) if place not in apart), apart):
             if places:
                 prefix = self._prefix(query, window, locale, sighted=places != apart)
-                asked = self._model.ask_many(prefix, [questions[place] for place in places], deadline.renewed())
+                asked = self._model.ask_many(prefix, [questions[place] for place in places], deadline.from_now())
                 found |= dict(zip(places, asked, strict=True))
         return [found[place] for place in range(len(questions))]
 
@@ -179,7 +179,7 @@ class SuiteAnswerer:
         """Return the first valid text: greedy first, then with other seeds, which the provenance contains."""
         for seed in range(self._config.tries):
             written = self._model.generate(
-                prompt, form, max_tokens=self._config.tokens, seed=seed, deadline=deadline.renewed()
+                prompt, form, max_tokens=self._config.tokens, seed=seed, deadline=deadline.from_now()
             )
             if written.outcome is not Outcome.UNPARSED:
                 break

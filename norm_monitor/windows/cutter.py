@@ -64,7 +64,7 @@ class WindowCutter:
         heapq.heappush(self._heap, (stamp_ns, self._serial, entry))
         self._bytes += _size_of(entry)
         while len(self._heap) > self._max_entries or self._bytes > self._max_bytes:
-            self._kept_from_ns = self._let_go() + 1
+            self._kept_from_ns = self._evict() + 1
             self._tally["entries_evicted"] += 1
 
     def is_on_grid(self, end_ns: int) -> bool:
@@ -126,7 +126,7 @@ class WindowCutter:
         """
         while (end_ns := self._next_end_ns()) is not None:
             ended = input_end_ns is not None and end_ns <= input_end_ns
-            if not (ended or not self._behind(end_ns) or self._is_overdue(end_ns)):
+            if not (ended or not self._incomplete_sources(end_ns) or self._is_overdue(end_ns)):
                 return
             yield self.cut(end_ns)
 
@@ -173,7 +173,7 @@ class WindowCutter:
             utterances=(e for e in entries if isinstance(e, Utterance)),
             robot_speech=(e for e in entries if isinstance(e, RobotSpeech)),
             presences=(e for e in entries if isinstance(e, Presence)),
-            missing=self._behind(end_ns if input_end_ns is None else min(end_ns, input_end_ns)),
+            missing=self._incomplete_sources(end_ns if input_end_ns is None else min(end_ns, input_end_ns)),
             late=evicted,
         )
         self._tally["windows_late" if window.late else "windows"] += 1
@@ -184,15 +184,15 @@ class WindowCutter:
             self._forget(end_ns - 2 * self._length_ns)
         return window
 
-    def _behind(self, end_ns: int) -> tuple[str, ...]:
+    def _incomplete_sources(self, end_ns: int) -> tuple[str, ...]:
         return tuple(s for s in self._sources if self._watermarks.get(s, end_ns - 1) < end_ns)
 
     def _forget(self, before_ns: int) -> None:
         self._kept_from_ns = max(self._kept_from_ns, before_ns)
         while self._heap and self._heap[0][0] < before_ns:
-            self._let_go()
+            self._evict()
 
-    def _let_go(self) -> int:
+    def _evict(self) -> int:
         stamp_ns, _, entry = heapq.heappop(self._heap)
         self._bytes -= _size_of(entry)
         return stamp_ns

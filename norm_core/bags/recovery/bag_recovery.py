@@ -41,7 +41,7 @@ def recover_bag(
             passed += file.stat().st_size
             progress(passed, size)
         if not tally.messages and tally.is_damaged:
-            raise BagError(f"{bag}: nothing in it can be recovered: {tally.why_nothing()}")
+            raise BagError(f"{bag}: nothing in it can be recovered: {tally.reason_for_no_messages()}")
     return tally.recovery(str(bag), str(made), size)
 
 

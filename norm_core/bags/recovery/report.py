@@ -98,7 +98,7 @@ class Tally:
         """Whether any fragment so far was damaged or truncated."""
         return bool(self._hole_count) or self._is_cut
 
-    def why_nothing(self) -> str:
+    def reason_for_no_messages(self) -> str:
         """Return the reason why no message was found."""
         return "; ".join(f"{hole.file} {hole.why}" for hole in self._holes[:3]) or "its files hold no message"
 

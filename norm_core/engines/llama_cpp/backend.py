@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from norm_core.engines.chat_template import chat_frame, rendering
+from norm_core.engines.chat_template import chat_frame, template_renderer
 from norm_core.engines.llama_cpp.gguf_images import Projector
 from norm_core.engines.llama_cpp.gguf_model import GgufModel
 from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
@@ -93,7 +93,9 @@ class LlamaCppBackend:
         yield self._held
 
     def score(self, prefix: TokenPrefix, question: Question, call: RequestContext) -> Sequence[float]:
-        self._go_on(prefix, (*self._pieces(question.parts), self._model.tokens(letter_options(question.options))), call)
+        self._read_more(
+            prefix, (*self._pieces(question.parts), self._model.tokens(letter_options(question.options))), call
+        )
         call.enter_segment(DECODE)
         return self._letters.logprobs(self._model.logits(), len(question.options))
 
@@ -105,7 +107,7 @@ class LlamaCppBackend:
             model.sampler(json.dumps(schema) if schema is not None else None, seed) as sampler,
             self.encoded(prompt, call) as prefix,
         ):
-            self._go_on(prefix, (), call)
+            self._read_more(prefix, (), call)
             call.enter_segment(DECODE)
             for nth in range(max_tokens):
                 call.check()
@@ -125,7 +127,7 @@ class LlamaCppBackend:
             self._projector.close()
         self._model.close()
 
-    def _go_on(self, prefix: TokenPrefix, pieces: tuple[Piece, ...], call: RequestContext) -> None:
+    def _read_more(self, prefix: TokenPrefix, pieces: tuple[Piece, ...], call: RequestContext) -> None:
         """Read further pieces and the end of the template after the prefix."""
         if self._model.cut_back(prefix.position, prefix.token_count):
             call.add_usage(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
@@ -157,4 +159,4 @@ class LlamaCppBackend:
     def _frame(self, options: Mapping[str, Any]) -> tuple[str, str]:
         model = self._model
         bos, eos = model.special_marks()
-        return chat_frame(rendering(model.template(), bos=bos, eos=eos, options=options))
+        return chat_frame(template_renderer(model.template(), bos=bos, eos=eos, options=options))

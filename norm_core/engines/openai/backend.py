@@ -24,7 +24,7 @@ class Guide(StrEnum):
     GUIDED_CHOICE = "guided_choice"  # older vLLM
     GRAMMAR = "grammar"  # llama-server
 
-    def asked_for(self, letters: Sequence[str]) -> dict[str, Any]:
+    def request_fields(self, letters: Sequence[str]) -> dict[str, Any]:
         """Return the request fields for this constraint."""
         match self:
             case Guide.NONE:
@@ -79,7 +79,7 @@ class OpenAIBackend:
         content = [*prefix, *_content(question.parts), {"type": "text", "text": letter_options(question.options)}]
         asked = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": self._top_logprobs}
         call.enter_segment(PREFILL)
-        reply = self._ask(content, asked | self._guide.asked_for(letters), call)
+        reply = self._ask(content, asked | self._guide.request_fields(letters), call)
         return letter_weights(reply.first_token(), letters)
 
     def generate(

@@ -96,7 +96,7 @@ class TransformersBackend:
         pieces = loaded.reader.closing((*question.parts, Text(text=letter_options(question.options))))
         if call is not prefix.paid_by:
             call.add_usage(cached_tokens=prefix.reading.tokens)
-        with loaded.runner.kept(prefix.reading) as reading:
+        with loaded.runner.restore_after(prefix.reading) as reading:
             logits = self._read(reading, pieces, call)
         call.enter_segment(DECODE)
         return loaded.decider.weigh(logits, len(question.options))

@@ -63,7 +63,7 @@ class ForwardPass:
         return logits
 
     @contextmanager
-    def kept(self, reading: CachedTokens) -> Iterator[CachedTokens]:
+    def restore_after(self, reading: CachedTokens) -> Iterator[CachedTokens]:
         """Drop everything read inside the block, even after an interruption."""
         pictured, position = reading.pictured, reading.position
         try:
@@ -132,7 +132,7 @@ def _chunks(pieces: Sequence[TokenSpan], most_tokens: int) -> Iterator[TokenSpan
     """Regroup the tokens in steps of about `most_tokens`; split words anywhere, but never an image."""
     waiting: list[TokenSpan] = []
     for piece in (cut for whole in pieces for cut in _cut(whole, most_tokens)):
-        if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not _go_together([*waiting, piece])):
+        if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not _have_same_shape([*waiting, piece])):
             yield _merged(waiting)
             waiting = []
         waiting.append(piece)
@@ -146,14 +146,14 @@ def _cut(piece: TokenSpan, most_tokens: int) -> list[TokenSpan]:
     return [TokenSpan.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
 
 
-def _go_together(pieces: Sequence[TokenSpan]) -> bool:
+def _have_same_shape(pieces: Sequence[TokenSpan]) -> bool:
     """Whether the images' features have the same shape except for their count."""
-    pictured = [(piece.features, _counting(piece.features)) for piece in pieces if piece.features]
+    pictured = [(piece.features, _count_dimension(piece.features)) for piece in pieces if piece.features]
     shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
     return all(shape == shapes[0] for shape in shapes)
 
 
-def _counting(features: dict[str, torch.Tensor]) -> int:
+def _count_dimension(features: dict[str, torch.Tensor]) -> int:
     """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
     return 1 if features["pixel_values"].ndim == 5 else 0
 
@@ -164,7 +164,7 @@ def _merged(pieces: Sequence[TokenSpan]) -> TokenSpan:
         ids=torch.cat([piece.ids for piece in pieces], dim=-1),
         pictured=torch.cat([piece.pictured for piece in pieces], dim=-1),
         features={
-            name: torch.cat([features[name] for features in pictured], dim=_counting(pictured[0]))
+            name: torch.cat([features[name] for features in pictured], dim=_count_dimension(pictured[0]))
             for name in (pictured[0] if pictured else ())
         },
     )

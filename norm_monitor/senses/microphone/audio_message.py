@@ -64,7 +64,7 @@ def stamp_label(stamp_ns: int) -> str:
     return f"{_STAMP_LABEL}{stamp_ns}"
 
 
-def stated_by(info: Any, otherwise: PcmFormat) -> PcmFormat:
+def format_of_info(info: Any, otherwise: PcmFormat) -> PcmFormat:
     """Return the format in an AudioInfo message; `otherwise` supplies its empty fields."""
     if _has(info, "sample_rate", "sample_format", "coding_format"):
         coding = str(info.coding_format).lower()

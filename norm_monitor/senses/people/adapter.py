@@ -71,12 +71,12 @@ class PeopleAdapter:
     def _restart(self) -> None:
         self._strays = 0
         self._now_ns: int | None = None
-        self._told_ns: int | None = None
+        self._published_ns: int | None = None
         self._due: set[int] = set()
         self._ids: StampedValues[tuple[str, ...]] = StampedValues()
         self._known: dict[str, _Known] = {}
         self._tracker = PresenceTracker(self._config.left_after_s)
-        self._tree.forget_what_moves()
+        self._tree.drop_moving_frames()
 
     @property
     def tracked_ids(self) -> tuple[str, ...]:
@@ -96,9 +96,9 @@ class PeopleAdapter:
         if beyond > 0:
             self.counts["persons_beyond_bound"] += beyond
             given = given[: self._config.most_persons]
-        stamp_ns = self._enter(message, arrival_ns)
+        stamp_ns = self._advance_by(message, arrival_ns)
         self._ids.put(stamp_ns, given)
-        return self._told()
+        return self._settled_presences()
 
     def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
         """Take one person's engagement; a level outside REP-155 is counted as unknown."""
@@ -106,18 +106,18 @@ class PeopleAdapter:
         level = int(message.level)
         if level >= len(_LEVELS):
             self.counts["engagement_levels_unknown"] += 1
-        stamp_ns = self._enter(message, arrival_ns)
+        stamp_ns = self._advance_by(message, arrival_ns)
         self._person(person_id).engagement.put(stamp_ns, _LEVELS[level] if level < len(_LEVELS) else Engagement.UNKNOWN)
-        return self._told()
+        return self._settled_presences()
 
     def gaze(self, message: Any, arrival_ns: int) -> list[Presence]:
         """Take who looks at whom; the robot has the empty id, and its own gaze is ignored."""
         _need(message, "sender", "receiver")
-        stamp_ns = self._enter(message, arrival_ns)
+        stamp_ns = self._advance_by(message, arrival_ns)
         if message.sender:
             gaze = Gaze.ELSEWHERE if message.receiver else Gaze.AT_ROBOT
             self._person(str(message.sender)).gaze.put(stamp_ns, gaze)
-        return self._told()
+        return self._settled_presences()
 
     def anchor(self, person_id: str, message: Any) -> None:
         """Take the frame of one person's position; it has no stamp, and holds until the next one."""
@@ -143,25 +143,25 @@ class PeopleAdapter:
                 self.counts["transforms_unusable"] += 1
                 continue
             if moving:
-                self._pass(stamp_ns)
-        return self._told()
+                self._advance(stamp_ns)
+        return self._settled_presences()
 
     def flush(self) -> list[Presence]:
         """Return what still waits for the settling time, for example at the end of a bag."""
-        return self._tell(sorted(self._due))
+        return self._presences_at(sorted(self._due))
 
-    def _enter(self, message: Any, arrival_ns: int) -> int:
+    def _advance_by(self, message: Any, arrival_ns: int) -> int:
         """Return the stamp of a message about people; it advances the time, or starts a new timeline after a jump."""
         stamp = message.header.stamp if hasattr(message, "header") else None
         stamp_ns = join_stamp(int(stamp.sec), int(stamp.nanosec)) if stamp else 0
         if not stamp_ns:
             self.counts["messages_without_stamp"] += 1
             stamp_ns = arrival_ns
-        self._heed_jump(stamp_ns)
-        self._pass(stamp_ns)
+        self._handle_jump(stamp_ns)
+        self._advance(stamp_ns)
         return stamp_ns
 
-    def _heed_jump(self, stamp_ns: int) -> None:
+    def _handle_jump(self, stamp_ns: int) -> None:
         """Reset after a jump back; after a jump forward, known values hold until they expire."""
         if self._now_ns is None or abs(stamp_ns - self._now_ns) <= JUMP_NS:
             return
@@ -178,35 +178,35 @@ class PeopleAdapter:
         if self._strays < STRAYS_IN_A_ROW:
             return True
         self._strays = 0
-        self._heed_jump(stamp_ns)
+        self._handle_jump(stamp_ns)
         return False
 
-    def _pass(self, stamp_ns: int) -> None:
+    def _advance(self, stamp_ns: int) -> None:
         due_ns = -(-stamp_ns // self._period_ns) * self._period_ns
-        if self._told_ns is None or due_ns > self._told_ns:
+        if self._published_ns is None or due_ns > self._published_ns:
             self._due.add(due_ns)
         else:
             self.counts["messages_too_late"] += 1  # it still affects later presence
         self._now_ns = stamp_ns if self._now_ns is None else max(self._now_ns, stamp_ns)
 
-    def _told(self) -> list[Presence]:
+    def _settled_presences(self) -> list[Presence]:
         if self._now_ns is None:
             return []
         certain_ns = self._now_ns - self._settle_ns
-        return self._tell(sorted(due_ns for due_ns in self._due if due_ns <= certain_ns))
+        return self._presences_at(sorted(due_ns for due_ns in self._due if due_ns <= certain_ns))
 
-    def _tell(self, due: list[int]) -> list[Presence]:
+    def _presences_at(self, due: list[int]) -> list[Presence]:
         # Before the first list, it is unknown whether anybody is present.
         presences = [self._presence(due_ns, *listed) for due_ns in due if (listed := self._ids.at(due_ns))]
         if due:
-            self._told_ns = due[-1]
+            self._published_ns = due[-1]
             self._due.difference_update(due)
         return presences
 
     def _presence(self, at_ns: int, listed_ns: int, listed: tuple[str, ...]) -> Presence:
         persons: list[Person] = []
         for person_id in sorted(listed):
-            if at_ns - self._heard_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
+            if at_ns - self._last_update_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
                 self.counts["persons_without_word"] += 1
             else:
                 persons.append(self._seen(person_id, at_ns))
@@ -227,7 +227,7 @@ class PeopleAdapter:
             gaze=gaze[1] if gaze and at_ns - gaze[0] <= self._believed_ns else Gaze.UNKNOWN,
         )
 
-    def _heard_ns(self, person_id: str, at_ns: int, listed_ns: int) -> int:
+    def _last_update_ns(self, person_id: str, at_ns: int, listed_ns: int) -> int:
         known = self._known.get(person_id)
         told = [known.engagement.at(at_ns), known.gaze.at(at_ns)] if known else []
         placed_ns = self._tree.newest_ns(self._anchor(person_id), at_ns)

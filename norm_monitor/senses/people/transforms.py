@@ -57,7 +57,7 @@ class TransformTree:
         self._links.setdefault(child, StampedValues()).put(stamp_ns, link)
         return stamp_ns
 
-    def forget_what_moves(self) -> None:
+    def drop_moving_frames(self) -> None:
         """Drop all transforms that are not static, for example after a time jump."""
         self._links.clear()
 

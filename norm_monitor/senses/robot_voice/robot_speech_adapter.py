@@ -16,7 +16,7 @@ class NotRobotSpeechError(ValueError):
     """A message has none of the fields that identify robot speech."""
 
 
-def estimated_length_ns(text: str) -> int:
+def estimate_duration_ns(text: str) -> int:
     """Estimate how long a text takes to say, in nanoseconds."""
     dense = sum(1 for sign in text if "\u3040" <= sign <= "\u9fff")
     return round(max(_LEAST_S, dense / _SIGNS_PER_S_DENSE + (len(text) - dense) / _SIGNS_PER_S) * NS_PER_S)
@@ -62,7 +62,7 @@ class RobotSpeechAdapter:
         if not text.strip():
             return self._cut_short(stamp_ns)
         edges = self._cut_short(stamp_ns)
-        speech_id, end_ns = f"said-{stamp_ns}", stamp_ns + estimated_length_ns(text)
+        speech_id, end_ns = f"said-{stamp_ns}", stamp_ns + estimate_duration_ns(text)
         self._current = (speech_id, end_ns)
         for edge_ns, state in ((stamp_ns, SpeechEdge.START), (end_ns, SpeechEdge.STOP)):
             edge = RobotSpeech(

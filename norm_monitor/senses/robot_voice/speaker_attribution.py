@@ -57,7 +57,7 @@ def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) 
     if not any(in_robots_time):
         return [_utterance(heard, others)]
     weights = _weights(heard, timed, in_robots_time, echo.usual_db, louder_db)
-    began, ended = _together(segment, robot)
+    began, ended = _common_edges(segment, robot)
     robots = _likeliest(weights, began, ended, _CHANGE if words else _CERTAIN)
     if segment.final and words:
         _learn(segment, robot, timed, robots, echo)
@@ -118,7 +118,7 @@ def _weights(
     return weights
 
 
-def _together(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]:
+def _common_edges(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]:
     """Return the weights of a common start and of a common end of segment and robot speech."""
     for turn in robot.turns:
         if -LEAD_NS <= segment.start_ns - turn.start_ns <= _ECHO_DELAY_NS:

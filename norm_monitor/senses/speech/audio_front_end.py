@@ -10,7 +10,7 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
-from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, stated_by
+from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice
@@ -66,7 +66,7 @@ class AudioFrontEnd:
         """Take an AudioInfo; raise SoundError, also for each later message, if its format is unusable."""
         self._refused = None
         try:
-            self._stated = stated_by(info, self._stated)
+            self._stated = format_of_info(info, self._stated)
         except SoundError as error:
             self._refused = error
             raise

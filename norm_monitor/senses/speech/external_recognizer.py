@@ -31,7 +31,7 @@ class LiveSpeechAdapter:
             self._offset_ns = stamp_ns
 
     def live_speech(self, message: Any, arrival_ns: int) -> Utterance | None:
-        """Return the utterance of a LiveSpeech or transcript, None if empty; raise NotSpeechError without a text field."""
+        """Return the utterance of a LiveSpeech or transcript, None if empty; NotSpeechError without a text field."""
         final_text, partial_text = _texts(message)
         text = final_text or partial_text
         if not text:

@@ -100,7 +100,7 @@ class Segmenter:
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
             yield self._segment(self._onset_ns, end_ns, SegmentStage.PARTIAL)
         else:
-            yield from self._perhaps_ended(self._onset_ns, end_ns)
+            yield from self._likely_segment(self._onset_ns, end_ns)
 
     def flush(self) -> Iterator[AudioSegment]:
         """End the stream and any speech in progress."""
@@ -119,7 +119,7 @@ class Segmenter:
         if onset_ns is not None and event.stamp_ns > onset_ns:
             yield self._segment(onset_ns, event.stamp_ns, SegmentStage.FINAL)
 
-    def _perhaps_ended(self, onset_ns: int, now_ns: int) -> Iterator[AudioSegment]:
+    def _likely_segment(self, onset_ns: int, now_ns: int) -> Iterator[AudioSegment]:
         """Return the likely segment as soon as all its sound is there, in case the pause lasts."""
         quiet_ns = self._voice.quiet_since_ns
         if quiet_ns is None or quiet_ns in (onset_ns, self._likely_end_ns) or now_ns < quiet_ns + self._padding_ns:

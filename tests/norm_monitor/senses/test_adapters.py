@@ -9,7 +9,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.robot_voice.robot_speech_adapter import (
     NotRobotSpeechError,
     RobotSpeechAdapter,
-    estimated_length_ns,
+    estimate_duration_ns,
 )
 from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
 
@@ -30,7 +30,7 @@ HEADER = Fields(stamp=Fields(sec=1_000, nanosec=0), frame_id="")
 def test_a_command_to_speak_becomes_a_start_and_a_reckoned_stop(message: Fields) -> None:
     start, stop = RobotSpeechAdapter().feed(message, AT_NS)
     assert (start.state, start.stamp_ns, start.text) == (SpeechEdge.START, AT_NS, "Good morning")
-    assert (stop.state, stop.stamp_ns) == (SpeechEdge.STOP, AT_NS + estimated_length_ns("Good morning"))
+    assert (stop.state, stop.stamp_ns) == (SpeechEdge.STOP, AT_NS + estimate_duration_ns("Good morning"))
     assert start.speech_id == stop.speech_id
     assert start.estimated and stop.estimated
 
