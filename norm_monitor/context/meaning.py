@@ -29,7 +29,7 @@ class Concept(Config):
     """Positive and negative examples of a meaning, in any language."""
 
     nearness: float = Field(
-        default=0.2, gt=-1, lt=1, description="of the probe, which gives about 1 and -1 to examples"
+        default=0.2, gt=-1, lt=1, description="the threshold of the probe, which scores examples at about 1 and -1"
     )
     clauses: bool = False  # match single clauses, because a ritual may stand between commas
     kin: tuple[str, ...] = ()  # concepts that one sentence may share; their examples are not negatives

@@ -31,12 +31,12 @@ class MemoryConfig(Config):
     """How long facts about people are stored; after that, no cue can refer to them."""
 
     remember_s: float = Field(
-        default=3600.0, ge=0, le=86400, description="how long what a person said of themselves is kept; 0: not at all"
+        default=3600.0, ge=0, le=86400, description="how long facts about a person are stored; 0 for not at all"
     )
     remember_after_leaving_s: float = Field(
-        default=30.0, ge=0, le=86400, description="how long it is kept once the person is no longer seen"
+        default=30.0, ge=0, le=86400, description="how long they are stored once the person is out of sight"
     )
-    most_facts: int = Field(default=50, ge=1, le=1000, description="most such turns kept a person; the oldest go first")
+    most_facts: int = Field(default=50, ge=1, le=1000, description="the most facts per person; the oldest are dropped")
 
 
 @record

@@ -20,12 +20,12 @@ MEMORY_NS = 600 * NS_PER_S
 class FusionConfig(Config):
     confidence_floor: float = Field(default=0.5, ge=0, le=1, description="probability below which nothing is flagged")
     merge_within_s: float = Field(
-        default=1.5, ge=0, le=30, description="how near in time findings of one happening begin"
+        default=1.5, ge=0, le=30, description="the largest difference between onsets of one event"
     )
     most_per_attribute: int = Field(
-        default=20, ge=1, le=1000, description="events of one attribute and polarity in ten minutes; more are held back"
+        default=20, ge=1, le=1000, description="the most events of one attribute and polarity in ten minutes"
     )
-    muted: tuple[str, ...] = Field(default=(), description="cues and attributes that raise nothing")
+    muted: tuple[str, ...] = Field(default=(), description="cues and attributes that raise no flag")
 
 
 class Fusion:

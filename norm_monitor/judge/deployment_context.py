@@ -26,10 +26,8 @@ class DeploymentContext(StrEnum):
 class PictureRules(Config):
     """What a model may see, and what it may infer from it."""
 
-    pictures_may_leave: bool = Field(
-        default=False, description="whether a model that does not run on this machine may be sent pictures"
-    )
+    pictures_may_leave: bool = Field(default=False, description="whether pictures may go to a model on another machine")
     deployment_context: DeploymentContext = Field(
         default=DeploymentContext.UNSPECIFIED,
-        description="where the robot works; only home, public and health let emotions be inferred from pictures",
+        description="where the robot works; only home, public and health permit inferring emotions from pictures",
     )

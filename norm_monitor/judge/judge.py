@@ -40,19 +40,19 @@ class JudgeConfig(PictureRules):
     """The judge's model, its triggers, its input and its confidence floor."""
 
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
-    every_s: float = Field(default=30.0, ge=0, le=3600, description="how often the judge looks; 0: on cues alone")
-    deadline_s: float = Field(default=10.0, gt=0, le=600, description="time the judge has for a window")
+    every_s: float = Field(
+        default=30.0, ge=0, le=3600, description="interval of the judge without a cue; 0 for cues alone"
+    )
+    deadline_s: float = Field(default=10.0, gt=0, le=600, description="the judge's time for a window")
     least_probability: float = Field(
-        default=0.6, ge=0, le=1, description="probability of error or competence from which it is flagged"
+        default=0.6, ge=0, le=1, description="the lowest probability of an error or competence for a flag"
     )
     least_attribute: float = Field(
-        default=0.5, ge=0, le=1, description="probability of an attribute from which it is named"
+        default=0.5, ge=0, le=1, description="the lowest probability of an attribute in a flag"
     )
-    images: int = Field(default=4, ge=0, le=32, description="pictures the judge sees of a window")
-    note_tokens: int = Field(default=200, ge=0, le=1000, description="longest note in tokens; 0 to ask for none")
-    prompts_folder: str = Field(
-        default="", description="folder to write every prompt of the judge to, for its owner alone; empty for none"
-    )
+    images: int = Field(default=4, ge=0, le=32, description="the most pictures of a window for the judge")
+    note_tokens: int = Field(default=200, ge=0, le=1000, description="the longest note in tokens; 0 for no note")
+    prompts_folder: str = Field(default="", description="private folder for the judge's prompts; empty to write none")
 
     def deciding_sha256(self) -> str:
         """Compute the digest of everything that decides an answer, without triggers and prompt logging."""

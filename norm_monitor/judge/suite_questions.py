@@ -56,12 +56,14 @@ class QuestionConfig(Config):
     """How to answer the questions of replayed suites."""
 
     answers_queries: bool = Field(
-        default=False, description="whether the judge answers questions of replayed suites, and is asked nothing else"
+        default=False, description="whether the judge answers only the questions of replayed suites"
     )
-    window_s: float = Field(default=15.0, gt=0, le=3600, description="how much of an episode a question is about")
-    images: int = Field(default=16, ge=0, le=64, description="pictures shown with a question")
-    tokens: int = Field(default=200, ge=1, le=2000, description="length of a text that is written")
-    tries: int = Field(default=3, ge=1, le=10, description="how often a text is asked for, until it has its form")
+    window_s: float = Field(
+        default=15.0, gt=0, le=3600, description="how much of an episode, up to the question, the question is about"
+    )
+    images: int = Field(default=16, ge=0, le=64, description="the most pictures with a question")
+    tokens: int = Field(default=200, ge=1, le=2000, description="the longest generated text")
+    tries: int = Field(default=3, ge=1, le=10, description="the most attempts to get a valid text")
 
 
 class NormEvidence(BaseModel):

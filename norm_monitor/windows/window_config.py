@@ -18,7 +18,7 @@ class WindowConfig(Config):
     """How windows are cut."""
 
     sources: Annotated[tuple[str, ...], AfterValidator(known_sources)] = Field(
-        default=SOURCES, min_length=1, description=f"what a window waits for, of {', '.join(SOURCES)}"
+        default=SOURCES, min_length=1, description=f"the sources that a window waits for, among {', '.join(SOURCES)}"
     )
     length_s: float = Field(default=15.0, ge=0.1, le=600, description="seconds of stamp time in a window")
     step_s: float = Field(default=5.0, ge=0.1, le=600, description="a window ends at each multiple of this")
@@ -26,15 +26,15 @@ class WindowConfig(Config):
         default=3.0,
         ge=0,
         le=600,
-        description="how far the foremost source may be ahead of a window's end before the window closes without the "
-        "others, marked late; 0 to wait for all for ever",
+        description="how far the foremost source may pass a window's end before the window closes without the others, "
+        "marked late; 0 waits for all sources without a limit",
     )
 
     frames_every_s: float = Field(
         default=1.0,
         gt=0,
         le=60,
-        description="period of kept frames and of presence: one in a period says that the next comes after its end",
+        description="period of frames and presence; a record in a period means that the next one comes after its end",
     )
 
     def cutter(self) -> WindowCutter:

@@ -18,11 +18,11 @@ from norm_monitor.senses.camera.sampler import Sampler
 class FrameConfig(Config):
     """How frames are sampled and encoded."""
 
-    keep_hz: float = Field(default=1.0, gt=0, le=30, description="frames kept each second of stamp time")
+    keep_hz: float = Field(default=1.0, gt=0, le=30, description="frames per second of stamp time")
     tile_width_px: int = Field(
-        default=448, ge=32, le=4096, description="widest a kept frame may be; it is never enlarged"
+        default=448, ge=32, le=4096, description="the largest width of a frame; frames are never enlarged"
     )
-    jpeg_quality: int = Field(default=90, ge=1, le=100, description="quality of the kept JPEG tiles")
+    jpeg_quality: int = Field(default=90, ge=1, le=100, description="quality of the JPEG tiles")
 
 
 # Blurring to a slightly smaller size and then sampling takes a third of the time of area interpolation. The

@@ -33,19 +33,23 @@ class NotPeopleError(ValueError):
 class PeopleConfig(Config):
     """How messages about people become presence."""
 
-    rate_hz: float = Field(default=5.0, ge=0.1, le=30, description="at most so many presences a second of stamp time")
+    rate_hz: float = Field(default=5.0, ge=0.1, le=30, description="the most presences per second of stamp time")
     settle_s: float = Field(
-        default=0.5, ge=0, le=2, description="how far the stamps of one topic may lag behind those of another"
+        default=0.5, ge=0, le=2, description="the longest delay of one topic's stamps behind another's"
     )
-    left_after_s: float = Field(default=2.0, gt=0, le=600, description="without anyone for this long the person left")
+    left_after_s: float = Field(
+        default=2.0, gt=0, le=600, description="after this long without anyone, the person has left"
+    )
     believed_s: float = Field(
-        default=2.0, gt=0, le=600, description="how long a gaze or a place holds that is not told again"
+        default=2.0, gt=0, le=600, description="how long a gaze or position stays valid without an update"
     )
     forgotten_after_s: float = Field(
-        default=10.0, gt=0, le=3600, description="a tracked person of whom nothing comes for this long is not there"
+        default=10.0, gt=0, le=3600, description="after this long without a message, a tracked person is absent"
     )
-    base_frame: str = Field(default="base_link", min_length=1, description="frame from which distances are measured")
-    most_persons: int = Field(default=32, ge=1, le=MOST_KNOWN, description="most persons at a time; more are counted")
+    base_frame: str = Field(default="base_link", min_length=1, description="origin frame of distances")
+    most_persons: int = Field(
+        default=32, ge=1, le=MOST_KNOWN, description="the most persons at a time; further ones are only counted"
+    )
 
 
 class _Known:

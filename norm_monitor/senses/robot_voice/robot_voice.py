@@ -18,12 +18,12 @@ _RECKONED = 0.3
 
 
 class RobotVoiceConfig(Config):
-    tail_ms: int = Field(default=350, ge=0, le=5000, description="how long the robot's voice rings on after it stopped")
-    longest_s: float = Field(default=60.0, gt=0, description="a start without a stop is taken to last at most so long")
+    tail_ms: int = Field(default=350, ge=0, le=5000, description="how long the robot's echo lasts after its speech")
+    longest_s: float = Field(default=60.0, gt=0, description="the longest assumed speech after a start without a stop")
     lateness_ms: int = Field(
-        default=300, ge=0, le=10_000, description="how far word of the robot's speech may lag behind the sound"
+        default=300, ge=0, le=10_000, description="the longest delay of robot speech messages behind the sound"
     )
-    louder_db: float = Field(default=6.0, gt=0, description="so much louder than the robot's echo is no echo")
+    louder_db: float = Field(default=6.0, gt=0, description="sound this much louder than the robot's echo is a person")
 
 
 @record

@@ -23,10 +23,10 @@ from norm_monitor.senses.speech.voice_activity import (
 
 
 class SegmentConfig(Config):
-    padding_ms: int = Field(default=192, ge=0, le=1000, description="sound kept before speech begins and after it ends")
-    longest_s: float = Field(default=15.0, ge=2, le=28, description="longer speech is cut where it is quietest")
+    padding_ms: int = Field(default=192, ge=0, le=1000, description="margin of sound before and after speech")
+    longest_s: float = Field(default=15.0, ge=2, le=28, description="longer speech is cut at its quietest point")
     partial_every_s: float = Field(
-        default=2.0, ge=0, le=30, description="how often speech under way is given; 0 for never"
+        default=2.0, ge=0, le=30, description="interval of partial results during speech; 0 for none"
     )
 
 

@@ -19,11 +19,11 @@ class HallucinationKind(StrEnum):
 
 class GuardConfig(Config):
     no_speech_probability: float = Field(
-        default=0.6, gt=0, le=1, description="above this, unsure words are not believed"
+        default=0.6, gt=0, le=1, description="above this, words of low confidence are dropped"
     )
-    unsure_probability: float = Field(default=0.4, ge=0, le=1, description="words less probable than this are unsure")
-    repeats: int = Field(default=4, ge=2, le=20, description="so many repeats of the same words in a row are a loop")
-    words_per_s: float = Field(default=9.0, gt=0, description="more words in a second than anyone speaks")
+    unsure_probability: float = Field(default=0.4, ge=0, le=1, description="words below this have low confidence")
+    repeats: int = Field(default=4, ge=2, le=20, description="this many repeats of the same words in a row are a loop")
+    words_per_s: float = Field(default=9.0, gt=0, description="a faster rate of words is a hallucination")
 
 
 def hallucination_in(heard: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:

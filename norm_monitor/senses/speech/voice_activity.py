@@ -30,10 +30,14 @@ class VoiceEvent:
 
 
 class VoiceActivityConfig(Config):
-    start_probability: float = Field(default=0.5, gt=0, lt=1, description="speech may begin at this probability")
-    stop_probability: float = Field(default=0.35, gt=0, lt=1, description="speech may end below this probability")
-    start_ms: int = Field(default=64, ge=0, le=2000, description="how long speech must last to have begun")
-    stop_ms: int = Field(default=400, ge=32, le=5000, description="how long quiet must last for speech to have ended")
+    start_probability: float = Field(default=0.5, gt=0, lt=1, description="probability from which speech may start")
+    stop_probability: float = Field(default=0.35, gt=0, lt=1, description="probability below which speech may end")
+    start_ms: int = Field(
+        default=64, ge=0, le=2000, description="how long speech must last before its start is confirmed"
+    )
+    stop_ms: int = Field(
+        default=400, ge=32, le=5000, description="how long a pause must last before the end is confirmed"
+    )
 
 
 class VoiceActivity:

