@@ -99,6 +99,7 @@ class Monitor:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
+        """The counters of windows, flags, judge triggers and memory."""
         parts = (self._cutter, self._fusion, self._triggers, self._history.memory)
         counters = tuple(counter for part in parts for counter in part.counters)
         if self._queries_refused:
@@ -107,6 +108,7 @@ class Monitor:
 
     @property
     def hears_robot(self) -> bool:
+        """Whether any robot speech has arrived."""
         return self._robot_from_ns is not None
 
     @property

@@ -32,6 +32,7 @@ class BagCut:
 
     @property
     def messages(self) -> int:
+        """The number of messages in the cut."""
         return sum(self.messages_by_topic.values())
 
 

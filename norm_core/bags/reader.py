@@ -60,6 +60,7 @@ class BagReader:
 
     @property
     def message_count(self) -> int:
+        """The number of messages in the bag."""
         return sum(file.message_count for file in self._files)
 
     @property
@@ -118,6 +119,7 @@ class BagReader:
         return self._definitions.completed(self._topics[message.topic, message.type_name], message.data)
 
     def close(self) -> None:
+        """Close the bag's files."""
         self._stack.close()
 
     def __enter__(self) -> Self:

@@ -22,6 +22,7 @@ class BagTopic:
 
     @property
     def key(self) -> tuple[str, str]:
+        """The topic's name and type."""
         return self.topic, self.type_name
 
     @property

@@ -30,6 +30,7 @@ class Engine:
 
     @property
     def model_info(self) -> ModelInfo:
+        """The model's identity and limits."""
         return self._backend.model_info
 
     def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:

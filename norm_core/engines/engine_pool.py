@@ -29,6 +29,7 @@ class EngineLease:
 
     @property
     def model_info(self) -> ModelInfo:
+        """The model's identity and limits."""
         return self._engine.model_info
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:

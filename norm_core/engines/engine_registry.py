@@ -32,11 +32,15 @@ class BackendFactory(Protocol):
 
 
 class TransformersSettings(Config):
+    """Settings of the transformers engine."""
+
     device: str = "auto"
     dtype: str = "auto"
 
 
 class LlamaCppSettings(Config):
+    """Settings of the llama.cpp engine."""
+
     threads: int = Field(2, ge=1)
     gpu_layers: int = 0
     batch_tokens: int = Field(64, ge=1)
@@ -44,6 +48,8 @@ class LlamaCppSettings(Config):
 
 
 class GenaiSettings(Config):
+    """Settings of the onnxruntime-genai engine."""
+
     threads: int = Field(2, ge=1)
 
 
@@ -174,7 +180,8 @@ def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 
 def open_encoder(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    opened: Backend[Any] = import_module("norm_core.engines.sentences.encoder_engine").open_backend(manifest, weights)
+    """Load a sentence encoder."""
+    opened: Backend[Any] = import_module("norm_core.engines.sentences.encoder_engine").opened(manifest, weights)
     return opened
 
 

@@ -43,6 +43,7 @@ class Image:
 
     @property
     def sha256(self) -> str:
+        """The digest of the JPEG bytes."""
         return _sha256(self.jpeg)
 
 
@@ -58,6 +59,7 @@ class Prompt:
 
     @property
     def images(self) -> tuple[Image, ...]:
+        """The images among the parts, in order."""
         return tuple(part for part in self.parts if isinstance(part, Image))
 
     @property

@@ -72,6 +72,7 @@ class RequestContext:
 
     @property
     def usage(self) -> Usage:
+        """The usage so far."""
         return Usage(**self._used)
 
     def latency(self) -> tuple[LatencySegment, ...]:

@@ -83,6 +83,7 @@ class SharedEngine:
 
     @property
     def model_info(self) -> ModelInfo:
+        """The model's identity and limits."""
         return self._engine.model_info
 
     def ask_many(
@@ -143,6 +144,7 @@ class SharedEngine:
                 self._changed.notify()
 
     def status(self) -> QueueStatus:
+        """Return the status of the request queue."""
         with self._changed:
             return QueueStatus(
                 name=self._name,

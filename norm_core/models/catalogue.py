@@ -28,6 +28,7 @@ class Catalogue:
         return sorted({path.stem for folder in self._folders for path in folder.glob("*.yaml")})
 
     def path(self, name: str) -> Path:
+        """Return the file of a manifest; raise ConfigError for an unknown name."""
         for folder in reversed(self._folders):
             if (path := folder / f"{name}.yaml").is_file():
                 return path
@@ -36,6 +37,7 @@ class Catalogue:
         raise ConfigError(f"there is no model {name!r}{hint}; `tactful models list` shows all")
 
     def manifest(self, name: str) -> Manifest:
+        """Read a manifest; raise ConfigError if it is unknown or invalid."""
         path = self.path(name)
         manifest = load_config(Manifest, path)
         if manifest.name != path.stem:

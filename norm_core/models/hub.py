@@ -62,6 +62,7 @@ def wanted_files(
 
 
 def file_url(server: str, repository: str, commit: str, path: str) -> str:
+    """Return the address of a repository's file at a commit."""
     return f"{server.rstrip('/')}/{repository}/resolve/{commit}/{quote(path)}"
 
 

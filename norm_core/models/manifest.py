@@ -21,6 +21,8 @@ FilePath = Annotated[str, AfterValidator(_inside)]
 
 
 class Task(StrEnum):
+    """The use of a model."""
+
     VISION_LANGUAGE = "vision-language"
     LANGUAGE = "language"
     SENTENCE_MEANING = "sentence-meaning"
@@ -31,6 +33,8 @@ class Task(StrEnum):
 
 
 class EngineKind(StrEnum):
+    """The software that runs a model."""
+
     TRANSFORMERS = "transformers"
     LLAMA_CPP = "llama.cpp"
     GENAI = "onnxruntime-genai"

@@ -24,6 +24,7 @@ class OutputAgreement:
 
     @property
     def worst(self) -> float:
+        """The lowest cosine of all outputs."""
         return min(self.cosines.values())
 
 

@@ -88,6 +88,7 @@ def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] 
 
 
 def sha256_of_file(path: Path) -> str:
+    """Return the lower-case hex SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -6,6 +6,8 @@ from norm_core.engines.prompt import Question, Text
 
 
 class SpeechAct(StrEnum):
+    """The speech acts of VideoNorms."""
+
     THANKS = "thanks"
     APOLOGY = "apology"
     ADMIRATION = "admiration"

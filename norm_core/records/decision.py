@@ -8,6 +8,8 @@ from norm_core.records.record import record
 
 
 class Veto(StrEnum):
+    """The reason why a candidate is excluded."""
+
     NONE = "none"
     SINGLETON = "singleton"  # the ongoing action of another person, which one person does at a time
     OFF_VANTAGE = "off_vantage"  # the robot cannot do it from this viewpoint now
@@ -16,6 +18,8 @@ class Veto(StrEnum):
 
 
 class Norm(StrEnum):
+    """The categories of norms in EgoNormia."""
+
     SAFETY = "safety"
     PRIVACY = "privacy"
     PROXEMICS = "proxemics"
@@ -25,6 +29,7 @@ class Norm(StrEnum):
     COMMUNICATION = "communication"
 
 
+# Whether several people can do an action at once. A docstring would enter the schema that a model is sent.
 class Duplicable(StrEnum):
     UNKNOWN = "unknown"
     YES = "yes"  # several people can do it at once, such as applauding
@@ -53,6 +58,8 @@ class Viewpoint:
 
 @record
 class CandidateJudgement:
+    """One candidate action with its probability, veto and norms."""
+
     index: int
     action: str
     probability: float = 0.0

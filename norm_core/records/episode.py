@@ -9,6 +9,8 @@ from norm_core.records.record import record
 
 
 class EpisodeEdge(StrEnum):
+    """The start or end of an episode."""
+
     BEGIN = "begin"
     END = "end"
 

@@ -7,17 +7,23 @@ from norm_core.records.record import record
 
 
 class FlagState(StrEnum):
+    """The life cycle of a flag."""
+
     OPENED = "opened"
     UPDATED = "updated"
     CLOSED = "closed"
 
 
 class Polarity(StrEnum):
+    """Social error or social competence."""
+
     ERROR = "error"
     COMPETENCE = "competence"
 
 
 class Attribute(StrEnum):
+    """The seven social attributes of HSRI."""
+
     EMOTIONS = "emotions"
     ENGAGEMENT = "engagement"
     CONVERSATIONAL_MECHANICS = "conversational_mechanics"
@@ -28,12 +34,16 @@ class Attribute(StrEnum):
 
 
 class Failure(StrEnum):
+    """The kind of failure behind a flag."""
+
     UNSPECIFIED = "unspecified"
     PERFORMANCE = "performance"  # the machine did not do what it was built to do
     SOCIAL = "social"  # the machine worked, and broke a social expectation
 
 
 class Severity(StrEnum):
+    """The severity of an error."""
+
     INFO = "info"
     MINOR = "minor"
     MAJOR = "major"
@@ -41,12 +51,16 @@ class Severity(StrEnum):
 
 
 class Tier(StrEnum):
+    """The source of a flag."""
+
     CUE = "cue"  # cues alone
     JUDGE = "judge"  # a model alone
     FUSED = "fused"  # both
 
 
 class Verdict(StrEnum):
+    """A reviewer's verdict on a flag."""
+
     ACCEPT = "accept"
     REJECT = "reject"
     RELABEL = "relabel"

@@ -5,6 +5,8 @@ from norm_core.records.record import record
 
 @record
 class Frame:
+    """One stored camera frame with its source."""
+
     stamp_ns: int
     frame_id: str = ""
     source_topic: str

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
+    """The outcome of a request."""
+
     ANSWERED = "answered"
     ABSTAINED = "abstained"  # the selector chose to abstain, in time
     UNPARSED = "unparsed"  # the model's output was not an answer

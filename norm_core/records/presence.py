@@ -6,6 +6,8 @@ from norm_core.records.record import record
 
 
 class PresenceState(StrEnum):
+    """The state of presence before the camera."""
+
     ABSENT = "absent"
     PRESENT = "present"
     LOST = "lost"  # visible a moment ago, but not in this frame
@@ -38,6 +40,8 @@ class Engagement(StrEnum):
 
 
 class Gaze(StrEnum):
+    """The direction of a person's gaze."""
+
     UNKNOWN = "unknown"
     AT_ROBOT = "at_robot"
     ELSEWHERE = "elsewhere"

@@ -5,12 +5,16 @@ from norm_core.records.record import record
 
 @record
 class LatencySegment:
+    """One named segment of a latency."""
+
     name: str
     duration_ns: int
 
 
 @record
 class Provenance:
+    """The inputs, model and configuration of an answer."""
+
     window_digest: str = ""
     prompt_digest: str = ""
     prompt_version: str = ""

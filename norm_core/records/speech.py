@@ -6,24 +6,32 @@ from norm_core.records.record import record
 
 
 class Speaker(StrEnum):
+    """The speaker of an utterance."""
+
     UNKNOWN = "unknown"
     ROBOT = "robot"
     USER = "user"
 
 
 class Timing(StrEnum):
+    """The origin of an utterance's times."""
+
     SOURCE = "source"  # stamped by the recording device
     ARRIVAL = "arrival"  # degraded: stamped on arrival
     ABSENT = "absent"  # no usable times
 
 
 class SpeechEdge(StrEnum):
+    """The start or stop of speech."""
+
     START = "start"
     STOP = "stop"
 
 
 @record
 class Word:
+    """One recognized word with its times."""
+
     text: str
     start_ns: int
     end_ns: int

@@ -6,6 +6,8 @@ from norm_core.records.record import record
 
 
 class Health(StrEnum):
+    """The health of a node."""
+
     OK = "ok"
     DEGRADED = "degraded"  # works without a part, which `reasons` names
     STALE = "stale"  # input has stopped
@@ -13,6 +15,8 @@ class Health(StrEnum):
 
 
 class NodeState(StrEnum):
+    """The lifecycle state of a node."""
+
     UNCONFIGURED = "unconfigured"
     INACTIVE = "inactive"
     ACTIVE = "active"
@@ -21,12 +25,16 @@ class NodeState(StrEnum):
 
 @record
 class Counter:
+    """One named counter."""
+
     name: str
     count: int
 
 
 @record
 class QueueStatus:
+    """The length, policy and drops of a queue."""
+
     name: str
     depth: int
     capacity: int
@@ -36,6 +44,8 @@ class QueueStatus:
 
 @record
 class MonitorStatus:
+    """The heartbeat of a node."""
+
     stamp_ns: int
     frame_id: str = ""
     node: str

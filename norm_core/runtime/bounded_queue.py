@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 
 class OverflowPolicy(StrEnum):
+    """What a full queue does with a new entry."""
+
     LATEST_WINS = "latest_wins"  # live: the newest entry replaces the oldest
     REFUSE = "refuse"  # lossless: a full queue refuses the entry, and the sender must wait
 
@@ -68,6 +70,7 @@ class BoundedQueue(Generic[T]):
             self._changed.notify_all()
 
     def status(self) -> QueueStatus:
+        """Return the depth, drops and policy."""
         with self._changed:
             return QueueStatus(
                 name=self._name,

@@ -37,6 +37,7 @@ class HealthLog:
         self._issues: dict[str, _Issue] = {}
 
     def count(self, name: str, by: int = 1) -> None:
+        """Add to a counter."""
         with self._lock:
             self._tally[name] += by
 
@@ -58,6 +59,7 @@ class HealthLog:
         return is_news
 
     def clear_issue(self, about: str) -> None:
+        """Clear the issue of a subject, if there is one."""
         with self._lock:
             self._issues.pop(about, None)
 
@@ -84,11 +86,13 @@ class HealthLog:
 
     @property
     def reasons(self) -> tuple[str, ...]:
+        """The text of every issue that holds."""
         with self._lock:
             return tuple(_stated(issue) for issue in self._known().values())
 
     @property
     def queues(self) -> tuple[QueueStatus, ...]:
+        """The status of every queue."""
         with self._lock:
             return tuple(queue.status() for queue in self._queues)
 
@@ -100,6 +104,7 @@ class HealthLog:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
+        """All counters by name."""
         with self._lock:
             return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 

@@ -23,6 +23,7 @@ class RecentRecords:
         self._begin_ns = 0
 
     def take(self, record: Frame | Utterance | Presence | Episode) -> None:
+        """Store a record; the start of an episode drops the earlier ones."""
         match record:
             case Frame():
                 self._frames.append(record)

@@ -39,6 +39,8 @@ class Concept(Config):
 
 
 class Concepts(Config):
+    """The versioned set of concepts."""
+
     version: str = Field(min_length=1)
     concepts: dict[str, Concept]
 

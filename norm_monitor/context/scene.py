@@ -39,10 +39,12 @@ class Scene:
 
     @property
     def start_ns(self) -> int:
+        """The window's start."""
         return self.window.start_ns
 
     @cached_property
     def robot_turns(self) -> tuple[Turn, ...]:
+        """The robot's turns."""
         return tuple(turn for turn in self.turns if turn.is_robot)
 
     @cached_property
@@ -72,6 +74,7 @@ class Scene:
         return next((r for r in self.robot_turns if r.start_ns > turn.start_ns), None)
 
     def next_user_turn(self, turn: Turn) -> Turn | None:
+        """Return a person's first turn that starts after this turn."""
         return next((u for u in self.user_turns if u.start_ns > turn.start_ns), None)
 
     def robot_turn_before(self, turn: Turn) -> Turn | None:
@@ -79,6 +82,7 @@ class Scene:
         return next((r for r in reversed(self.robot_turns) if r.start_ns < turn.start_ns), None)
 
     def user_turn_before(self, turn: Turn) -> Turn | None:
+        """Return a person's last turn that started before this turn."""
         return next((u for u in reversed(self.user_turns) if u.start_ns < turn.start_ns), None)
 
 

@@ -12,6 +12,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 
 
 def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+    """The robot asks about what a person just told."""
     cue = table.cues["asks_on"]
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:

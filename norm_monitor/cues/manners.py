@@ -20,6 +20,7 @@ _SAID = {
 
 
 def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+    """The robot is rude, reveals a secret, misstates its identity or encourages a person."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue

@@ -70,6 +70,7 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
 
 
 def given_names(text: str) -> list[str]:
+    """Return the names by which a speaker introduces themselves in a text."""
     found = [first or second for first, second in _TOLD.findall(text)] + _TOLD_ZH.findall(text)
     return [name for name in found if name.lower() not in _NO_NAMES]
 

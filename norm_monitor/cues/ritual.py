@@ -14,10 +14,12 @@ LONGEST_RITUAL = 4
 
 
 def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+    """The robot greets, or does not return a greeting."""
     yield from _find_return(scene, table, meaning, "greeting", "greets", "no_greeting")
 
 
 def parting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+    """The robot says goodbye, or does not return a goodbye."""
     yield from _find_return(scene, table, meaning, "farewell", "says_goodbye", "no_goodbye")
 
 

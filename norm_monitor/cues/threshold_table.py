@@ -56,6 +56,8 @@ class Cue(Config):
 
 
 class ThresholdTable(Config):
+    """All cues with their thresholds, under a version."""
+
     version: str = Field(min_length=1)
     cues: dict[str, Cue]
 

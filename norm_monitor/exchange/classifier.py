@@ -92,6 +92,7 @@ def probability(found: NDArray[np.float64], logistic: NDArray[np.float64]) -> ND
 
 
 def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return probabilities along the last axis."""
     shares = np.exp(scores - scores.max(axis=1, keepdims=True)).astype(np.float64)
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 

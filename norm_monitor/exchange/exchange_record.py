@@ -28,6 +28,7 @@ class Exchange:
 
     @property
     def stage(self) -> ExchangeStage:
+        """How much is known of what follows the turn."""
         if self.then:
             return ExchangeStage.GONE_ON
         return ExchangeStage.ANSWERED if self.after else ExchangeStage.SAID

@@ -37,6 +37,7 @@ class ExchangeFeatures:
 
     @classmethod
     def fit(cls, encoder: SentenceEncoder, exchanges: Iterable[Exchange]) -> "ExchangeFeatures":
+        """Learn the axes and terms from the texts of exchanges."""
         texts = [_texts(exchange, ExchangeStage.GONE_ON) for exchange in exchanges]
         vectors = encoder.encode(sorted({text for row in texts for text in row if text}))
         axes = np.linalg.eigh(vectors.T @ vectors)[1][:, -_AXES:]
@@ -48,6 +49,7 @@ class ExchangeFeatures:
         return cls(encoder, file["axes"].astype(np.float32), json.loads(str(file["rarities"])))
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return the features as arrays for `np.savez`."""
         return {"axes": self._axes, "rarities": np.array(json.dumps(self._rarities, ensure_ascii=False))}
 
     def of(self, exchange: Exchange, stage: ExchangeStage) -> Vector:

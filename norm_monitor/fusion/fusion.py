@@ -18,6 +18,8 @@ MEMORY_NS = 600 * NS_PER_S
 
 
 class FusionConfig(Config):
+    """When findings merge, and which become flags."""
+
     confidence_floor: float = Field(default=0.5, ge=0, le=1, description="probability below which nothing is flagged")
     merge_within_s: float = Field(
         default=1.5, ge=0, le=30, description="the largest difference between onsets of one event"
@@ -47,6 +49,7 @@ class Fusion:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
+        """The findings that were withheld, by reason."""
         return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     def take(

@@ -47,10 +47,12 @@ class WindowCutter:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
+        """The counters of late, dropped and restarted input."""
         return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     @property
     def held_entries(self) -> int:
+        """The number of stored records."""
         return len(self._heap)
 
     def add(self, entry: Entry) -> None:

@@ -69,6 +69,7 @@ class Tally:
         self._jumps = self._largest_jump_ns = 0
 
     def add(self, finding: Finding) -> None:
+        """Count one fragment."""
         match finding:
             case Salvaged():
                 self._add_message(finding.topic.topic, finding.stamp_ns)
@@ -103,6 +104,7 @@ class Tally:
         return "; ".join(f"{hole.file} {hole.why}" for hole in self._holes[:3]) or "its files hold no message"
 
     def recovery(self, bag: str, made: str, size_bytes: int) -> BagRecoveryReport:
+        """Return the report on a finished recovery."""
         lost, known_from = self._known_lost()
         self._tear(None)
         return BagRecoveryReport(

@@ -10,6 +10,8 @@ LASTS_S = 10.0  # after this long without a recurrence, a fault is only counted
 
 
 class CameraFault(StrEnum):
+    """The kinds of camera faults."""
+
     STAMP_GAP = "stamp_gaps"
     DUPLICATE = "duplicate_stamps"
     REORDERED = "reordered_stamps"
@@ -26,6 +28,8 @@ class CameraFault(StrEnum):
 
 @record
 class Advice:
+    """The problem, cause and remedy of a fault."""
+
     cause: str
     mend: str
 

@@ -18,6 +18,8 @@ _RECKONED = 0.3
 
 
 class RobotVoiceConfig(Config):
+    """How robot speech is matched with the sound."""
+
     tail_ms: int = Field(default=350, ge=0, le=5000, description="how long the robot's echo lasts after its speech")
     longest_s: float = Field(default=60.0, gt=0, description="the longest assumed speech after a start without a stop")
     lateness_ms: int = Field(

@@ -12,6 +12,8 @@ from norm_monitor.senses.speech.whisper import WhisperConfig
 
 
 class HearingConfig(Config):
+    """The microphone, segmentation and robot voice settings of the ears."""
+
     channel: int = Field(default=0, ge=-1, le=7, description="microphone channel, from 0; -1 for the mean of all")
     stated: PcmFormat = Field(default=PcmFormat(), description="the format of messages that state none")
     voice: VoiceActivityConfig = VoiceActivityConfig()

@@ -19,4 +19,6 @@ class RecognizedSpeech:
 
 
 class Recognizer(Protocol):
+    """A speech recognizer."""
+
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech: ...

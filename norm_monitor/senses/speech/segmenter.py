@@ -23,6 +23,8 @@ from norm_monitor.senses.speech.voice_activity import (
 
 
 class SegmentConfig(Config):
+    """How speech is cut into segments."""
+
     padding_ms: int = Field(default=192, ge=0, le=1000, description="margin of sound before and after speech")
     longest_s: float = Field(default=15.0, ge=2, le=28, description="longer speech is cut at its quietest point")
     partial_every_s: float = Field(
@@ -31,6 +33,8 @@ class SegmentConfig(Config):
 
 
 class SegmentStage(StrEnum):
+    """How certain the end of a segment is."""
+
     PARTIAL = "partial"  # speech continues
     LIKELY = "likely"  # a short pause; the final segment has the same samples unless speech continues
     FINAL = "final"

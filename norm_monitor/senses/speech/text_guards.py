@@ -10,6 +10,8 @@ from norm_monitor.senses.speech.words import normalize
 
 
 class HallucinationKind(StrEnum):
+    """The kinds of hallucinated text."""
+
     NONE = "none"
     EMPTY = "empty"  # no words
     NO_SPEECH = "no_speech"  # the model reports no speech, and low confidence in the words
@@ -18,6 +20,8 @@ class HallucinationKind(StrEnum):
 
 
 class GuardConfig(Config):
+    """The thresholds for hallucinated text."""
+
     no_speech_probability: float = Field(
         default=0.6, gt=0, le=1, description="above this, words of low confidence are dropped"
     )

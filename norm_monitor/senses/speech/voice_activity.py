@@ -10,6 +10,8 @@ from norm_core.runtime.time import NS_PER_MS
 
 
 class VoiceState(StrEnum):
+    """The state of the voice activity detector."""
+
     QUIET = "quiet"
     STARTING = "starting"  # loud enough, but not yet for long enough
     SPEAKING = "speaking"
@@ -17,6 +19,8 @@ class VoiceState(StrEnum):
 
 
 class VoiceEdge(StrEnum):
+    """The start or end of speech."""
+
     ONSET = "onset"
     OFFSET = "offset"
 
@@ -30,6 +34,8 @@ class VoiceEvent:
 
 
 class VoiceActivityConfig(Config):
+    """When speech starts and ends."""
+
     start_probability: float = Field(default=0.5, gt=0, lt=1, description="probability from which speech may start")
     stop_probability: float = Field(default=0.35, gt=0, lt=1, description="probability below which speech may end")
     start_ms: int = Field(

