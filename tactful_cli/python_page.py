@@ -48,14 +48,14 @@ def main() -> int:
 
 def _section(package: str) -> Iterator[str]:
     face = import_module(package)
-    yield from ("", f"## {package}", "", _summary(face))
+    yield from ("", f"## {package}", "", inspect.getdoc(face) or "")
     for name in face.__all__:
         yield from ("", f"### {name}", *_entry(getattr(face, name)))
 
 
 def _entry(value: Any) -> Iterator[str]:
     if not inspect.isclass(value):
-        yield from ("", "```python", _signature(_tree(value)), "```", *_paragraph(value))
+        yield from ("", "```python", _signature(_tree(value)), "```", *_description(_tree(value)))
         return
     parents = [_tree(parent) for parent in value.__mro__ if parent.__module__.split(".")[0] in OURS]
     if value is not Config:
@@ -63,7 +63,8 @@ def _entry(value: Any) -> Iterator[str]:
     methods = {method.name: method for tree in reversed(parents) for method in _functions(tree)}
     if "__init__" in methods:
         yield from ("", "```python", _signature(methods["__init__"], value.__name__), "```")
-    yield from _paragraph(value)
+    yield from _description(_tree(value))
+    yield from _description(methods["__init__"]) if "__init__" in methods else ()
     if issubclass(value, Enum):
         yield from ("", ", ".join(f"`{member.name}`" for member in value))
     elif issubclass(value, BaseModel) or is_dataclass(value):
@@ -75,16 +76,9 @@ def _entry(value: Any) -> Iterator[str]:
         yield f"- `{_signature(method)}`" + (f": {about}" if about else "")
 
 
-def _paragraph(value: Any) -> Iterator[str]:
-    if text := _summary(value):
+def _description(tree: Any) -> Iterator[str]:
+    if text := ast.get_docstring(tree):
         yield from ("", text)
-
-
-def _summary(value: Any) -> str:
-    """Return the first paragraph of the docstring in the source; what a dataclass makes of itself is left out."""
-    if inspect.ismodule(value):
-        return (inspect.getdoc(value) or "").replace("\n\n", "\n")
-    return (ast.get_docstring(_tree(value)) or "").split("\n\n")[0]
 
 
 def _tree(value: Any) -> Any:
