@@ -39,7 +39,7 @@ class _Prefix:
 
 
 class TransformersBackend:
-    """A checkpoint in a local folder; docs/engines.md describes the arguments."""
+    """A checkpoint in a local folder; docs/reference/engines.md describes the arguments."""
 
     def __init__(
         self,
