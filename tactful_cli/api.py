@@ -1,8 +1,6 @@
-"""`tactful api`: the reference pages that are made from the code itself."""
+"""`tactful api`: the pages of docs/reference, generated from the code."""
 
 import difflib
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,43 +8,34 @@ import typer
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain
+from tactful_cli.reference.pages import PAGES
 from tactful_cli.verb import single
 
 app = single()
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-# Each page with the module that prints it.
-PAGES = {"ros_api.md": "norm_nodes.api_page", "reference/python.md": "tactful_cli.python_page"}
+FOLDER = Path(__file__).resolve().parents[1] / "docs/reference"
 
 
 @app.command()
 def api(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of date.")] = False,
 ) -> None:
-    """Write the ROS and Python reference pages from the nodes and the packages."""
-    outdated = [name for name, module in PAGES.items() if not _update(name, module, check)]
-    if outdated:
-        complain(f"{', '.join(outdated)}: out of date; run ./tactful api")
+    """Write the reference pages in docs/reference from the code they describe."""
+    outdated = [name for name, generate in PAGES.items() if _update(FOLDER / name, generate(), check=check)]
+    if check and outdated:
+        complain(f"docs/reference: {', '.join(outdated)} out of date; run ./tactful api")
         raise typer.Exit(1)
 
 
-def _update(name: str, module: str, check: bool) -> bool:
-    """Write one page, or with check only compare it and print the difference; return whether it is up to date now."""
-    made = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        complain(f"docs/{name}: the page could not be made: {made.stderr.strip()}")
-        raise typer.Exit(1)
-    path = DOCS / name
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    if before == made.stdout:
-        return True
+def _update(path: Path, new: str, *, check: bool) -> bool:
+    """Write the page, or only print what differs; return whether it was out of date."""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
     if check:
-        lines = difflib.unified_diff(before.splitlines(), made.stdout.splitlines(), f"docs/{name}", "new", lineterm="")
-        print("\n".join(lines))
-        return False
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made.stdout, encoding="utf-8")
-    except OSError as error:
-        raise TactfulError(f"{path} cannot be written: {error.strerror}") from error
-    return True
+        lines = difflib.unified_diff(old.splitlines(), new.splitlines(), path.name, "the code", lineterm="")
+        print("".join(f"{line}\n" for line in lines), end="")
+    elif old != new:
+        try:
+            path.write_text(new, encoding="utf-8")
+        except OSError as error:
+            raise TactfulError(f"{path} cannot be written: {error.strerror}") from error
+    return old != new

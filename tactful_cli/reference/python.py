@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import sys
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import Enum
@@ -38,12 +37,6 @@ section: `from norm_monitor import Monitor`. Modules below these packages are pr
 def page() -> str:
     """Return the page as Markdown."""
     return HEAD + "".join(f"{line}\n" for package in PACKAGES for line in _section(package))
-
-
-def main() -> int:
-    """Print the page."""
-    print(page(), end="")
-    return 0
 
 
 def _section(package: str) -> Iterator[str]:
@@ -133,7 +126,3 @@ def _default(value: ast.expr | None) -> str:
     if "default_factory" in given:
         return f"{given['default_factory']}()"
     return ast.unparse(value.args[0]) if value.args else given.get("default", "")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,145 @@
+"""The reference pages about the nodes, read from the nodes themselves: their endpoints and their parameters."""
+
+import inspect
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import rclpy
+import yaml
+from rclpy.lifecycle import TransitionCallbackReturn
+
+from norm_core.bags.writer import BagWriter
+from norm_core.runtime.config import Config
+from norm_nodes import parameters
+from norm_nodes.catalogue import NODES, node_class
+from norm_nodes.endpoint import Endpoint
+from norm_nodes.norm_node import NormNode
+from norm_nodes.parameters import ParameterSpec
+
+# Its own, so that the nodes made for the page disturb none that run.
+PAGE_DOMAIN = 49
+
+ROS_API = """# ROS API
+
+The topics, services and actions of each node. `./tactful api` generates this page; do not edit it.
+
+Each node is a lifecycle node in the namespace `/tactful`. It also serves the standard lifecycle and parameter
+services. [parameters.md](parameters.md) lists its parameters.
+"""
+
+PARAMETERS = """# ROS parameters
+
+The parameters of each node. `./tactful api` generates this page; do not edit it.
+
+A node reads its parameters when it is configured. To change one, clean the node up, set the parameter and configure
+the node again. Only a parameter marked *live* may be changed while the node is active. The dot in a name is a section
+in a parameter file: `windows.length_s` is `length_s` under `windows`. Topics and services are in
+[ros_api.md](ros_api.md).
+"""
+
+Lines = Iterator[str]
+
+
+def main() -> int:
+    """Print the page that the command line names."""
+    generate = PAGES[sys.argv[1]]
+    with tempfile.TemporaryDirectory() as folder:
+        rclpy.init(args=["--ros-args", *needed_parameters(Path(folder))], domain_id=PAGE_DOMAIN)
+        try:
+            print(*generate(), sep="\n")
+        finally:
+            rclpy.try_shutdown()
+    return 0
+
+
+def needed_parameters(folder: Path) -> list[str]:
+    """Return, as ROS arguments, the parameters without which a node cannot be configured or hides endpoints."""
+    BagWriter(folder / "empty").close()
+    bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
+    path = folder / "parameters.yaml"
+    needed: dict[str, dict[str, Any]] = {node: {"bag": str(bag)} for node, bag in bags.items()}
+    needed["monitor"] = {"study": {"log": str(folder / "log"), "name": "page", "session": "page"}}
+    tree = {f"/tactful/{node}": {"ros__parameters": values} for node, values in needed.items()}
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    return ["--params-file", str(path)]
+
+
+def ros_api_page() -> Lines:
+    """Generate the page of topics, services and actions, with those that all nodes have in one table."""
+    endpoints, about = {}, {}
+    for node in _nodes():
+        name = node.get_fully_qualified_name()
+        endpoints[name], about[name] = list(node.endpoints), inspect.getdoc(type(node)) or ""
+    first, *others = endpoints.values()
+    shared = [endpoint for endpoint in first if all(endpoint in other for other in others)]
+    yield ROS_API
+    yield from ("## Every node", "", *_endpoint_table(shared))
+    for name, found in endpoints.items():
+        own = [endpoint for endpoint in found if endpoint not in shared]
+        yield from ("", f"## {name}", "", about[name], *(("", *_endpoint_table(own)) if own else ()))
+
+
+def parameters_page() -> Lines:
+    """Generate the page of parameters, by node and section."""
+    yield PARAMETERS.rstrip()
+    for node in _nodes():
+        yield from ("", f"## {node.get_fully_qualified_name()}")
+        model: type[Config] = node.config_model
+        specs = sorted(parameters.specs(model).values(), key=_section_of)
+        for section, inside in groupby(specs, key=_section_of):
+            yield from (("", f"### {section}") if section else ())
+            yield from ("", "| parameter | type | default | meaning and range |", "|---|---|---|---|")
+            yield from map(_parameter_row, inside)
+
+
+def _nodes() -> Iterator[NormNode[Any]]:
+    """Configure each node in turn, and destroy it once it is described."""
+    for name in sorted(NODES):
+        node = node_class(name)()
+        try:
+            if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
+                raise RuntimeError(f"{name} cannot be configured: {'; '.join(node.status().reasons)}")
+            yield node
+            node.wind_down()
+        finally:
+            node.destroy_node()
+
+
+def _endpoint_table(endpoints: Iterable[Endpoint]) -> Lines:
+    yield from ("| | name | type | meaning |", "|---|---|---|---|")
+    for endpoint in endpoints:
+        yield f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {endpoint.description} |"
+
+
+def _parameter_row(spec: ParameterSpec) -> str:
+    default = json.dumps(spec.default, ensure_ascii=False)
+    live = " *live*" if spec.is_live else ""
+    return f"| `{spec.name}` | {_type_of(spec)} | `{default}` | {spec.description}{_limits(spec.schema)}{live} |"
+
+
+def _section_of(spec: ParameterSpec) -> str:
+    return spec.name.rpartition(".")[0]
+
+
+def _type_of(spec: ParameterSpec) -> str:
+    names = {bool: "bool", int: "int", float: "float", str: "string", list: "list of strings"}
+    return names[type(spec.default)]
+
+
+def _limits(schema: Mapping[str, Any]) -> str:
+    signs = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+    limits = [f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema]
+    limits += [f"one of {', '.join(schema['enum'])}"] if "enum" in schema else []
+    return f" ({', '.join(limits)})" if limits else ""
+
+
+PAGES = {"ros_api": ros_api_page, "parameters": parameters_page}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

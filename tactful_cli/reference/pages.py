@@ -1,0 +1,15 @@
+"""The reference pages by file name, each with the function that generates its text."""
+
+from collections.abc import Callable, Mapping
+
+from tactful_cli.reference import python
+from tactful_cli.reference.ros import parameters_page, ros_api_page
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "parameters.md": parameters_page,
+    "python.md": python.page,
+    "ros_api.md": ros_api_page,
+}
+
+# These start nodes, and so need ROS.
+ROS_PAGES = frozenset({"parameters.md", "ros_api.md"})
