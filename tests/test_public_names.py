@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from tactful_cli.python_page import PACKAGES
+from tactful_cli.reference.python import PACKAGES
 
 HEAVY = ("cv2", "onnxruntime", "faster_whisper", "numpy", "pydantic")
 
