@@ -8,7 +8,9 @@ from norm_core.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from norm_monitor.context.meaning import Meaning, Meanings
     from norm_monitor.context.memory import MemoryConfig
-    from norm_monitor.cues.finding import Finding
+    from norm_monitor.context.scene import Scene
+    from norm_monitor.cues.finding import Finding, Findings, LookAgain, evidence_of
+    from norm_monitor.cues.registry import CueFunction
     from norm_monitor.cues.threshold_table import Cue, Threshold, ThresholdTable
     from norm_monitor.ears import Ears
     from norm_monitor.exchange.classifier import ExchangeClassifier
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cue",
+    "CueFunction",
     "DeploymentContext",
     "Ears",
     "ExchangeClassifier",
     "Eyes",
     "FaceFinder",
     "Finding",
+    "Findings",
     "FrameConfig",
     "Fusion",
     "FusionConfig",
@@ -46,6 +50,7 @@ __all__ = [
     "JudgeConfig",
     "JudgeModel",
     "Judgement",
+    "LookAgain",
     "Meaning",
     "Meanings",
     "MemoryConfig",
@@ -59,6 +64,7 @@ __all__ = [
     "RecognizedSpeech",
     "Recognizer",
     "RobotVoiceConfig",
+    "Scene",
     "SoundChunk",
     "SoundError",
     "SoundFileError",
@@ -68,6 +74,7 @@ __all__ = [
     "WhisperConfig",
     "WindowConfig",
     "chunks_of",
+    "evidence_of",
 ]
 
 if not TYPE_CHECKING:
@@ -76,7 +83,9 @@ if not TYPE_CHECKING:
         {
             "context.meaning": ("Meaning", "Meanings"),
             "context.memory": ("MemoryConfig",),
-            "cues.finding": ("Finding",),
+            "context.scene": ("Scene",),
+            "cues.finding": ("Finding", "Findings", "LookAgain", "evidence_of"),
+            "cues.registry": ("CueFunction",),
             "cues.threshold_table": ("Cue", "Threshold", "ThresholdTable"),
             "ears": ("Ears",),
             "exchange.classifier": ("ExchangeClassifier",),

@@ -1,7 +1,7 @@
 """The monitor: stamped records in, windows and flags out. No clock influences a decision."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -26,7 +26,7 @@ from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History
 from norm_monitor.cues.finding import Finding, LookAgain
 from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_spoken
-from norm_monitor.cues.registry import find_cues
+from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.exchange.discount import discount_confidence
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
@@ -71,9 +71,21 @@ class MonitorConfig(Config):
 class Monitor:
     """Run the cues over windows: one at every step, and one after each event that a cue may wait for."""
 
-    def __init__(self, config: MonitorConfig, table: ThresholdTable, meaning: Meaning, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: MonitorConfig,
+        table: ThresholdTable,
+        meaning: Meaning,
+        clock: Clock,
+        cues: Sequence[CueFunction] = (),
+    ) -> None:
+        """Add the custom cues to the shipped ones; each id that they report needs an entry in the table.
+
+        A cue decides by its arguments alone. The hash in a flag covers its file and its entry in the table.
+        """
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
         self._table, self._meaning, self._clock = table, meaning, clock
+        self._cues = tuple(cues)
         self._config_sha256 = sha256_of(
             {
                 "thresholds": table.sha256(),
@@ -82,6 +94,7 @@ class Monitor:
                 "windows": config.windows.sha256(leave_out=("lateness_s",)),
                 "fusion": config.fusion.sha256(),
                 "memory": config.memory.sha256(),
+                **({"cues": [source_sha256(cue) for cue in self._cues]} if cues else {}),
             }
         )
         self._history = History(config.memory)
@@ -237,7 +250,7 @@ class Monitor:
         """Find the flags of a window, the next look times of the cues, and the digest if one is cited."""
         self.missing = window.missing
         scene = self._history.scene(window, input_ended=input_ended)
-        found = list(find_cues(scene, self._table, self._meaning))
+        found = list(find_cues(scene, self._table, self._meaning, self._cues))
         findings = [
             discount_confidence(one, scene, self._table, self._meaning)
             for one in found

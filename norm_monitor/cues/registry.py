@@ -1,7 +1,11 @@
 """The list of all cues, and their common call."""
 
-from collections.abc import Callable, Iterator
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
 
+from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.config import ConfigError
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.attention import checks_in, leaving, looking_away
@@ -22,9 +26,9 @@ from norm_monitor.cues.timing import answer_in_time
 from norm_monitor.cues.tone import tone
 from norm_monitor.cues.turn_taking import barge_in, robot_cuts_in, waits_for_end
 
-LookFor = Callable[[Scene, ThresholdTable, Meaning], Iterator[Findings]]
+CueFunction = Callable[[Scene, ThresholdTable, Meaning], Iterator[Findings]]
 
-FAMILIES: tuple[LookFor, ...] = (
+FAMILIES: tuple[CueFunction, ...] = (
     answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, protest, amends, robot_repeats, user_repeats,
     monologue,
     looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, follow_up, tone,
@@ -33,7 +37,21 @@ FAMILIES: tuple[LookFor, ...] = (
 )  # fmt: skip
 
 
-def find_cues(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """Return every finding of every cue in the scene."""
-    for family in FAMILIES:
+def find_cues(
+    scene: Scene, table: ThresholdTable, meaning: Meaning, custom: Sequence[CueFunction] = ()
+) -> Iterator[Findings]:
+    """Everything that any cue finds in the scene, the shipped cues first."""
+    for family in (*FAMILIES, *custom):
         yield from family(scene, table, meaning)
+
+
+def source_sha256(cue: CueFunction) -> str:
+    """Compute the digest of a custom cue: its name and the text of the file that defines it.
+
+    What that file imports is not covered. ConfigError where the function has no source file.
+    """
+    try:
+        source = inspect.getsource(sys.modules[cue.__module__])
+    except (AttributeError, KeyError, OSError, TypeError) as error:
+        raise ConfigError(f"cue {cue!r}: its source cannot be read; define it as a function in a file") from error
+    return sha256_of([cue.__qualname__, source])

@@ -1,6 +1,6 @@
 """The versioned table of each cue's thresholds, by measure and language."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +28,7 @@ class Threshold(Config):
 class Cue(Config):
     """A cue's flag and its thresholds."""
 
+    finds: str = Field("", exclude=True)  # for readers alone, and so in no hash
     polarity: Polarity
     attributes: tuple[Attribute, ...] = Field(min_length=1)
     failure: Failure = Failure.SOCIAL
@@ -77,6 +78,12 @@ class ThresholdTable(Config):
                     f"{path}: cues.{name}: {', '.join(sorted(lacking))} is missing; copy it from {SHIPPED}"
                 )
         return table
+
+    def with_cues(self, cues: Mapping[str, Cue]) -> "ThresholdTable":
+        """Return the table with the entries of custom cues; ConfigError where it has one of that name."""
+        if taken := self.cues.keys() & cues.keys():
+            raise ConfigError(f"cue {', '.join(sorted(taken))}: the table has it already; choose another name")
+        return self.model_copy(update={"cues": {**self.cues, **cues}})
 
     def finding(
         self,
