@@ -29,7 +29,6 @@ from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples/behaviour_tree_client.py"
 COOK = OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the stove")
 
 
@@ -82,16 +81,6 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
     observer.until(result.done, "a decision")
     client.destroy()
     return from_ros(Decision, result.result().result.decision), steps
-
-
-def test_the_example_client_gets_its_answer(node: NodeProcess, domain_id: int) -> None:
-    ran = subprocess.run(
-        [sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "SUCCESS: Lay plates on the table" in ran.stdout
-    assert "the cook is doing that already" in ran.stdout
-    assert len(EXAMPLE.read_text().splitlines()) < 60
 
 
 def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -> None:

@@ -1,0 +1,59 @@
+"""React to social errors on ROS, with rclpy and norm_interfaces alone.
+
+eval "$(./tactful env)" && python examples/flag_listener.py
+
+In a second terminal run the monitor and the senses: ./tactful nodes monitor ears camera
+The node prints each flag, and publishes the correction of each new error for a dialogue manager to use.
+"""
+
+import sys
+from contextlib import suppress
+
+import rclpy
+from norm_interfaces.msg import SocialFlag
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import String
+
+RELIABLE = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
+STATES = {
+    SocialFlag.STATE_OPENED: "opened",
+    SocialFlag.STATE_UPDATED: "updated",
+    SocialFlag.STATE_CLOSED: "closed",
+}
+
+
+class FlagListener(Node):
+    """Print flags, and publish each correction once."""
+
+    def __init__(self) -> None:
+        super().__init__("flag_listener")
+        self._corrected: set[str] = set()
+        self._hints = self.create_publisher(String, "/dialogue/hint", 10)
+        self.create_subscription(SocialFlag, "/tactful/flags", self._on_flag, RELIABLE)
+
+    def _on_flag(self, flag: SocialFlag) -> None:
+        """Handle one state of an event; all states of an event share its event_id."""
+        is_error = flag.polarity == SocialFlag.POLARITY_ERROR
+        kind = "error" if is_error else "competence"
+        print(f"{STATES[flag.state]} {kind} {flag.cue_id} ({flag.probability:.2f}): {flag.rationale}", flush=True)
+        # A short event may be closed when it is first published, so its state does not say that it is new.
+        if is_error and flag.event_id not in self._corrected:
+            self._corrected.add(flag.event_id)
+            self._hints.publish(String(data=flag.correction))
+
+
+def main() -> int:
+    rclpy.init()
+    node = FlagListener()
+    print("listening on /tactful/flags; Ctrl-C ends", flush=True)
+    with suppress(KeyboardInterrupt, ExternalShutdownException):
+        rclpy.spin(node)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
