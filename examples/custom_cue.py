@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from norm_core import Attribute, Polarity, ReplayClock, Speaker, Utterance, ns_to_s, s_to_ns
 from norm_monitor import (
     Cue,
-    Findings,
+    Finding,
     Meaning,
     Meanings,
     Monitor,
@@ -43,7 +43,7 @@ TALK = (
 )
 
 
-def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Finding]:
     """Compare the rate of each finished turn of the robot with the threshold."""
     cue = table.cues["speaks_too_fast"]
     for turn in scene.recent:

@@ -50,7 +50,6 @@ def main() -> int:
     print("listening on /tactful/flags; Ctrl-C ends", flush=True)
     with suppress(KeyboardInterrupt, ExternalShutdownException):
         rclpy.spin(node)
-    node.destroy_node()
     rclpy.try_shutdown()
     return 0
 

@@ -6,6 +6,7 @@ The transcript is a CSV file, or a JSON list of objects, with speaker, start, en
 speaker of the robot's lines is `robot`; every other name is a person.
 """
 
+import argparse
 import csv
 import json
 import sys
@@ -52,7 +53,9 @@ def find_flags(utterances: Iterable[Utterance]) -> list[SocialFlag]:
 
 
 def main() -> int:
-    for flag in find_flags(read_transcript(Path(sys.argv[1]))):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("transcript", type=Path, help="CSV or JSON file")
+    for flag in find_flags(read_transcript(parser.parse_args().transcript)):
         print(f"{ns_to_s(flag.onset_ns):.1f} s  {flag.polarity}  {flag.cue_id}  {flag.probability:.2f}")
         print(f"    {flag.rationale}")
         if flag.correction:

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from norm_monitor.context.meaning import Meaning, Meanings
     from norm_monitor.context.memory import MemoryConfig
     from norm_monitor.context.scene import Scene
-    from norm_monitor.cues.finding import Finding, Findings, LookAgain, evidence_of
-    from norm_monitor.cues.registry import CueFunction
+    from norm_monitor.cues.finding import Finding, LookAgain, evidence_of
     from norm_monitor.cues.threshold_table import Cue, Threshold, ThresholdTable
     from norm_monitor.ears import Ears
     from norm_monitor.exchange.classifier import ExchangeClassifier
@@ -34,14 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cue",
-    "CueFunction",
     "DeploymentContext",
     "Ears",
     "ExchangeClassifier",
     "Eyes",
     "FaceFinder",
     "Finding",
-    "Findings",
     "FrameConfig",
     "Fusion",
     "FusionConfig",
@@ -84,8 +81,7 @@ if not TYPE_CHECKING:
             "context.meaning": ("Meaning", "Meanings"),
             "context.memory": ("MemoryConfig",),
             "context.scene": ("Scene",),
-            "cues.finding": ("Finding", "Findings", "LookAgain", "evidence_of"),
-            "cues.registry": ("CueFunction",),
+            "cues.finding": ("Finding", "LookAgain", "evidence_of"),
             "cues.threshold_table": ("Cue", "Threshold", "ThresholdTable"),
             "ears": ("Ears",),
             "exchange.classifier": ("ExchangeClassifier",),

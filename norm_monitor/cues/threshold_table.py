@@ -28,14 +28,14 @@ class Threshold(Config):
 class Cue(Config):
     """A cue's flag and its thresholds."""
 
-    finds: str = Field("", exclude=True)  # for readers alone, and so in no hash
+    finds: str = Field(default="", exclude=True)  # a description for readers; no hash covers it
     polarity: Polarity
     attributes: tuple[Attribute, ...] = Field(min_length=1)
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.MINOR
     probability: float = Field(gt=0, le=1)
-    discount_below: float = Field(0, ge=0, le=1)  # below this classifier probability, the finding is discounted
-    cooldown_s: float = Field(0, ge=0)
+    discount_below: float = Field(default=0, ge=0, le=1)  # of the probability by which the robot's turn reads so
+    cooldown_s: float = Field(default=0, ge=0)
     correction: str = ""
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
 

@@ -285,3 +285,10 @@ def test_a_table_of_ones_own_must_have_all_that_cues_look_for(tmp_path: Path, le
     (tmp_path / "own.yaml").write_text("\n".join(lines[:begin] + lines[end:]), encoding="utf-8")
     with pytest.raises(ConfigError, match=why):
         ThresholdTable.of(tmp_path / "own.yaml")
+
+
+def test_every_cue_is_described_and_no_hash_covers_it() -> None:
+    table = ThresholdTable.shipped()
+    assert [name for name, cue in table.cues.items() if not cue.finds] == []
+    reworded = {name: cue.model_copy(update={"finds": ""}) for name, cue in table.cues.items()}
+    assert table.model_copy(update={"cues": reworded}).sha256() == table.sha256()
