@@ -31,6 +31,62 @@ or a score of a classifier.
 """
 
 
+NO_EFFECT = "has no effect at present"
+
+# What each threshold means, by its name, or by cue and name where a name is used in several ways.
+MEANINGS = {
+    "delay_s": "least silence before a late answer",
+    "timely_answer.delay_s": "most silence before a timely answer",
+    "after_statement_s": "least silence before a late answer to a statement",
+    "filler_s": "most silence before the robot says that it needs time",
+    "no_response.silence_s": "least silence that counts as no answer",
+    "voice_active_s": "least time for which the person already speaks",
+    "talks_on_s": "least time for which the robot talks on",
+    "robot_cuts_in.talks_on_s": "least time for which the person speaks on",
+    "robot_cuts_in.resumes_s": "most time until a person who paused goes on",
+    "robot_cuts_in.pause_s": "most pause after words that leave a sentence open",
+    "waits_for_end.pause_s": "least pause after an unfinished sentence",
+    "long_s": "least pause that counts as long",
+    "most_s": "longest pause that counts",
+    "overlap_s": "least length of the person's speech, for a robot that stops",
+    "words": "least words in the turn",
+    "user_repair.words": "most words in the request",
+    "protest.words": "most words in the protest",
+    "monologue.words": "least words without a reply",
+    "length_s": "least length without a reply",
+    "stops_s": NO_EFFECT,
+    "user_repair.within_s": "most time after the robot's turn",
+    "protest.within_s": "most time after the robot's turn",
+    "admits.within_s": "most time since the robot's turn that it is about",
+    "user_repeats.within_s": "most time since the person said it first",
+    "greets.within_s": NO_EFFECT,
+    "no_greeting.within_s": "most time in which a greeting is due",
+    "no_goodbye.within_s": "most time in which a farewell is due",
+    "nearness": "least similarity to the turn that the person did not understand",
+    "certain": "score from which a protest needs no further sign",
+    "no_apology.certain": "least score of the protest",
+    "similarity": "least similarity to the earlier turn",
+    "asks_again.similarity": "least similarity of the two questions",
+    "question_unanswered.similarity": "similarity below which a reply misses the question",
+    "asks_on.similarity": "least similarity to what the person told",
+    "robot_repeats.turns": "robot turns back in which a repetition counts",
+    "no_apology.turns": NO_EFFECT,
+    "recalls_fact.turns": "least turns since the person said it",
+    "answer_words": NO_EFFECT,
+    "away_s": "least time for which the person looks away",
+    "lost_s": "least time for which nobody is seen",
+    "distance_m": "distance that counts as too near",
+    "lasting_s": "least time at that distance",
+    "ignores_stop.resumes_s": "most time until the robot resumes",
+    "waits_for_return.silence_s": "least time for which the robot waits",
+    "talks_s": "least time for which the robot talks meanwhile",
+    "quiet_s": "silence after which the classifier rates a turn that nobody answered",
+    "said": "least probability by the turn and what came before",
+    "answered": "least probability once a person answered",
+    "gone_on": "least probability once the robot went on",
+}
+
+
 def cues_page() -> str:
     """Generate the page from the shipped table."""
     table = ThresholdTable.shipped()
@@ -52,10 +108,17 @@ def _tables(table: ThresholdTable) -> Iterator[str]:
         yield _row(
             f"`{name}`", f"{cue.probability:g}", f"{cue.discount_below:g}" if cue.discount_below else "", cooldown
         )
-    yield from ("", THRESHOLDS, *_head("cue", "threshold", "value", "evidence", "source"))
+    yield from ("", THRESHOLDS, *_head("cue", "threshold", "value", "meaning", "evidence"))
     for name, cue in table.cues.items():
         for key, threshold in cue.thresholds.items():
-            yield _row(f"`{name}`", f"`{key}`", _value(threshold), threshold.evidence, threshold.source)
+            evidence = f"{threshold.evidence}: {threshold.source}"
+            yield _row(f"`{name}`", f"`{key}`", _value(threshold), _meaning(name, key), evidence)
+
+
+def _meaning(cue_id: str, key: str) -> str:
+    family = "protest" if cue_id == "misunderstood" or cue_id.startswith("protest_") else cue_id
+    family = "admits" if cue_id == "apologised_for" or cue_id.startswith("admits_") else family
+    return MEANINGS.get(f"{family}.{key}") or MEANINGS[key]
 
 
 def _attributes(cue: Cue) -> str:
@@ -65,6 +128,8 @@ def _attributes(cue: Cue) -> str:
 def _value(threshold: Threshold) -> str:
     """Show the number with its unit, its Chinese value and the values from which severity rises."""
     unit = f" {threshold.unit}" if threshold.unit else ""
+    if threshold.value == 1 and threshold.unit in {"words", "turns"}:
+        unit = unit.removesuffix("s")
     more = [] if threshold.zh is None else [f"Chinese: {threshold.zh:g}{unit}"]
     more += [f"{severity} from {least:g}{unit}" for severity, least in threshold.bands.items()]
     return "; ".join((f"{threshold.value:g}{unit}", *more))
