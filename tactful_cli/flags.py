@@ -14,6 +14,7 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
+from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_monitor.fusion.explanation import explain
@@ -98,8 +99,8 @@ def flags(  # noqa: PLR0917
         _print(flag, start_ns, explained)
     errors = sum(flag.polarity is Polarity.ERROR for flag in listed)
     out.print(f"{errors} social errors and {len(listed) - errors} competences in {bag}", soft_wrap=True)
-    for counter in (*senses.health_log.counters, *monitor.counters):
-        err.print(f"{counter.name}: {counter.count}")
+    for line in describe((*senses.health_log.counters, *monitor.counters)):
+        err.print(line, soft_wrap=True)
 
 
 def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> PromptFiles:

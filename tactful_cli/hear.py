@@ -11,6 +11,7 @@ from rich.table import Table
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.counters import describe
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.ears import Ears
@@ -79,8 +80,8 @@ def _show(heard: Iterator[Utterance | RobotSpeech], health_log: HealthLog, start
         print_json(rows)
     else:
         _print_table(rows)
-    for counter in health_log.counters:
-        err.print(f"{counter.name}: {counter.count}")
+    for line in describe(health_log.counters):
+        err.print(line, soft_wrap=True)
     if damage:
         raise damage
 

@@ -12,6 +12,7 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence
+from norm_core.runtime.counters import describe
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import ns_to_s
 from norm_monitor.eyes import Eyes
@@ -72,8 +73,8 @@ def see(
     for frame, presence in rows:
         table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
     print_table(table)
-    for counter in health_log.counters:
-        err.print(f"{counter.name}: {counter.count}")
+    for line in describe(health_log.counters):
+        err.print(line, soft_wrap=True)
     for reason in health_log.reasons:
         err.print(reason)
 

@@ -69,7 +69,7 @@ class PersonMemory:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        return tuple(Counter(name=f"facts_{name}", count=count) for name, count in sorted(self._tally.items()))
+        return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     def facts(self, before_ns: int, person_id: str | None = None) -> tuple[Fact, ...]:
         """Return the facts of one person, or of everyone, from before a time, in time order."""
@@ -103,7 +103,7 @@ class PersonMemory:
         forgotten = sum(len(facts) for facts in self._facts.values())
         self._all_forgotten_ns = max(self._all_forgotten_ns, until_ns)
         self._facts.clear()
-        self._tally["forgotten_when_asked"] += forgotten
+        self._tally["facts_forgotten_on_request"] += forgotten
         return forgotten
 
     def _add_turn(self, turn: Turn, person_id: str, question: str) -> None:
@@ -121,9 +121,9 @@ class PersonMemory:
         facts[turn.turn_id] = Fact(person_id=person_id, turn=turn, question=question)
         self._facts[person_id] = facts
         while len(facts) > self._most_facts:
-            self._drop(person_id, min(facts.values(), key=lambda fact: fact.turn.start_ns), "beyond_bound")
+            self._drop(person_id, min(facts.values(), key=lambda fact: fact.turn.start_ns), "over_limit")
         while len(self._facts) > MOST_PERSONS:
-            self._drop_all(next(iter(self._facts)), "beyond_bound")
+            self._drop_all(next(iter(self._facts)), "over_limit")
 
     def _add_presence(self, presence: Presence) -> None:
         self._seen_ns = presence.stamp_ns
@@ -136,13 +136,13 @@ class PersonMemory:
             if person_id in here if topic else presence.state is PresenceState.PRESENT:
                 self._missed_ns.pop(person_id, None)
             elif presence.stamp_ns - self._missed_ns.setdefault(person_id, presence.stamp_ns) >= self._after_leaving_ns:
-                self._drop_all(person_id, "of_leavers", presence.stamp_ns)
+                self._drop_all(person_id, "of_departed", presence.stamp_ns)
 
     def _expire(self, now_ns: int) -> None:
         before_ns = now_ns - self._kept_ns
         for person_id, facts in list(self._facts.items()):
             for fact in [fact for fact in facts.values() if fact.turn.end_ns < before_ns]:
-                self._drop(person_id, fact, "aged")
+                self._drop(person_id, fact, "expired")
         self._facts = {person_id: facts for person_id, facts in self._facts.items() if facts}
         self._missed_ns = {who: since_ns for who, since_ns in self._missed_ns.items() if who in self._facts}
         retold_ns = now_ns - _RETOLD_NS
@@ -153,14 +153,14 @@ class PersonMemory:
     def _drop(self, person_id: str, fact: Fact, why: str) -> None:
         del self._facts[person_id][fact.turn.turn_id]
         self._forgotten_ns[person_id] = max(self._forgotten_ns.get(person_id, fact.turn.start_ns), fact.turn.start_ns)
-        self._tally[why] += 1
+        self._tally[f"facts_{why}"] += 1
 
     def _drop_all(self, person_id: str, why: str, until_ns: int | None = None) -> None:
         facts = self._facts.pop(person_id)
         newest_ns = max((fact.turn.start_ns for fact in facts.values()), default=self._all_forgotten_ns)
         self._forgotten_ns[person_id] = newest_ns if until_ns is None else until_ns
         self._missed_ns.pop(person_id, None)
-        self._tally[why] += len(facts)
+        self._tally[f"facts_{why}"] += len(facts)
 
 
 def person_of(turn: Turn, presences: Sequence[Presence]) -> str:

@@ -61,7 +61,7 @@ class Fusion:
         if known:
             return self._update(known, finding, decision_ns)
         if reason := self._reason_to_hold(finding):
-            self._tally[reason] += 1
+            self._tally[f"findings_{reason}"] += 1
             return None
         twin = next((event for event in self._events.values() if self._is_same_event(event, finding)), None)
         if twin:
@@ -90,7 +90,7 @@ class Fusion:
             provenance=provenance,
         )
         self._last_onset_ns[finding.cue_id] = finding.onset_ns
-        self._tally["opened"] += 1
+        self._tally["events_opened"] += 1
         return self._store(event, finding)
 
     def _update(self, known: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
@@ -128,7 +128,7 @@ class Fusion:
             tier=twin.tier if twin.tier is tier else Tier.FUSED,
             provenance=twin.provenance if tier is Tier.CUE else provenance,
         )
-        self._tally["merged"] += 1
+        self._tally["findings_merged"] += 1
         return self._store(event, finding)
 
     def _store(self, event: SocialFlag, finding: Finding) -> SocialFlag:
@@ -163,7 +163,7 @@ class Fusion:
                 if event.polarity is finding.polarity and attribute in event.attributes
             ]
             if len(alike) >= config.most_per_attribute:
-                return "flood"
+                return "over_rate_limit"
         return ""
 
     def _is_same_event(self, event: SocialFlag, finding: Finding) -> bool:

@@ -59,7 +59,7 @@ class WindowCutter:
         """Add a record; count it if its window has already closed."""
         stamp_ns = _stamp_of(entry)
         if self._closed_ns is not None and stamp_ns < self._closed_ns:
-            self._tally["entries_too_late"] += 1
+            self._tally["entries_late"] += 1
         if stamp_ns < self._kept_from_ns:
             return
         self._serial += 1
@@ -98,7 +98,7 @@ class WindowCutter:
             raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
         before_ns = self._watermarks.get(source)
         if self.jumps_back(source, watermark_ns):
-            self._tally["restarts"] += 1
+            self._tally["timeline_restarts"] += 1
             flushed = self.flush()
             self._restart()
             self._watermarks[source] = watermark_ns

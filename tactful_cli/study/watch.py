@@ -8,6 +8,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.messages import MessageError, message_type
+from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
@@ -40,8 +41,8 @@ def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, An
                 yield now_ns, record
     except MessageError as error:
         raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
-    for counter in (*senses.health_log.counters, *monitor.counters):
-        err.print(f"{counter.name}: {counter.count}")
+    for line in describe((*senses.health_log.counters, *monitor.counters)):
+        err.print(line, soft_wrap=True)
 
 
 def _decisions(bag: BagReader) -> list[tuple[int, Decision]]:

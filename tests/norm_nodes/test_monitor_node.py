@@ -102,7 +102,7 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         unknown = observer.call(Explain, "/tactful/explain", event_id="nothing")
         assert not unknown.found and "no such event" in unknown.explanation
         assert observer.call(Trigger, "/tactful/forget").success
-        observer.until(lambda: observer.counted("facts_forgotten_when_asked") == 1, "her name to be forgotten")
+        observer.until(lambda: observer.counted("facts_forgotten_on_request") == 1, "her name to be forgotten")
 
 
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:

@@ -98,7 +98,7 @@ class PeopleAdapter:
         given = tuple(dict.fromkeys(str(one) for one in message.ids if one))
         beyond = len(given) - self._config.most_persons
         if beyond > 0:
-            self.counts["persons_beyond_bound"] += beyond
+            self.counts["persons_over_limit"] += beyond
             given = given[: self._config.most_persons]
         stamp_ns = self._advance_by(message, arrival_ns)
         self._ids.put(stamp_ns, given)
@@ -130,7 +130,7 @@ class PeopleAdapter:
         self._anchors[person_id] = str(message.data)
         while len(self._anchors) > MOST_KNOWN:
             self._anchors.pop(next(iter(self._anchors)))
-            self.counts["persons_known_beyond_bound"] += 1
+            self.counts["persons_evicted"] += 1
 
     def transforms(self, message: Any, static: bool = False) -> list[Presence]:
         """Take a tf message; count and skip a transform that is invalid or from another timeline."""
@@ -139,7 +139,7 @@ class PeopleAdapter:
             stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
             moving = bool(stamp_ns) and not static
             if moving and self._is_stray(stamp_ns):
-                self.counts["transforms_of_another_time"] += 1
+                self.counts["transforms_wrong_time"] += 1
                 continue
             try:
                 self._tree.put(transform, static)
@@ -159,7 +159,7 @@ class PeopleAdapter:
         stamp = message.header.stamp if hasattr(message, "header") else None
         stamp_ns = join_stamp(int(stamp.sec), int(stamp.nanosec)) if stamp else 0
         if not stamp_ns:
-            self.counts["messages_without_stamp"] += 1
+            self.counts["messages_unstamped"] += 1
             stamp_ns = arrival_ns
         self._handle_jump(stamp_ns)
         self._advance(stamp_ns)
@@ -190,7 +190,7 @@ class PeopleAdapter:
         if self._published_ns is None or due_ns > self._published_ns:
             self._due.add(due_ns)
         else:
-            self.counts["messages_too_late"] += 1  # it still affects later presence
+            self.counts["messages_late"] += 1  # it still bears on what comes
         self._now_ns = stamp_ns if self._now_ns is None else max(self._now_ns, stamp_ns)
 
     def _settled_presences(self) -> list[Presence]:
@@ -210,8 +210,8 @@ class PeopleAdapter:
     def _presence(self, at_ns: int, listed_ns: int, listed: tuple[str, ...]) -> Presence:
         persons: list[Person] = []
         for person_id in sorted(listed):
-            if at_ns - self._last_update_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
-                self.counts["persons_without_word"] += 1
+            if at_ns - self._heard_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
+                self.counts["persons_timed_out"] += 1
             else:
                 persons.append(self._seen(person_id, at_ns))
         step = self._tracker.step(at_ns, self._source_topic, [_is_away(person) for person in persons])
@@ -246,7 +246,7 @@ class PeopleAdapter:
         self._known[person_id] = known  # move to the end: the least recently updated is dropped first
         while len(self._known) > MOST_KNOWN:
             self._known.pop(next(iter(self._known)))
-            self.counts["persons_known_beyond_bound"] += 1
+            self.counts["persons_evicted"] += 1
         return known
 
 

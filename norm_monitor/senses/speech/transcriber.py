@@ -30,7 +30,7 @@ class Transcriber:
             return []
         why = hallucination_in(recognised, ns_to_s(segment.end_ns - segment.start_ns), self._config.guards)
         if why is not HallucinationKind.NONE:
-            self.counts[f"text_not_believed_{why}"] += 1
+            self.counts[f"hallucinations_{why}"] += 1
             return []
         heard = AttributedSpeech(
             segment=segment, recognised=recognised, robot=speech.robot, source_topic=self._source_topic
@@ -42,7 +42,7 @@ class Transcriber:
         key = (segment.sound_ns, segment.end_ns, len(segment.samples))
         ahead, self._ahead = self._ahead, None
         if segment.final and ahead and ahead[0] == key:
-            self.counts["recognised_ahead"] += 1
+            self.counts["segments_transcribed_early"] += 1
             return ahead[1]
         recognised = self._recogniser.recognize(segment)
         if segment.stage is SegmentStage.LIKELY:

@@ -117,7 +117,7 @@ def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
         assert len({fact.person_id for fact in memory.facts(at(FOREVER))}) <= MOST_PERSONS
     assert len(remembered(memory)) <= 3 * MOST_PERSONS
     counted = {counter.name: counter.count for counter in memory.counters}
-    assert counted["facts_beyond_bound"] + counted.get("facts_aged", 0) + len(remembered(memory)) == 6000
+    assert counted["facts_over_limit"] + counted.get("facts_expired", 0) + len(remembered(memory)) == 6000
 
 
 def test_only_what_people_say_of_themselves_or_answer_is_kept() -> None:
@@ -151,7 +151,7 @@ def test_who_is_back_in_time_is_remembered_and_who_is_not_is_not() -> None:
     assert remembered(short, "a") == ["a1"]
     long = taken(PersonMemory(policy), [turn(1, "a")], [*there, *gone, seen(15), seen(16, "a")], [20])
     assert remembered(long, "a") == []
-    assert [(c.name, c.count) for c in long.counters] == [("facts_of_leavers", 1)]
+    assert [(c.name, c.count) for c in long.counters] == [("facts_of_departed", 1)]
 
 
 def test_the_faces_of_a_camera_do_not_make_a_tracked_person_leave() -> None:

@@ -123,7 +123,7 @@ def test_different_happenings_stay_apart(changes: dict[str, object]) -> None:
 def test_what_is_held_back_is_counted(config: dict[str, object], reason: str) -> None:
     fused = fusion(**config)
     assert take(fused, finding()) is None
-    assert counted(fused) == {reason: 1}
+    assert counted(fused) == {f"findings_{reason}": 1}
 
 
 def test_a_cue_cools_down() -> None:
@@ -131,14 +131,14 @@ def test_a_cue_cools_down() -> None:
     assert take(fused, finding(10, "slow", 11))
     assert take(fused, finding(20, "slow", 21)) is None
     assert take(fused, finding(45, "slow", 46))
-    assert counted(fused)["cooling_down"] == 1
+    assert counted(fused)["findings_cooling_down"] == 1
 
 
 def test_a_flood_of_one_attribute_is_held_back_and_ends() -> None:
     fused = fusion(most_per_attribute=3)
     flags = [take(fused, finding(10 * k, offset_s=10 * k + 1)) for k in range(10)]
     assert sum(flag is not None for flag in flags) == 3
-    assert counted(fused)["flood"] == 7
+    assert counted(fused)["findings_over_rate_limit"] == 7
     assert take(fused, finding(5_000, offset_s=5_001))
 
 

@@ -82,7 +82,7 @@ def test_entries_too_late_are_counted() -> None:
     cutter.add(frame(3 * S))
     cutter.pass_by("camera", 10 * S)
     cutter.add(frame(4 * S))
-    assert {c.name: c.count for c in cutter.counters}["entries_too_late"] == 1
+    assert {c.name: c.count for c in cutter.counters}["entries_late"] == 1
 
 
 @settings(max_examples=60, deadline=None)

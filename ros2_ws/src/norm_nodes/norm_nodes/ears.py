@@ -176,7 +176,7 @@ class EarsNode(NormNode[EarsConfig]):
                 self._publish(take())
                 self.clear_issue(topic)
             except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-                self.count("messages_not_heard")
+                self.count("messages_refused")
                 self.raise_issue(topic, Health.DEGRADED, f"{topic}: {error}")
         self._publish(self._ears.end_input())
 

@@ -5,6 +5,7 @@ from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.records.status import Health, MonitorStatus
+from norm_core.runtime.counters import meaning_of
 
 HEARTBEAT_S = 1.0
 STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"
@@ -27,8 +28,11 @@ _LEVELS = {
 
 def diagnosis(status: MonitorStatus) -> DiagnosticArray:
     """The same health for standard tools; its stamp is left to the sender."""
-    values = [KeyValue(key=counter.name, value=str(counter.count)) for counter in status.counters]
-    values += [KeyValue(key=f"{queue.name}_dropped", value=str(queue.dropped)) for queue in status.queues]
+    values = [KeyValue(key=f"{one.name}: {meaning_of(one.name)}", value=str(one.count)) for one in status.counters]
+    values += [
+        KeyValue(key=f"{queue.name}_dropped: entries that the queue {queue.name} dropped", value=str(queue.dropped))
+        for queue in status.queues
+    ]
     return DiagnosticArray(
         status=[
             DiagnosticStatus(

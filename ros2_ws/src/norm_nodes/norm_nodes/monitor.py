@@ -181,7 +181,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             urgency = Urgency.BACKGROUND if self.config.suite.answers_queries else Urgency.WINDOW
             return self.lease_engine(model, urgency)
         except TactfulError as error:
-            self.count("judge_not_opened")
+            self.count("judge_load_failures")
             why = f"the judge {model} cannot be opened, and cues go on alone: {error}"
             self.raise_issue("judge", Health.DEGRADED, why)
             return None

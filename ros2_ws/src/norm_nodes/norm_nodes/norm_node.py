@@ -353,7 +353,7 @@ class NormNode(LifecycleNode, Generic[C]):
         if message.node != self.get_fully_qualified_name() or message.instance_id == self.instance_id:
             return
         self._namesake_heard_s = time.monotonic()
-        self.count("heartbeats_of_a_namesake")
+        self.count("duplicate_node_heartbeats")
         advice = f"another {message.node} runs on this ROS domain: stop one of them, or set ROS_DOMAIN_ID"
         if (message.started_ns, message.instance_id) < (self.started_ns, self.instance_id):
             self.superseded_by = advice

@@ -165,7 +165,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def _meet(self, person_id: str) -> None:
         if not _TOKEN.fullmatch(person_id):
-            self.count("persons_without_topics")  # no topic can have this name, so none is published
+            self.count("persons_with_invalid_ids")  # no topic can have this name, so none is published
             return
         held = self._by_person[person_id] = []
         prefix = f"{self.config.humans}/persons/{person_id}"

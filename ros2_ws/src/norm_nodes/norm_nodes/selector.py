@@ -108,7 +108,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
-        self.count("queries_given_up", self._selector.drop_queries())
+        self.count("queries_dropped", self._selector.drop_queries())
 
     def close(self) -> None:
         self._jobs.close()

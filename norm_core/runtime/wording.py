@@ -1,0 +1,11 @@
+"""Numbers and identifiers in sentences for a person."""
+
+
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """Give a count with its noun, as "1 message" or "2 messages"; plural where it is not the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def in_words(identifier: str) -> str:
+    """Give an identifier without underscores, as "timed out"."""
+    return identifier.replace("_", " ")

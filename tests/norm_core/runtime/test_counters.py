@@ -1,0 +1,73 @@
+"""Every counter in the code has a meaning, and every meaning has a counter."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.status import Counter
+from norm_core.runtime.counters import MEANINGS, describe, meaning_of
+from norm_monitor.senses.camera.faults import CameraFault
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = ("norm_monitor", "action_selector", "study_desk", "sim_replays/drivers", "ros2_ws/src/norm_nodes/norm_nodes")
+TALLIES = ("counts", "_tally")
+
+
+def test_every_counter_has_a_meaning_and_every_meaning_a_counter() -> None:
+    assert counted_names() == set(MEANINGS)
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("judge_timed_out", "by outcome"),
+        ("judge_load_failures", "loaded"),
+        ("facts_expired", "by reason"),
+        ("no_such_counter", ""),
+    ],
+)
+def test_a_counter_of_a_family_has_its_own_meaning_or_the_family_s(name: str, word: str) -> None:
+    assert word in meaning_of(name)
+    assert bool(meaning_of(name)) == bool(word)
+
+
+def test_counters_are_described_with_their_meaning() -> None:
+    counters = (Counter(name="windows_late", count=2), Counter(name="entries_late", count=0))
+    assert describe(counters) == [f"windows_late: 2 ({MEANINGS['windows_late']})"]
+
+
+def counted_names() -> set[str]:
+    """The literal names that are counted; a name with a variable part stands as its family."""
+    names = {fault.value for fault in CameraFault}  # counted by the fault's value
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names.update(name for part in counter_expressions(node) for name in literals(part))
+    return names
+
+
+def counter_expressions(node: ast.AST) -> Iterator[ast.expr]:
+    """What a statement or call names a counter by, if it counts at all."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="count", value=receiver), args=[name, *_]):
+            if ast.unparse(receiver).removeprefix("self.").lstrip("_") in {"self", "node", "health_log"}:
+                yield name
+        case ast.Call(func=ast.Name(id="Counter"), keywords=keywords):
+            yield from (keyword.value for keyword in keywords if keyword.arg == "name")
+        case ast.Call(func=ast.Name(id="SoundError"), args=[name, *_]):
+            yield name  # counted by the error's fault
+        case ast.AugAssign(target=ast.Subscript(value=ast.Attribute(attr=attribute), slice=name)):
+            if attribute in TALLIES:
+                yield name
+
+
+def literals(expression: ast.expr) -> Iterator[str]:
+    match expression:
+        case ast.Constant(value=str(name)):
+            yield name
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from (*literals(body), *literals(orelse))
+        case ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_]):
+            yield f"{prefix}*"
