@@ -33,6 +33,7 @@ from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.judge.judge import JudgeConfig, Judgement
 from norm_monitor.judge.triggers import JudgeTriggers
 from norm_monitor.windows.cutter import MOST_EVENTS, Entry
+from norm_monitor.windows.missing_sources import explain_missing
 from norm_monitor.windows.window_config import Record, WindowConfig
 
 # If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
@@ -104,9 +105,10 @@ class Monitor:
         self._presence: tuple[object, ...] = ()
         self._robot_from_ns: int | None = None
         self._people_until_ns: list[int] = []  # the ends of their first utterances
-        self.missing: tuple[str, ...] = ()  # the sources missing from the newest window
-        self._look_ends: set[int] = set()  # window ends requested by cues
-        self._query_ends: set[int] = set()  # window ends requested by queries
+        self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
+        self._partial_from_ns: int | None = None  # where the utterance under way began
+        self._look_ends: set[int] = set()  # where something happened that a cue may wait for
+        self._query_ends: set[int] = set()  # where somebody else asked for a window
         self._queries_refused = 0
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
@@ -118,6 +120,12 @@ class Monitor:
         if self._queries_refused:
             counters += (Counter(name="queries_refused", count=self._queries_refused),)
         return counters
+
+    @property
+    def missing_reason(self) -> str:
+        """Why the newest window had to do without its missing sources, and what to do."""
+        speech_under_way = self._partial_from_ns is not None
+        return explain_missing(self.missing, self._cutter.received_sources, speech_under_way=speech_under_way)
 
     @property
     def hears_robot(self) -> bool:
@@ -148,6 +156,8 @@ class Monitor:
                 part.reset()
             self._newest_ns = mark[1]
             self._robot_from_ns, self._people_until_ns = None, []
+        if isinstance(record, Utterance):
+            self._note_partial(record)
         self._note_speaker(record)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
@@ -193,6 +203,12 @@ class Monitor:
             software_version=__version__,
         )
         return self._fusion.take(judgement.finding, made_by, self._clock.now_ns(), Tier.JUDGE)
+
+    def _note_partial(self, utterance: Utterance) -> None:
+        if utterance.text and not utterance.final:
+            self._partial_from_ns = utterance.start_ns
+        elif utterance.final or utterance.start_ns > (self._partial_from_ns or 0):
+            self._partial_from_ns = None  # it ended, or a mark of silence lies beyond it
 
     def _note_speaker(self, entry: Entry) -> None:
         if isinstance(entry, RobotSpeech) or (isinstance(entry, Utterance) and entry.speaker is Speaker.ROBOT):

@@ -51,6 +51,11 @@ class WindowCutter:
         return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     @property
+    def received_sources(self) -> frozenset[str]:
+        """The sources that gave anything since the time began."""
+        return frozenset(self._watermarks)
+
+    @property
     def held_entries(self) -> int:
         """The number of stored records."""
         return len(self._heap)

@@ -126,6 +126,10 @@ def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: i
         first = from_ros(ClosedWindow, observer.until(lambda: told and told[0], "a window"))
         assert first.late and first.missing == ("presence", "utterances")
         observer.until(
-            lambda: any("without presence, utterances" in reason for s in statuses for reason in s.reasons),
+            lambda: any(
+                "presence: none has arrived" in reason and "utterances: none has arrived" in reason
+                for s in statuses
+                for reason in s.reasons
+            ),
             "the status to name them",
         )

@@ -333,8 +333,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
         if self._monitor.missing:
-            why = f"windows close without {', '.join(self._monitor.missing)}: its node is absent, slow or has no input"
-            self.raise_issue("missing", Health.DEGRADED, why)
+            self.raise_issue("missing", Health.DEGRADED, self._monitor.missing_reason)
         else:
             self.clear_issue("missing")
         if self._monitor.robot_is_missing and not self._queries:
