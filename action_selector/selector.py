@@ -24,8 +24,7 @@ from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
 SelectorRecord = Frame | Utterance | Presence | Episode | Query
 
 PICTURES_HELD_BACK = (
-    "selector: its model does not run on this machine, so it is shown no pictures; "
-    "set pictures_may_leave to true to send them"
+    "selector: the model runs on another machine, so it is shown no images; set pictures_may_leave to true to send them"
 )
 
 
@@ -105,7 +104,9 @@ class Selector:
             decision = self._decider.decide(due.request, due.deadline, on_step)
         except (RuntimeError, ValueError, MemoryError) as error:
             reason = f"{type(error).__name__}: {error}"
-            self._health_log.raise_issue("selector", Health.DEGRADED, f"a decision failed: {reason}")
+            self._health_log.raise_issue(
+                "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
+            )
             return self.refuse(due, reason)
         found = self._recommendation(due, decision)
         held_back = self._decider.held_back(due.request)

@@ -96,7 +96,8 @@ class Ears:
             self._health_log.clear_issue("transcriber")
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
             self._health_log.count("segments_not_transcribed")
-            self._health_log.raise_issue("transcriber", Health.DEGRADED, f"speech was not transcribed: {error}")
+            why = f"ears: a speech segment was not transcribed: {error}; free memory, or use a smaller Whisper model"
+            self._health_log.raise_issue("transcriber", Health.DEGRADED, why)
         yield from self._marks.finish_words()
 
     def _voice(self, topic: str) -> LiveSpeechAdapter:

@@ -41,7 +41,7 @@ def see(
     try:
         finder = FaceFinder() if faces else None
     except FaceWeightsMissingError as error:
-        complain(f"faces are not looked for: {error}")
+        complain(f"camera: no faces are detected, because {error}")
         finder = None
     health_log = HealthLog(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
     with BagReader(bag) as reader:

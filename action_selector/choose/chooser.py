@@ -132,7 +132,7 @@ class Chooser:
         )
         if by_model.outcome is Outcome.ANSWERED or case.evidence.is_empty or not self._config.fall_back:
             return by_model
-        return replace(by_likeness, reason=f"By likeness alone, as the model was {by_model.outcome}. ")
+        return replace(by_likeness, reason=f"By likeness alone, as the model {by_model.outcome.predicate}. ")
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
         """By the fitted weights where there are some, which see those that fell as well, as they were fitted so."""

@@ -66,7 +66,7 @@ class Store:
             )
         if found is None:
             raise EngineFailedError(
-                f"the weights of {manifest.name} are not here: run `tactful models pull {manifest.name}`"
+                f"the weights of {manifest.name} are not installed; run ./tactful models pull {manifest.name}"
             )
         folder, lock = found
         damaged = find_damages(folder, lock) if verify else []

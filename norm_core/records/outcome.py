@@ -13,3 +13,11 @@ class Outcome(StrEnum):
     REFUSED = "refused"  # the model declined
     INVALID = "invalid"  # the request or its input was unusable
     FAILED = "failed"  # out of memory, hash mismatch, dead engine
+
+    @property
+    def predicate(self) -> str:
+        """What a model did, for a sentence whose subject it is."""
+        return _PREDICATES.get(self.value, self.value.replace("_", " "))
+
+
+_PREDICATES = {"unparsed": "gave no answer in the asked form", "invalid": "could not use the request"}

@@ -83,7 +83,7 @@ class BagSenses:
         try:
             return FaceFinder()
         except FaceWeightsMissingError as error:
-            self.health_log.raise_issue("faces", Health.DEGRADED, f"faces are not looked for: {error}")
+            self.health_log.raise_issue("faces", Health.DEGRADED, f"camera: no faces are detected, because {error}")
             return None
 
     @property
@@ -129,7 +129,7 @@ class BagSenses:
             try:
                 yield from self._ears.take_audio(self._bag.decode(stored), stored.stamp_ns)
             except SoundError as error:
-                self.health_log.raise_issue(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
+                self._note_unused(stored.topic, error)
         elif stored.topic == self._camera_topic:
             yield from self._eyes.take(*self._pictures.next_picture(stored))
         elif stored.topic in self._people_topics:
@@ -139,12 +139,17 @@ class BagSenses:
         else:
             yield self._bag.decode(stored)
 
+    def _note_unused(self, topic: str, error: Exception) -> None:
+        self.health_log.raise_issue(
+            f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}"
+        )
+
     def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
         try:
             yield from self._ears.take_robot_speech(self._bag.decode(stored), stored.stamp_ns, stored.topic)
         except NotRobotSpeechError as error:
             self.health_log.count("messages_not_robot_speech")
-            self.health_log.raise_issue(stored.topic, Health.DEGRADED, f"{stored.topic}: {error}")
+            self._note_unused(stored.topic, error)
 
     def _tracked(self, stored: BagMessage) -> list[Presence]:
         message = self._bag.decode(stored)

@@ -115,10 +115,12 @@ class LiveLog:
         try:
             step()
         except OSError as error:
-            self._ail(f"{error}, and it goes on")
+            self._ail(f"{error}; the monitor goes on")
         except LogError as error:
             self._health_log.count("study_log_refused")
-            self._health_log.raise_issue("study_log_entry", Health.DEGRADED, str(error))
+            self._health_log.raise_issue(
+                "study_log_entry", Health.DEGRADED, f"study log: a record was refused: {error}"
+            )
         else:
             self._mend()
 

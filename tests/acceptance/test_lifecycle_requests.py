@@ -45,7 +45,7 @@ def test_a_transition_that_the_state_does_not_have_is_refused(
         assert not change_state(observer, "ears", **activate)
         assert change_state(observer, "camera", **configure)
         assert states(observer) == ["active", "inactive"]
-        assert any("ears cannot activate while active; it can deactivate" in line for line in process.output)
+        assert any("ears: cannot activate while active; ask it to deactivate" in line for line in process.output)
 
 
 def test_a_node_that_fails_to_change_state_ends_no_other(domain_id: int, observer: Observer) -> None:

@@ -138,7 +138,7 @@ def test_a_model_that_fails_leaves_what_is_known(sentences: SentenceEncoder) -> 
     asked = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
     decision = decide(sentences, asked, engine=model(broken))
     assert decision.outcome is Outcome.ANSWERED
-    assert decision.explanation.startswith("By likeness alone, as the model was failed.")
+    assert decision.explanation.startswith("By likeness alone, as the model failed.")
     assert decision.provenance.model == ""
     strict = BEST_EFFORT.model_copy(update={"fall_back": False})
     assert decide(sentences, asked, strict, engine=model(broken)).outcome is Outcome.FAILED

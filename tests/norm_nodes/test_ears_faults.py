@@ -44,7 +44,7 @@ def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Ob
         first = node.create_publisher(UInt8MultiArray, "/audio", 10)
         observer.until(lambda: heard(first, "/audio", absent=True), "a microphone that is well")
         second = node.create_publisher(UInt8MultiArray, "/audio", 10)
-        observer.until(lambda: heard(first, "2 publishers: stop all but one", absent=False), "one too many")
+        observer.until(lambda: heard(first, "2 publishers send audio; stop all but one", absent=False), "one too many")
         node.destroy_publisher(second)
         observer.until(lambda: heard(first, "publishers", absent=True), "one alone again")
         observer.until(lambda: "its publisher has stopped sending" in reasons(observer), "a microphone gone quiet")

@@ -94,7 +94,7 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
     with recorder(tmp_path / "first", domain_id) as elder:
         younger = host(*command("bag_recorder", bag=tmp_path / "second")[3:])
         assert younger.returncode == 4
-        assert "another /tactful/bag_recorder runs on this ROS domain" in younger.stderr
+        assert "/tactful/bag_recorder: another node of this name runs on this ROS domain" in younger.stderr
         assert elder.is_running()
 
 

@@ -213,7 +213,7 @@ def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
             lambda: [s for s in statuses if s.health is Health.DEGRADED and "absent" in " ".join(s.reasons)],
             "the status",
         )
-        assert "cannot be opened, and cues go on alone" in " ".join(degraded[0].reasons)
+        assert "cannot be loaded, and cues go on alone" in " ".join(degraded[0].reasons)
 
 
 def test_a_record_that_a_cue_fails_at_is_counted_and_the_next_is_looked_at(

@@ -1,4 +1,4 @@
-"""Faults of a camera's messages: the counter, the cause and the remedy of each."""
+"""What can be wrong with a camera's messages: the counter, the problem and the remedy."""
 
 from enum import StrEnum
 
@@ -28,66 +28,67 @@ class CameraFault(StrEnum):
 
 @record
 class Advice:
-    """The problem, cause and remedy of a fault."""
-
-    cause: str
-    mend: str
+    problem: str
+    remedy: str
 
 
 ADVICE: dict[CameraFault, Advice] = {
     CameraFault.STAMP_GAP: Advice(
-        cause="frames are lost on the way: best-effort raw images over the default shared memory lose most of theirs",
-        mend="subscribe to the compressed topic, or publish reliably",
+        problem="the stamps have gaps: either frames were lost on the way, or the driver's timer is irregular",
+        remedy="compare the rate at the driver; where that is steady, use the compressed topic or publish reliably",
     ),
     CameraFault.DUPLICATE: Advice(
-        cause="the same stamp came twice, as from a relay or a bag played beside the camera",
-        mend="end one of the two, or let the driver stamp each frame",
+        problem="a stamp came twice, as from a relay, or from a bag that is played beside the camera",
+        remedy="stop one of the two publishers, or let the driver stamp each frame",
     ),
     CameraFault.REORDERED: Advice(
-        cause="stamps went back a little, as over a lossy network or from two publishers",
-        mend="look for a second publisher with ros2 topic info -v",
+        problem="a frame came after a newer one, as over a lossy network or from two publishers",
+        remedy="stop any second publisher, and prefer a wired network",
     ),
     CameraFault.JUMPED_BACK: Advice(
-        cause="stamps went back far: a clock was set, or a bag began anew",
-        mend="synchronise the clocks (chrony); after a bag's restart nothing need be done",
+        problem="the stamps jumped into the past, because a clock was set or a bag was restarted",
+        remedy="synchronise the clocks (chrony); after the restart of a bag, do nothing",
     ),
     CameraFault.JUMPED_FORWARD: Advice(
-        cause="stamps went forward far: a clock was set, or the camera was away",
-        mend="synchronise the clocks (chrony), and look at the camera's cable and driver",
+        problem="the stamps jumped into the future, because a clock was set or the camera was disconnected",
+        remedy="synchronise the clocks (chrony), and check the camera's cable and driver",
     ),
     CameraFault.DECODE_FAILED: Advice(
-        cause="the bytes are no whole picture: a bad cable, a full USB bus or a wrong step",
-        mend="look at the driver's log, and lower the resolution or the rate",
+        problem="an image cannot be decoded, because of a bad cable, a full USB bus or a wrong step field",
+        remedy="read the driver's log, and lower the resolution or the rate",
     ),
-    CameraFault.ZERO_SIZE: Advice(cause="the driver publishes before its camera gives pictures", mend="restart it"),
+    CameraFault.ZERO_SIZE: Advice(
+        problem="an image has no pixels, because the driver publishes before its camera is ready",
+        remedy="restart the driver",
+    ),
     CameraFault.UNKNOWN_ENCODING: Advice(
-        cause="the encoding is none that is decoded here, as depth or video",
-        mend="set the driver to rgb8 or bgr8, or use the compressed topic (jpeg or png)",
+        problem="the encoding is not supported, as with depth images or video",
+        remedy="set the driver to rgb8 or bgr8, or use the compressed topic (JPEG or PNG)",
     ),
     CameraFault.SOURCE_CHANGED: Advice(
-        cause="frame_id, size or encoding changed between messages: two publishers, or a camera set anew",
-        mend="give each camera a topic of its own",
+        problem="frame_id, size or encoding changed, because of two publishers or new camera settings",
+        remedy="give each camera a topic of its own",
     ),
     CameraFault.TWO_PUBLISHERS: Advice(
-        cause="more than one publisher is on the camera's topic", mend="end one, or remap it to a topic of its own"
+        problem="the topic has more than one publisher", remedy="stop one, or remap it to a topic of its own"
     ),
     CameraFault.RAW_BEST_EFFORT: Advice(
-        cause="raw images are published best effort, and over the default shared memory most of such frames are lost",
-        mend="set transport to compressed and topic to the compressed one, or publish reliably",
+        problem="raw images are published best effort, and most of them are lost over the default shared memory",
+        remedy="set transport to compressed and topic to the compressed topic, or publish reliably",
     ),
     CameraFault.STALE: Advice(
-        cause="no picture has come of late: the camera or its driver has stopped, or the topic's name is another",
-        mend="look at the driver, at ros2 topic hz, and at ROS_DOMAIN_ID",
+        problem="no image has arrived for a while: the camera or its driver stopped, or the topic has another name",
+        remedy="check the driver, the parameter topic and ROS_DOMAIN_ID; ./tactful doctor lists the camera topics",
     ),
 }
 
 
-def advice_for(fault: CameraFault) -> str:
-    """Return the problem, the cause and the remedy of a fault, without figures."""
-    return f"{fault.value.replace('_', ' ')}: {ADVICE[fault].cause}; {ADVICE[fault].mend}"
+def advice_for(fault: CameraFault, topic: str) -> str:
+    """Give the topic, what is wrong with it and the remedy, without figures."""
+    return f"{topic}: {ADVICE[fault].problem}; {ADVICE[fault].remedy}"
 
 
-def log_fault(health_log: HealthLog, fault: CameraFault, detail: str = "") -> None:
-    """Count a fault, and show it with its cause and remedy for a while."""
+def log_fault(health_log: HealthLog, topic: str, fault: CameraFault, detail: str = "") -> None:
+    """Count a fault, and state it for a while with its remedy."""
     health_log.count(fault.value)
-    health_log.raise_issue(fault.value, Health.DEGRADED, advice_for(fault), latest=detail, lasting_s=LASTS_S)
+    health_log.raise_issue(fault.value, Health.DEGRADED, advice_for(fault, topic), latest=detail, lasting_s=LASTS_S)

@@ -36,7 +36,7 @@ class FrameKeeper:
 
     def __init__(self, topic: str, health_log: HealthLog, config: FrameConfig | None = None) -> None:
         self._topic, self._health_log, self._config = topic, health_log, config or FrameConfig()
-        self.sampler = Sampler(self._config.keep_hz, health_log)
+        self.sampler = Sampler(topic, self._config.keep_hz, health_log)
         self._source: tuple[str, str, int, int] | None = None
         self.seen = self.kept = 0
 
@@ -49,7 +49,7 @@ class FrameKeeper:
         try:
             frame = ahead.result() if ahead else self.frame_of(picture)
         except PictureFormatError as error:
-            log_fault(self._health_log, error.fault, str(error)[:200])
+            log_fault(self._health_log, self._topic, error.fault, str(error)[:200])
             return None
         self.sampler.keep(picture.stamp_ns)
         self.kept += 1
@@ -81,6 +81,7 @@ class FrameKeeper:
         if self._source not in (None, source):
             log_fault(
                 self._health_log,
+                self._topic,
                 CameraFault.SOURCE_CHANGED,
                 f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}",
             )

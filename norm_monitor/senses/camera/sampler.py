@@ -14,11 +14,11 @@ _SLACK = 1.8  # a gap exceeds this many camera intervals
 class Sampler:
     """Check each stamp in order of arrival; `keep` confirms that a selected frame was usable."""
 
-    def __init__(self, keep_hz: float, health_log: HealthLog) -> None:
+    def __init__(self, topic: str, keep_hz: float, health_log: HealthLog) -> None:
         if not keep_hz > 0:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
         self._period_ns = round(NS_PER_S / keep_hz)
-        self._health_log = health_log
+        self._topic, self._health_log = topic, health_log
         self._latest_ns: int | None = None
         self._kept_slot: int | None = None
         self._intervals_ns: deque[int] = deque(maxlen=_MANY)
@@ -47,17 +47,17 @@ class Sampler:
     def _follows(self, stamp_ns: int, latest_ns: int) -> bool:
         step_ns = stamp_ns - latest_ns
         if step_ns == 0:
-            log_fault(self._health_log, CameraFault.DUPLICATE)
+            log_fault(self._health_log, self._topic, CameraFault.DUPLICATE)
             return False
         if step_ns < -JUMP_NS:
-            log_fault(self._health_log, CameraFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
+            log_fault(self._health_log, self._topic, CameraFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
             self._kept_slot = None
             return True
         if step_ns < 0:
-            log_fault(self._health_log, CameraFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
+            log_fault(self._health_log, self._topic, CameraFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
             return False
         if step_ns > JUMP_NS:
-            log_fault(self._health_log, CameraFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
+            log_fault(self._health_log, self._topic, CameraFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
             return True
         self._look_for_gap(step_ns)
         return True
@@ -69,5 +69,5 @@ class Sampler:
             if step_ns > _SLACK * pace_ns:
                 missing = round(step_ns / pace_ns) - 1
                 self.missing_by_stamps += missing
-                log_fault(self._health_log, CameraFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
+                log_fault(self._health_log, self._topic, CameraFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
         self._intervals_ns.append(step_ns)

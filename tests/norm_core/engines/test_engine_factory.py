@@ -94,7 +94,7 @@ def test_changed_weights_are_refused_before_the_backend_sees_them(
 
 def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: Callable[..., None]) -> None:
     backend_is(answering)
-    with pytest.raises(EngineFailedError, match="run `tactful models pull smollm2-135m-q4`"):
+    with pytest.raises(EngineFailedError, match=r"run \./tactful models pull smollm2-135m-q4"):
         open_engine(Catalogue().manifest("smollm2-135m-q4"), WallClock(), store=Store(tmp_path))
 
 

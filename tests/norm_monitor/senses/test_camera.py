@@ -9,7 +9,7 @@ import pytest
 
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.faults import ADVICE, CameraFault
+from norm_monitor.senses.camera.faults import ADVICE, CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture, PictureFormatError, decode
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, face_image, raw, scene
@@ -204,7 +204,19 @@ def test_two_publishers_show_as_changes_of_source() -> None:
 
 def test_every_fault_has_a_cause_and_a_remedy() -> None:
     assert set(ADVICE) == set(CameraFault)
-    assert "compressed" in ADVICE[CameraFault.RAW_BEST_EFFORT].mend
+    assert "compressed" in ADVICE[CameraFault.RAW_BEST_EFFORT].remedy
+
+
+def test_a_stale_camera_is_named_by_its_topic_with_a_tool_that_is_here() -> None:
+    line = advice_for(CameraFault.STALE, "/front/image")
+    assert line.startswith("/front/image: no image has arrived") and "./tactful doctor" in line
+    assert not any("ros2 topic" in advice.remedy for advice in ADVICE.values())
+
+
+def test_a_gap_in_the_stamps_blames_loss_or_the_timer() -> None:
+    """Raw images that come reliably may still have stamps that jitter."""
+    problem = ADVICE[CameraFault.STAMP_GAP].problem
+    assert "lost" in problem and "timer" in problem and "best" not in problem
 
 
 def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:

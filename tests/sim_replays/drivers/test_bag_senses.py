@@ -30,4 +30,4 @@ def test_without_face_weights_frames_are_kept_and_the_remedy_is_told(
     assert any(isinstance(record, Frame) for record in records)
     assert not any(isinstance(record, Presence) for record in records)
     (reason,) = senses.health_log.reasons
-    assert "run `tactful models pull blazeface-short-range`" in reason
+    assert "run ./tactful models pull blazeface-short-range" in reason

@@ -64,7 +64,8 @@ class BagPlayer(NormNode[PlayerConfig]):
                 type_ = message_class(summary.type_name)
             except TypeMissingError as error:
                 self.count("messages_of_missing_types", summary.message_count)
-                self.raise_issue(summary.topic, Health.DEGRADED, f"{summary.topic} is not played: {error}")
+                why = f"{summary.topic}: not played, because {error}"
+                self.raise_issue(f"type of {summary.topic}", Health.DEGRADED, why)
                 continue
             self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, PLAYED)
 

@@ -82,7 +82,7 @@ class BagRecorder(NormNode[RecorderConfig]):
                 type_ = message_class(type_names[0])
             except TypeMissingError as error:
                 self._ignored.add(topic)
-                self.raise_issue(topic, Health.DEGRADED, f"{topic} is not recorded: {error}")
+                self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not recorded, because {error}")
                 continue
             self._topics[topic] = self.create_subscription(
                 type_,

@@ -90,7 +90,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         try:
             return FaceFinder(folder, away_yaw_deg=config.away_yaw_deg, away_pitch_deg=config.away_pitch_deg)
         except FaceWeightsMissingError as error:
-            self.raise_issue("faces", Health.DEGRADED, f"faces are not looked for: {error}")
+            self.raise_issue("faces", Health.DEGRADED, f"camera: no faces are detected, because {error}")
             return None
 
     def _on_image(self, data: bytes) -> None:
@@ -122,5 +122,5 @@ class CameraNode(NormNode[CameraNodeConfig]):
         health = Health.STALE if fault is CameraFault.STALE else Health.DEGRADED
         if not holds:
             self.clear_issue(fault.value)
-        elif self.raise_issue(fault.value, health, advice_for(fault)):
+        elif self.raise_issue(fault.value, health, advice_for(fault, self._subscription.topic_name)):
             self.count(fault.value)

@@ -21,7 +21,7 @@ def message_class(type_name: str) -> Any:
         return getattr(import_module(f"{package}.{kind}"), name)
     except (ImportError, AttributeError) as error:
         apt = f"ros-jazzy-{package.replace('_', '-')}"
-        raise TypeMissingError(f"{type_name} is not installed here: install {package} (as {apt})") from error
+        raise TypeMissingError(f"{type_name} is not installed; install {package} (as {apt})") from error
 
 
 def record_class(record_type: type) -> Any:

@@ -86,7 +86,11 @@ class EarsNode(NormNode[EarsConfig]):
     def _open_audio(self) -> None:
         config = self.config
         if not config.audio_type:
-            self.raise_issue("audio", Health.DEGRADED, "ears: audio_type is empty: name the type of the audio topic")
+            self.raise_issue(
+                "audio",
+                Health.DEGRADED,
+                "ears: the parameter audio_type is empty; set it to the type of the audio topic",
+            )
             return
         self._listen_to("audio_type", config.audio_topic, self._hear, "the microphone")
         if config.audio_info_topic:
@@ -124,10 +128,12 @@ class EarsNode(NormNode[EarsConfig]):
         try:
             type_ = message_class(type_name)
         except TypeMissingError as error:
-            self.raise_issue(parameter, Health.DEGRADED, f"{topic} is not heard: {error}")
+            self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not subscribed, because {error}")
             return
         except ValueError as error:
-            raise ConfigError(f"ears: {parameter}: {type_name} is no package/msg/Name") from error
+            raise ConfigError(
+                f"ears: {parameter}: {type_name!r} is no message type; write it as package/msg/Name"
+            ) from error
         self.subscribe(type_, topic, take, qos, what)
 
     def _hear(self, message: Any) -> None:
@@ -174,10 +180,10 @@ class EarsNode(NormNode[EarsConfig]):
             topic, take = event
             try:
                 self._publish(take())
-                self.clear_issue(topic)
+                self.clear_issue(f"messages on {topic}")
             except (RuntimeError, ValueError, TypeError, AttributeError) as error:
                 self.count("messages_refused")
-                self.raise_issue(topic, Health.DEGRADED, f"{topic}: {error}")
+                self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
         self._publish(self._ears.end_input())
 
     def _transcribe(self) -> None:
@@ -201,15 +207,20 @@ class EarsNode(NormNode[EarsConfig]):
         topic = self.config.audio_topic
         publishers = self.count_publishers(topic)
         if publishers > 1:
-            self.raise_issue("publishers", Health.DEGRADED, f"{topic} has {publishers} publishers: stop all but one")
+            self.raise_issue(
+                "publishers", Health.DEGRADED, f"{topic}: {publishers} publishers send audio; stop all but one"
+            )
         else:
             self.clear_issue("publishers")
         longest_s = self.config.stale_after_s
         if not longest_s or time.monotonic() - self._last_sound_s <= longest_s:
             self.clear_issue("microphone")
             return
-        cause = "its publisher has stopped sending" if publishers else "nobody publishes it"
-        self.raise_issue("microphone", Health.STALE, f"{topic} has been silent for {longest_s:g} s: {cause}")
+        if publishers:
+            why = "because its publisher has stopped sending; check the microphone and its driver"
+        else:
+            why = "because nobody publishes it; start the microphone's driver, check audio_topic and ROS_DOMAIN_ID"
+        self.raise_issue("microphone", Health.STALE, f"{topic}: no audio for {longest_s:g} s, {why}")
         if not self._ended:
             self._ended = True
             self._events.put((topic, self._ears.end_input))

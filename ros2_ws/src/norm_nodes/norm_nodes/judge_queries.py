@@ -64,7 +64,7 @@ class JudgeQueries:
         if not self._is_active() or query.task not in TASKS:
             return
         if not self._jobs.put((query, self._questioner.asked(query, self._recent, self._node.clock))):
-            self._tell(_failed(query, f"{WAITING} questions wait already: ask less often"))
+            self._tell(_failed(query, f"judge: {WAITING} questions wait already; ask less often"))
 
     def _work(self) -> None:
         while not self._jobs.is_drained():
@@ -82,7 +82,7 @@ class JudgeQueries:
 
     def _refuse(self, why: str) -> None:
         self._node.count("messages_refused")
-        self._node.raise_issue("messages", Health.DEGRADED, why)
+        self._node.raise_issue("messages on queries", Health.DEGRADED, f"queries: a message was not used: {why}")
 
 
 def _failed(query: Query, reason: str) -> Answer:

@@ -52,8 +52,8 @@ from study_desk.log.session_config import StudyConfig
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
 ROBOT_MISSING = (
-    "nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; "
-    "name its speech topic in the parameters robot_speech_topic and robot_speech_type of ears"
+    "robot speech: nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; "
+    "set the parameters robot_speech_topic and robot_speech_type of ears"
 )
 # How long the status tells of a record that a cue failed at.
 FAULT_STATED_S = 60.0
@@ -182,7 +182,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             return self.lease_engine(model, urgency)
         except TactfulError as error:
             self.count("judge_load_failures")
-            why = f"the judge {model} cannot be opened, and cues go on alone: {error}"
+            why = f"judge: the model {model} cannot be loaded, and cues go on alone: {error}"
             self.raise_issue("judge", Health.DEGRADED, why)
             return None
 
@@ -204,7 +204,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _state_pictures_held_back(self) -> None:
         why = (
-            f"the judge {self.config.judge.model} does not run on this machine, so it is shown no pictures; "
+            f"judge: the model {self.config.judge.model} runs on another machine, so it is shown no images; "
             "set judge.pictures_may_leave to true to send them"
         )
         self.raise_issue("pictures", Health.DEGRADED, why)
@@ -227,7 +227,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 record = from_ros(type_, message)
             except MessageError as error:
                 self.count("messages_refused")
-                self.raise_issue("messages", Health.DEGRADED, f"{topic}: {error}")
+                self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
                 return
             self._records.put(record)
             if self._queries and isinstance(record, Utterance):
@@ -245,7 +245,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
                 self.count("records_failed")
                 self.get_logger().error(traceback.format_exc())
-                why = f"a {type(record).__name__} could not be looked at, and was left out: {error!r}; please report it"
+                why = f"monitor: a {type(record).__name__} was left out, because of {error!r}; please report it"
                 self.health_log.raise_issue("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
         self._publish(self._monitor.end_input())
 
@@ -281,7 +281,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.clear_issue("judge")
                 self._records.put(judgement)
             else:
-                why = f"the judge {judgement.outcome.replace('_', ' ')}, and cues go on alone: {judgement.reason}"
+                why = f"judge: the model {judgement.outcome.predicate}, and cues go on alone: {judgement.reason}"
                 self.raise_issue("judge", Health.DEGRADED, why)
                 self.beat()
 
@@ -293,7 +293,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except OSError as error:
             self.count("prompts_not_written")
             folder = self.config.judge.prompts_folder
-            why = f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"
+            why = f"judge.prompts_folder: no prompt can be written to {folder}: {error.strerror}; free some room there"
             self.raise_issue("prompts", Health.DEGRADED, why)
         else:
             self.clear_issue("prompts")

@@ -46,7 +46,7 @@ from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, CountedPublisher, Drain
 
 C = TypeVar("C", bound=Config)
 
-NAMESAKE_FORGOTTEN_S = 3 * HEARTBEAT_S
+DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 
 
@@ -67,7 +67,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.instance_id = uuid.uuid4().hex
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
-        self._namesake_heard_s = -math.inf
+        self._duplicate_heard_s = -math.inf
         self.health_log = HealthLog(self._log)
         self._taken_by_topic: Counter[str] = Counter()
         self._given_by_topic: Counter[str] = Counter()
@@ -83,7 +83,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._diagnostics = self.advertise(
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
         )
-        self.subscribe(MonitorStatus, STATUS_TOPIC, self._watch_namesake, STATUS_QOS, "to notice a second host")
+        self.subscribe(MonitorStatus, STATUS_TOPIC, self._watch_duplicates, STATUS_QOS, "to notice a second host")
         self._told_settled = self.advertise(String, TOLD_TOPIC, EVENTS, "JSON: what was taken and given, for replays")
         self.subscribe(String, ASK_TOPIC, self._tell_settled, EVENTS, "asks each node for that")
         # On the steady clock, so that the heartbeat goes on where simulated time stands still.
@@ -154,8 +154,8 @@ class NormNode(LifecycleNode, Generic[C]):
             self.health_log.raise_issue(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
 
         advice = (
-            f"messages on {topic} were lost: the machine is too slow for them, or a best-effort publisher sends "
-            "larger messages than its shared memory holds (for images use the compressed topic)"
+            f"{topic}: messages are lost, because this machine is too slow for them or a best-effort publisher sends "
+            "larger messages than its shared memory holds; for images, use the compressed topic"
         )
         return SubscriptionEventCallbacks(message_lost=lost)
 
@@ -219,8 +219,8 @@ class NormNode(LifecycleNode, Generic[C]):
         """Publishes the heartbeat and the diagnostics once."""
         if not rclpy.ok(context=self.context):
             return
-        if time.monotonic() > self._namesake_heard_s + NAMESAKE_FORGOTTEN_S:
-            self.clear_issue("namesake")
+        if time.monotonic() > self._duplicate_heard_s + DUPLICATE_FORGOTTEN_S:
+            self.clear_issue("duplicate_node")
         status = self.status()
         self._status.publish(to_ros(status))
         array = diagnosis(status)
@@ -265,7 +265,7 @@ class NormNode(LifecycleNode, Generic[C]):
         labels = {number: label for number, label, *_ in self._state_machine.transition_graph}
         asked = wanted.label or labels.get(wanted.id, f"do transition {wanted.id}")
         state, choices = self._state_machine.current_state[1], " or ".join(possible) or "do nothing more"
-        self.get_logger().warning(f"{self.get_name()} cannot {asked} while {state}; it can {choices}")
+        self.get_logger().warning(f"{self.get_name()}: cannot {asked} while {state}; ask it to {choices}")
         response.success = False
         return response
 
@@ -305,7 +305,11 @@ class NormNode(LifecycleNode, Generic[C]):
             return TransitionCallbackReturn.FAILURE
         except Exception as error:  # noqa: BLE001 - rclpy would say that the transition failed, and nothing of why
             self.get_logger().error(traceback.format_exc())
-            self.raise_issue("transition", Health.FAILED, f"{type(error).__name__}: {error}")
+            self.raise_issue(
+                "transition",
+                Health.FAILED,
+                f"{self.get_name()}: a lifecycle transition failed: {type(error).__name__}: {error}; report it",
+            )
             return TransitionCallbackReturn.ERROR
         self._state = target
         self.clear_issue("transition")
@@ -349,16 +353,16 @@ class NormNode(LifecycleNode, Generic[C]):
     def _without_bookkeeping(self, tally: Counter[str]) -> dict[str, int]:
         return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}
 
-    def _watch_namesake(self, message: Any) -> None:
+    def _watch_duplicates(self, message: Any) -> None:
         if message.node != self.get_fully_qualified_name() or message.instance_id == self.instance_id:
             return
-        self._namesake_heard_s = time.monotonic()
+        self._duplicate_heard_s = time.monotonic()
         self.count("duplicate_node_heartbeats")
-        advice = f"another {message.node} runs on this ROS domain: stop one of them, or set ROS_DOMAIN_ID"
+        advice = f"{message.node}: another node of this name runs on this ROS domain; stop one, or set ROS_DOMAIN_ID"
         if (message.started_ns, message.instance_id) < (self.started_ns, self.instance_id):
             self.superseded_by = advice
         else:
-            self.raise_issue("namesake", Health.DEGRADED, advice)
+            self.raise_issue("duplicate_node", Health.DEGRADED, advice)
 
     def _note(self, direction: Direction, name: str, message_type: Any, description: str) -> None:
         kind = {Direction.SERVES: "srv", Direction.ACTS: "action"}.get(direction, "msg")

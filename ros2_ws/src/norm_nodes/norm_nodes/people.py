@@ -64,7 +64,9 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def open(self) -> None:
         for name in ("ids_type", "engagement_type", "gaze_type"):
             if len(getattr(self.config, name).split("/")) != 3:
-                raise ConfigError(f"people: {name}: {getattr(self.config, name)} is no package/msg/Name")
+                raise ConfigError(
+                    f"people: {name}: {getattr(self.config, name)!r} is no message type; write it as package/msg/Name"
+                )
         self._presence = self.advertise(
             Presence, "presence", EVENTS, "who is there, as the robot's recognisers track them"
         )
@@ -100,7 +102,8 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         try:
             return message_class(type_name)
         except TypeMissingError as error:
-            self.raise_issue(type_name, Health.DEGRADED, f"{self._persons_topic}: not all is read: {error}")
+            why = f"{self._persons_topic}: not all of it is subscribed, because {error}"
+            self.raise_issue(f"type of {type_name}", Health.DEGRADED, why)
             return None
 
     def _hear(
@@ -121,10 +124,10 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self._heard_s = time.monotonic()
             try:
                 self._publish(take(message) or ())
-                self.clear_issue(topic)
+                self.clear_issue(f"messages on {topic}")
             except (NotPeopleError, ValueError, AttributeError) as error:
                 self.count("messages_refused")
-                self.raise_issue(topic, Health.DEGRADED, f"{topic}: {error}")
+                self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
             for name, count in self._people.counts.items():
                 self.count(name, count)
             self._people.counts.clear()
@@ -197,12 +200,15 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
         nobody = not self.count_publishers(self._persons_topic)
         if silent or nobody:
-            cause = "nobody publishes it" if nobody else "its publisher has stopped sending, and so has tf"
-            self.raise_issue("people", Health.STALE, f"{self._persons_topic}: {cause}")
+            if nobody:
+                why = "because nobody publishes it; start the tracker of persons, check humans and ROS_DOMAIN_ID"
+            else:
+                why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
+            self.raise_issue("people", Health.STALE, f"{self._persons_topic}: no persons arrive, {why}")
         else:
             self.clear_issue("people")
         if self.count_publishers(self._presence.topic_name) > 1:
-            advice = f"{self._presence.topic_name} has two publishers: set the camera's faces to false"
+            advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
             self.raise_issue("publishers", Health.DEGRADED, advice)
         else:
             self.clear_issue("publishers")

@@ -167,7 +167,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
                 record = from_ros(record_type, message)
             except MessageError as error:
                 self.count("messages_refused")
-                self.raise_issue("messages", Health.DEGRADED, str(error))
+                name = record_type.__name__
+                self.raise_issue(f"messages on {name}", Health.DEGRADED, f"{name}: a message was not used: {error}")
                 return
             for due in self._selector.take(record):
                 self._hand_over(due)
@@ -185,14 +186,14 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _work(self) -> None:
         # The encoder loads with its first sentence, and on a busy machine that takes seconds.
         self.raise_issue(
-            "encoder", Health.DEGRADED, "the sentence encoder is being loaded: the first answer waits for it"
+            "encoder", Health.DEGRADED, "sentence encoder: it is being loaded; the first answer waits for it"
         )
         try:
             self._selector.prepare()
             self.clear_issue("encoder")
             self.get_logger().info("the sentence encoder is ready")
         except EngineError as error:
-            self.raise_issue("encoder", Health.FAILED, str(error))
+            self.raise_issue("encoder", Health.FAILED, f"sentence encoder: it cannot be loaded: {error}")
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
                 with self._engine.hold() if self._engine else nullcontext():
@@ -217,7 +218,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         try:
             return self.advertise(intent_class(), "/intents", EVENTS, "decisions as REP-155 intents")
         except TypeMissingError as error:
-            self.raise_issue("intents", Health.DEGRADED, f"no intents are published: {error}")
+            self.raise_issue("type of /intents", Health.DEGRADED, f"/intents: not published, because {error}")
             return None
 
 

@@ -1,0 +1,127 @@
+"""The issues that a node's status can name: what each means and its remedy, for the status reference.
+
+A name that ends in * stands for a family of issues. Those of the camera stand with its faults.
+"""
+
+from norm_core.records.record import record
+
+
+@record
+class IssueHelp:
+    line: str  # how the line in the status begins, or what is typical of it
+    meaning: str
+    remedy: str
+
+
+ISSUES: dict[str, IssueHelp] = {
+    "loss on *": IssueHelp(
+        line="TOPIC: messages are lost",
+        meaning="the middleware lost messages before the node took them",
+        remedy="use the compressed topic for images, or a reliable publisher, or a faster machine",
+    ),
+    "transition": IssueHelp(
+        line="NODE: a lifecycle transition failed",
+        meaning="the node could not be configured, activated or cleaned up",
+        remedy="mend what the line names, and ask for the transition again",
+    ),
+    "duplicate_node": IssueHelp(
+        line="NODE: another node of this name runs on this ROS domain",
+        meaning="two processes host the same node, and both publish",
+        remedy="stop one of them, or set ROS_DOMAIN_ID",
+    ),
+    "messages on *": IssueHelp(
+        line="TOPIC: a message was not used",
+        meaning="a field of the message is invalid",
+        remedy="change what the publisher sends, as the line says",
+    ),
+    "type of *": IssueHelp(
+        line="TOPIC: not subscribed, not played or not recorded",
+        meaning="the package of the topic's message type is not installed",
+        remedy="install the package that the line names",
+    ),
+    "audio": IssueHelp(
+        line="ears: the parameter audio_type is empty",
+        meaning="no microphone is subscribed",
+        remedy="set audio_type to the type of the audio topic",
+    ),
+    "microphone": IssueHelp(
+        line="TOPIC: no audio has arrived",
+        meaning="the microphone's publisher stopped, or nobody publishes the topic",
+        remedy="start the microphone's driver; check audio_topic and ROS_DOMAIN_ID",
+    ),
+    "publishers": IssueHelp(
+        line="TOPIC: two publishers",
+        meaning="two publishers send audio, or two nodes publish presence",
+        remedy="stop all but one; for presence, set the camera's faces to false",
+    ),
+    "transcriber": IssueHelp(
+        line="ears: a speech segment was not transcribed",
+        meaning="the speech recognizer failed, and the segment is lost",
+        remedy="free memory, or use a smaller Whisper model",
+    ),
+    "faces": IssueHelp(
+        line="camera: no faces are detected",
+        meaning="the weights of the face detector are not installed",
+        remedy="run ./tactful models pull with the name in the line",
+    ),
+    "people": IssueHelp(
+        line="TOPIC: no persons arrive",
+        meaning="the tracker of persons stopped, or nobody publishes its topic",
+        remedy="start the tracker; check the parameter humans and ROS_DOMAIN_ID",
+    ),
+    "judge": IssueHelp(
+        line="judge: the model ...",
+        meaning="the judge's model cannot be loaded or gave no answer; cues go on without it",
+        remedy="mend what the line names: memory, the server's address, or judge.deadline_s",
+    ),
+    "pictures": IssueHelp(
+        line="judge or selector: the model runs on another machine",
+        meaning="images are not sent to a model on another machine",
+        remedy="set pictures_may_leave to true where they may be sent",
+    ),
+    "prompts": IssueHelp(
+        line="judge.prompts_folder: a prompt cannot be written",
+        meaning="the disk takes no more prompts; judging goes on",
+        remedy="free some room there, or name another folder",
+    ),
+    "missing": IssueHelp(
+        line="utterances, presence or frames: windows close without them",
+        meaning="a window closed before this source was complete; somebody may still talk, or a node is absent or slow",
+        remedy="start the node that the line names, or read its status; windows.lateness_s sets how long windows wait",
+    ),
+    "robot": IssueHelp(
+        line="robot speech: nothing is heard of the robot",
+        meaning="people spoke, and the robot's speech topic is silent; nothing that it says is flagged",
+        remedy="set robot_speech_topic and robot_speech_type of ears",
+    ),
+    "records": IssueHelp(
+        line="monitor: a record was left out",
+        meaning="a cue raised an error, which is a defect of Tactful",
+        remedy="report it with the node's log",
+    ),
+    "encoder": IssueHelp(
+        line="sentence encoder",
+        meaning="the encoder is being loaded, or cannot be loaded",
+        remedy="wait a few seconds; where it failed, run ./tactful doctor",
+    ),
+    "selector": IssueHelp(
+        line="selector: a decision failed",
+        meaning="a request raised an error, and was answered as failed",
+        remedy="report it with the node's log",
+    ),
+    "bag": IssueHelp(
+        line="BAG: ...",
+        meaning="the bag cannot be read or written",
+        remedy="mend what the line names; ./tactful bag recover makes a valid bag of a damaged one",
+    ),
+    "study_log": IssueHelp(
+        line="study log: ...",
+        meaning="the disk does not take the log's records; they wait in memory, and the monitor goes on",
+        remedy="free some room, or mend what the line names; the log tries again by itself",
+    ),
+    "study_log_entry": IssueHelp(
+        line="study log: a record was refused",
+        meaning="one record can never be written, and is counted in study_log_refused",
+        remedy="report it with the line",
+    ),
+}
