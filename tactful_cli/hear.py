@@ -14,6 +14,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.counters import describe
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_core.runtime.wording import count_of
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
@@ -56,6 +57,7 @@ def hear(  # noqa: PLR0917
     health_log = HealthLog()
     if source.is_dir():
         with BagReader(source) as bag:
+            bag.require([one for one in (topic, *(robot_topic or ())) if one])
             topic = topic or only_audio_topic(bag, config.stated)
             ears = Ears(config, health_log, Whisper(config.whisper), topic)
             start_ns = (bag.bounds_ns or (0, 0))[0]
@@ -78,8 +80,10 @@ def _show(heard: Iterator[Utterance | RobotSpeech], health_log: HealthLog, start
         damage = error
     if as_json:
         print_json(rows)
-    else:
+    elif rows:
         _print_table(rows)
+    elif not damage:
+        err.print("hear: no speech was found; name another --topic or --channel")
     for line in describe(health_log.counters):
         err.print(line, soft_wrap=True)
     if damage:
@@ -116,7 +120,7 @@ def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], ears: Ears) -
         damage = error
     yield from ears.end_input()
     for fault, count in faults.items():
-        complain(f"{count} messages were not used: {fault}")
+        complain(f"{fault} ({count_of(count, 'message')} not used)")
     if damage:
         raise damage
 
@@ -131,8 +135,9 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat) -> str:
     heard = audio_topics(bag, stated)
     if len(heard) == 1:
         return heard[0]
-    present = ", ".join(heard) or "none"
-    raise BagError(f"the bag's audio topics are {present}: name one with --topic")
+    if not heard:
+        raise BagError("the bag has no audio topic; ./tactful bag info lists its topics")
+    raise BagError(f"the bag's audio topics are {', '.join(heard)}; name one with --topic")
 
 
 def _first(bag: BagReader, topic: str) -> Any:

@@ -84,7 +84,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
     table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
     table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8 and 16")
     table.add_row("manifest at", str(path))
-    table.add_row("weights at", str(found[0]) if found else f"not here: tactful models pull {name}")
+    table.add_row("weights at", str(found[0]) if found else f"not installed; run ./tactful models pull {name}")
     print_table(table)
 
 
@@ -125,7 +125,9 @@ def verify(names: Names = None, as_json: AsJson = False) -> None:
         if found is None and names is None:
             continue
         damaged = (
-            [asdict(damage) for damage in find_damages(*found)] if found else [{"path": "", "what": "is not here"}]
+            [asdict(damage) for damage in find_damages(*found)]
+            if found
+            else [{"path": "", "what": f"its weights are not installed; run ./tactful models pull {name}"}]
         )
         files = len(found[1].files) if found else 0
         rows.append({"name": name, "folder": str(found[0]) if found else None, "files": files, "damaged": damaged})
@@ -134,11 +136,12 @@ def verify(names: Names = None, as_json: AsJson = False) -> None:
     else:
         table = Table("model", "files", "")
         for row in rows:
-            table.add_row(row["name"], str(row["files"]), "changed" if row["damaged"] else "as locked")
+            table.add_row(row["name"], str(row["files"]), _state(row))
         print_table(table)
     for row in rows:
         for damage in row["damaged"]:
-            complain(f"{row['name']}: {Path(row['folder'] or '', damage['path'])} {damage['what']}")
+            where = f"{Path(row['folder'], damage['path'])} " if row["folder"] else ""
+            complain(f"{row['name']}: {where}{damage['what']}")
     if any(row["damaged"] for row in rows):
         raise typer.Exit(1)
 
@@ -189,6 +192,12 @@ def bench_model(
     out.print(f"loads and first answers in {timed['load_s']:.2f} s")
     out.print(f"takes {timed['load_mb']:.0f} MB loaded, at most {timed['peak_mb']:.0f} MB")
     out.print(f"{timed['per_s']:.1f} {timed['asked']} a second")
+
+
+def _state(row: dict[str, Any]) -> str:
+    if not row["folder"]:
+        return "not installed"
+    return "changed" if row["damaged"] else "as locked"
 
 
 def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:

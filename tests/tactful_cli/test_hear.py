@@ -93,12 +93,18 @@ def test_what_cannot_be_heard_is_named(bag: Path, arguments: list[str], said: st
     assert "Traceback" not in told.stderr
 
 
+@pytest.mark.parametrize("topic", ["/none", "/camera"])
+def test_nothing_is_printed_before_the_error_of_a_wrong_topic(bag: Path, topic: str) -> None:
+    told = hear(str(bag), "--topic", topic)
+    assert told.stdout == "" and topic in told.stderr
+
+
 def test_of_two_microphones_one_must_be_named(tmp_path: Path) -> None:
     make = Maker(NAOQI)
     two = write(tmp_path / "two", make, messages(make, ("/left", "/right")))
     told = hear(str(two))
     assert told.returncode == 2
-    assert "audio topics are /left, /right: name one with --topic" in " ".join(told.stderr.split())
+    assert "audio topics are /left, /right; name one with --topic" in " ".join(told.stderr.split())
     assert json.loads(hear(str(two), "--topic", "/right", "--channel", "1", "--json").stdout)
 
 

@@ -114,8 +114,9 @@ def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path:
 def test_names_that_are_not_there_and_not_pulled(models: Any) -> None:
     code, _, complained = models("models", "show", "tiny-vll")
     assert code == 2 and "did you mean tiny-vl?" in complained
-    code, _, complained = models("models", "verify", "tiny-vl")
-    assert code == 1 and "is not here" in complained
+    code, printed, complained = models("models", "verify", "tiny-vl")
+    assert code == 1 and "not installed" in printed
+    assert "tiny-vl: its weights are not installed; run ./tactful models pull tiny-vl" in complained
 
 
 def test_bench_times_an_engine_and_a_session(models: Any) -> None:

@@ -2,10 +2,13 @@
 
 import argparse
 import ctypes
+import difflib
+import itertools
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,6 +20,7 @@ from rclpy.utilities import remove_ros_args
 
 from norm_core.engines.engine_pool import EnginePool
 from norm_core.records.status import Health
+from norm_core.runtime.config import load_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_nodes.catalogue import NODES, node_class
@@ -48,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _keep_freed_memory()
     try:
         options = _parser().parse_args(_without_ros_args(argv))
+        _check_names(options.nodes)
         _initialise(argv)
         try:
             _run(options, stop)
@@ -81,18 +86,35 @@ class _StopSignal:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="host", description=__doc__)
-    parser.add_argument("nodes", nargs="+", choices=sorted(NODES), metavar="NODE", help=f"one of {', '.join(NODES)}")
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help=f"one of {', '.join(NODES)}")
     parser.add_argument("--autostart", action="store_true", help="configure and activate the nodes at once")
     parser.add_argument("--end-with-parent", action="store_true", help="end when the process that started this does")
     parser.add_argument("--executor", choices=sorted(EXECUTORS), default="events", help="how callbacks are run")
     return parser
 
 
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in NODES:
+            close = difflib.get_close_matches(name, NODES, 1)
+            remedy = f"did you mean {close[0]}?" if close else f"name one of {', '.join(NODES)}"
+            raise HostError(f"nodes: there is no node {name!r}; {remedy}", EXIT_BAD_INPUT)
+
+
+def _check_parameter_files(argv: Sequence[str]) -> None:
+    """Say what is wrong with a file that ROS refused, whose own error is that of a C parser."""
+    for option, value in itertools.pairwise(argv):
+        if option == "--params-file":
+            load_yaml(Path(value))
+
+
 def _without_ros_args(argv: list[str]) -> list[str]:
     try:
         return list(remove_ros_args(argv)[1:])
     except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
-        raise HostError(f"the arguments after --ros-args cannot be used: {error}", EXIT_BAD_INPUT) from error
+        _check_parameter_files(argv)
+        problem = str(error).partition(", at /")[0].strip()  # what follows is a place in the source of ROS
+        raise HostError(f"--ros-args: the arguments after it cannot be used: {problem}", EXIT_BAD_INPUT) from error
 
 
 def _initialise(argv: list[str]) -> None:
@@ -164,7 +186,7 @@ def _start(node: NormNode[Any]) -> None:
     steps: tuple[Callable[[], object], ...] = (node.trigger_configure, node.trigger_activate)
     if not all("SUCCESS" in str(step()) for step in steps):
         reasons = "; ".join(node.status().reasons)
-        raise HostError(f"{node.get_fully_qualified_name()} did not start: {reasons}", EXIT_BAD_INPUT)
+        raise HostError(f"{node.get_fully_qualified_name()} did not start, because {reasons}", EXIT_BAD_INPUT)
 
 
 if __name__ == "__main__":
