@@ -20,6 +20,7 @@ from rich.table import Table
 
 from norm_core.bags.types import interfaces_folder, typestore
 from norm_core.records.messages import RECORDS
+from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from tactful_cli.console import print_json, print_table
 from tactful_cli.verb import AsJson, single
@@ -128,7 +129,9 @@ def _interfaces() -> Iterator[CheckRow]:
     if stale:
         yield CheckRow("interfaces", CheckResult.BROKEN, f"built before {', '.join(stale)} changed", mend)
     else:
-        yield CheckRow("interfaces", CheckResult.OK, f"{len(names)} messages as in {_short(interfaces_folder())}")
+        yield CheckRow(
+            "interfaces", CheckResult.OK, f"{count_of(len(names), 'message')} as in {_short(interfaces_folder())}"
+        )
 
 
 def _dds_round_trip() -> Iterator[CheckRow]:
@@ -150,7 +153,10 @@ def _dds_round_trip() -> Iterator[CheckRow]:
     if "error" in result:
         yield CheckRow("dds round trip", CheckResult.BROKEN, result["error"], mend)
         return
-    figures = f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} ms over {result['rounds']} messages"
+    figures = (
+        f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} "
+        f"ms over {count_of(result['rounds'], 'message')}"
+    )
     yield CheckRow("dds round trip", CheckResult.OK, f"two processes, {figures}")
 
 

@@ -17,6 +17,7 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s
+from norm_core.runtime.wording import count_of
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.judge.deployment_context import DeploymentContext
@@ -79,7 +80,7 @@ def flags(  # noqa: PLR0917
                     start_ns = min(start_ns, record.start_ns)  # a recorder has it once it is over
                 if written:
                     _write_prompts(written, monitor, prompts)
-                progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {len(found)} events")
+                progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(found), 'event')}")
     for reason in senses.health_log.reasons:
         complain(reason)
     if not monitor.hears_robot:
@@ -89,7 +90,7 @@ def flags(  # noqa: PLR0917
         )
     if written:
         _write_prompts(written, monitor, prompts)
-        err.print(f"{written.count} prompts of the judge are in {prompts}", soft_wrap=True)
+        err.print(f"{prompts}: {count_of(written.count, 'prompt')} of the judge written", soft_wrap=True)
     listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
     shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
     if as_json:
@@ -98,7 +99,10 @@ def flags(  # noqa: PLR0917
     for flag in shown:
         _print(flag, start_ns, explained)
     errors = sum(flag.polarity is Polarity.ERROR for flag in listed)
-    out.print(f"{errors} social errors and {len(listed) - errors} competences in {bag}", soft_wrap=True)
+    out.print(
+        f"{count_of(errors, 'social error')} and {count_of(len(listed) - errors, 'competence')} in {bag}",
+        soft_wrap=True,
+    )
     for line in describe((*senses.health_log.counters, *monitor.counters)):
         err.print(line, soft_wrap=True)
 

@@ -8,6 +8,7 @@ from rich.progress import track
 from rich.table import Table
 
 from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.wording import count_of
 from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove
@@ -66,7 +67,7 @@ def check(
     chosen = files or [path for split in SPLITS for path in paths(split)]
     for path in chosen:
         read(path)
-    print(f"{len(chosen)} encounters are well")
+    print(f"{count_of(len(chosen), 'encounter')} without a fault")
 
 
 @app.command("generate")
@@ -113,7 +114,7 @@ def _generate(chosen: list[Encounter], folder: Path, config: GenerationConfig, f
         bag = folder / encounter.id
         remove(bag)
         made = generate(encounter, bag, config)
-        print(f"{bag}: {made.message_count} messages, {len(made.truth.events)} events")
+        print(f"{bag}: {count_of(made.message_count, 'message')}, {count_of(len(made.truth.events), 'event')}")
 
 
 def _row(split: str, encounter: Encounter) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from norm_core.records.presence import Presence
 from norm_core.runtime.counters import describe
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import ns_to_s
+from norm_core.runtime.wording import count_of
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
@@ -55,7 +56,7 @@ def see(
                     rows.append((replace(found, tile_jpeg=b""), None))
                 else:
                     rows[-1] = rows[-1][0], found
-                progress.update(f"{topic}: {len(rows)} frames kept of {eyes.keeper.seen or len(rows)} seen")
+                progress.update(f"{topic}: {count_of(len(rows), 'frame')} kept of {eyes.keeper.seen or len(rows)} seen")
     if as_json:
         counters = {counter.name: counter.count for counter in health_log.counters}
         listed = [_plain(frame, presence) for frame, presence in rows]
@@ -69,7 +70,9 @@ def see(
             }
         )
         return
-    table = Table("frame", "source", "people", "largest face", "head", title=f"{topic}: {len(rows)} frames kept")
+    table = Table(
+        "frame", "source", "people", "largest face", "head", title=f"{topic}: {count_of(len(rows), 'frame')} kept"
+    )
     for frame, presence in rows:
         table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
     print_table(table)

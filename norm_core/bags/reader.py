@@ -13,6 +13,7 @@ from norm_core.bags.storage import RECOVER, StorageFile
 from norm_core.bags.topic import BagTopic, topic_of
 from norm_core.records.messages import RECORDS, from_message
 from norm_core.records.record import record
+from norm_core.runtime.wording import count_of
 
 __all__ = ["BagError", "BagMessage", "BagReader", "BagTopic"]
 
@@ -83,9 +84,13 @@ class BagReader:
                     yield BagMessage(topic=connection.topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
                     read += 1
             except BagError as error:
-                raise BagError(f"{self._path}: is damaged after {read} of {expected} messages: {error}") from error
+                raise BagError(
+                    f"{self._path}: is damaged after {read} of {count_of(expected, 'message')}: {error}"
+                ) from error
         if start_ns is None and stop_ns is None and read != expected:
-            raise BagError(f"{self._path}: is damaged: {read} of {expected} messages could be read; {RECOVER}")
+            raise BagError(
+                f"{self._path}: is damaged: {read} of {count_of(expected, 'message')} could be read; {RECOVER}"
+            )
 
     def require(self, topics: Collection[str]) -> None:
         """Raise BagError with the topics that are not in the bag."""
@@ -148,7 +153,8 @@ class BagReader:
         if short:
             promised, held = sum(listing.promised[n] for n in short), sum(counted.get(n, 0) for n in short)
             raise BagError(
-                f"{self._path}: is damaged: metadata.yaml promises {promised} messages on {', '.join(short[:3])}"
+                f"{self._path}: is damaged: metadata.yaml promises "
+                f"{count_of(promised, 'message')} on {', '.join(short[:3])}"
                 f"{' and others' if len(short) > 3 else ''}, and its files hold {held}"
                 f"{'; ' + listing.notes[-1] if listing.notes else ''}; {RECOVER}"
             )

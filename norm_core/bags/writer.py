@@ -13,6 +13,7 @@ from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import serialize, typestore
 from norm_core.records.messages import message_type
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
 
 
 class BagWriteError(TactfulError, OSError):
@@ -50,7 +51,9 @@ class BagWriter:
             connection = self._connections.get((topic, type_name)) or self._connect(topic, type_name)
             self._writer.write(connection, stamp_ns, data)
         except OSError as error:
-            raise BagWriteError(f"{self._path}: writing failed after {self.message_count} messages: {error}") from error
+            raise BagWriteError(
+                f"{self._path}: writing failed after {count_of(self.message_count, 'message')}: {error}"
+            ) from error
         self.message_count += 1
 
     def write_copied(self, topic: BagTopic, data: bytes, stamp_ns: int) -> None:

@@ -11,6 +11,7 @@ from norm_core.models.lock import Lock, list_files, read_lock
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.wording import count_of
 
 
 @record
@@ -97,7 +98,7 @@ def _damage(path: Path, file: HashedFile) -> str:
     try:
         size = path.stat().st_size
         if size != file.size_bytes:
-            return f"has {size} bytes and should have {file.size_bytes}"
+            return f"has {count_of(size, 'byte')} and should have {file.size_bytes}"
         actual = sha256_of_file(path)
     except FileNotFoundError:
         return "is missing"

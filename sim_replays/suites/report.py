@@ -8,6 +8,7 @@ from typing import Any
 from norm_core.evaluation.figures import Figure, Figures
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
+from norm_core.runtime.wording import count_of, in_words
 from sim_replays.suites.controls import figures_beside
 from sim_replays.suites.predictions import PredictionFile, prediction_by_name
 from sim_replays.suites.target import RANGES, Suite, Target
@@ -111,10 +112,12 @@ def _notes(
     notes = []
     answered = total[Outcome.ANSWERED]
     if not answered:
-        said = ", ".join(f"{count} {name}" for name, count in total.items())
+        said = ", ".join(f"{count} {in_words(name)}" for name, count in total.items())
         notes.append(f"nothing was answered ({said}): the score is 0, and not that of chance")
     elif answered < questions:
-        notes.append(f"{questions - answered} of {questions} questions were not answered, and count as wrong")
+        notes.append(
+            f"{questions - answered} of {count_of(questions, 'question')} were not answered, and count as wrong"
+        )
     notes += [
         f"the task {task} has no answer in the file: it counts as missing"
         for task, counts in by_task.items()
@@ -122,11 +125,12 @@ def _notes(
     ]
     if read.unknown:
         notes.append(
-            f"{len(read.unknown)} ids are not in the data and were left out: {prediction_by_name(read.unknown)}"
+            f"{count_of(len(read.unknown), 'id')} not in the data, and left out: {prediction_by_name(read.unknown)}"
         )
     if read.unusable:
         notes.append(
-            f"{len(read.unusable)} answers were none, and count as unparsed: {prediction_by_name(read.unusable)}"
+            f"{count_of(len(read.unusable), 'answer')} not usable, and "
+            f"counted as unparsed: {prediction_by_name(read.unusable)}"
         )
     if suite.ranges != RANGES:
         notes.append(f"what stands beside a figure is its {suite.ranges}, and no interval of 95 %")

@@ -14,6 +14,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import by_coder
 from study_desk.coding.matching import match, match_any
 from study_desk.log.recording import Recording
@@ -336,7 +337,8 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str]) -> Iterabl
         for reviewer, events in sorted(session.reviewed.items()):
             if events < session.events:
                 yield (
-                    f"{reviewer} has reviewed {len(events)} of {len(session.events)} flags of session {session.name}: "
+                    f"{reviewer} has reviewed {len(events)} of "
+                    f"{count_of(len(session.events), 'flag')} of session {session.name}: "
                     "only those are compared, with the monitor and other reviewers; whoever codes alone is compared "
                     "once all are reviewed"
                 )
@@ -346,4 +348,4 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str]) -> Iterabl
             "against them its recall says nothing, and two of them agree more than two who code alone"
         )
     minutes = sum(s.end_ns - s.start_ns for s in sessions) / NS_PER_S / 60
-    yield f"computed over {minutes:.1f} minutes in {len(sessions)} session(s)"
+    yield f"computed over {minutes:.1f} minutes in {count_of(len(sessions), 'session')}"

@@ -11,6 +11,7 @@ from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import OverflowPolicy
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.wording import count_of
 from study_desk.log.reader import LogError
 from study_desk.log.writer import StudyLog
 
@@ -96,7 +97,7 @@ class LiveLog:
             self._tried(partial(log.close, sealed=True))
         if lost := self._given - self._done:
             self._health_log.count("study_log_lost", lost)
-            self._ail(f"{lost} entries were not written before the end")
+            self._ail(f"{count_of(lost, 'entry', 'entries')} not written before the end; free some room next time")
 
     def _opened(self) -> StudyLog | None:
         while True:

@@ -8,6 +8,7 @@ from typing import Any
 from norm_core.records.json_codec import RecordError, canonical, from_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
 from study_desk.log.hash_chain import GENESIS, ChainError, parse
 from study_desk.log.migrate import check_and_upgrade
 from study_desk.log.schema import AFTERWARDS, RECORDS, SCHEMA, Entry, Kind, Tombstone
@@ -110,7 +111,7 @@ def read_sound(path: Path) -> LogContents:
     if grave:
         shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
         raise LogError(
-            f"{path}: is not sound, with {len(grave)} faults: {shown}. "
+            f"{path}: is not sound, with {count_of(len(grave), 'fault')}: {shown}. "
             "tactful study verify lists them all; tactful study recover saves the rest into a new log"
         )
     return contents

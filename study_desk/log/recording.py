@@ -15,6 +15,7 @@ from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.wording import count_of
 from study_desk.log.reader import LogError, is_log, read_sound
 from study_desk.log.schema import BagRef, Coding, Label, Recovered, Review, SessionInfo, Tombstone
 
@@ -92,7 +93,10 @@ def from_log(path: Path) -> Recording:
         notes.append("the last entry was cut short by a crash and is not shown")
     if not contents.sealed:
         notes.append("the recording was not ended properly; the end of the session is that of its last entry")
-    notes += [f"{len(stone.seqs) or 'some'} entries were erased: {stone.reason}" for stone in _of(records, Tombstone)]
+    notes += [
+        f"{count_of(len(stone.seqs), 'entry', 'entries') if stone.seqs else 'some entries'} erased: {stone.reason}"
+        for stone in _of(records, Tombstone)
+    ]
     if contents.half_erased:
         notes.append(
             f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
@@ -118,7 +122,7 @@ def from_bag(path: Path) -> Recording:
         bounds = bag.bounds_ns or (0, 0)
     reference = bag_reference(path, bounds[0])
     info = SessionInfo(study="", session=reference.name, bag=reference, start_ns=bounds[0], end_ns=bounds[1])
-    notes = [f"{unreadable} messages of the bag could not be read"] if unreadable else []
+    notes = [f"{count_of(unreadable, 'message')} of the bag cannot be read"] if unreadable else []
     if not any(isinstance(r, SocialFlag) for r in records):
         notes.append(f"{path} holds no flags: tactful study log runs the monitor over it, into a log to give here")
     return _recording(info, path, reference.sha256, records, tuple(notes))

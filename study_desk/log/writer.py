@@ -16,6 +16,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock
+from norm_core.runtime.wording import count_of
 from study_desk.log.event_track import EventTrack, write_track
 from study_desk.log.hash_chain import GENESIS, erased_line, link_hash, parse, to_line
 from study_desk.log.private_file import MODE
@@ -131,7 +132,10 @@ class StudyLog:
     def append(self, record: Any, ros_ns: int) -> None:
         """Writes a record, redacted by the policy; on disk when this returns. Raises LogWriteError."""
         if len(self._held) >= self._most_held:
-            raise LogWriteError(f"{self.folder}: {len(self._held)} entries wait for the disk; this one was not taken")
+            raise LogWriteError(
+                f"{self.folder}: {count_of(len(self._held), 'entry', 'entries')} "
+                "already wait for the disk, and this one was not taken; free some room"
+            )
         cleaned = self._redactor.clean(record)
         try:
             plain = to_plain(cleaned)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from norm_core.runtime.config import load_config
+from norm_core.runtime.wording import count_of
 from study_desk.log.session_config import participants_of
 from study_desk.privacy.anonymize import anonymize as make_anonymous
 from study_desk.privacy.key_file import KeyFile
@@ -68,7 +69,7 @@ def anonymize(  # noqa: PLR0917
     if as_json:
         print_json(asdict(report))
         return
-    print(f"{made}: {sum(topic.written for topic in report.topics)} messages")
+    print(f"{made}: {count_of(sum(topic.written for topic in report.topics), 'message')}")
     for topic in report.topics:
         print(f"  {topic.topic}: {_told(topic)}")
     for warning in report.warnings:
@@ -77,10 +78,10 @@ def anonymize(  # noqa: PLR0917
 
 def _told(topic: TopicReport) -> str:
     if topic.treatment is Treatment.DROPPED:
-        return f"dropped, {topic.messages} messages: {topic.why}"
-    told = f"{topic.treatment.value}, {topic.written} of {topic.messages} messages"
+        return f"dropped, {count_of(topic.messages, 'message')}: {topic.why}"
+    told = f"{topic.treatment.value}, {topic.written} of {count_of(topic.messages, 'message')}"
     if topic.treatment is Treatment.BLURRED:
-        told += f"; {topic.blurred_by_face} with faces blurred ({topic.faces} faces found)"
+        told += f"; {topic.blurred_by_face} with faces blurred ({count_of(topic.faces, 'face')} found)"
         told += f", {topic.blurred_whole} blurred whole, {topic.left} left as recorded"
     else:
         told += f", {topic.changed} of them changed"

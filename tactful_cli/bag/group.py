@@ -12,6 +12,7 @@ from rich.table import Table
 from norm_core.bags.definitions import Definitions
 from norm_core.bags.reader import BagReader
 from norm_core.runtime.time import ns_to_s
+from norm_core.runtime.wording import count_of
 from tactful_cli.bag import anonymize, mend
 from tactful_cli.bag.arguments import BagPath
 from tactful_cli.console import err, print_json, print_table
@@ -44,7 +45,7 @@ def info(bag: BagPath, as_json: AsJson = False) -> None:
         result = {"messages": count, "start_ns": start_ns, "end_ns": end_ns, "length_s": length_s, "topics": rows}
         print_json(result | {"files": files, "notes": notes})
         return
-    print(f"{bag}: {count} messages in {length_s:.3f} s")
+    print(f"{bag}: {count_of(count, 'message')} in {length_s:.3f} s")
     table = Table("topic", "type", "messages", "remarks")
     for topic in topics:
         remarks = ("" if definitions.is_known(topic) else "type unknown", "latched" if topic.latched_depth else "")
@@ -53,7 +54,7 @@ def info(bag: BagPath, as_json: AsJson = False) -> None:
     for note in notes:
         err.print(note, markup=False)
     if unknown:
-        err.print(f"{unknown} topics hold types that are not known here; their messages can be copied, not decoded.")
+        err.print(f"{count_of(unknown, 'topic')} of an unknown type: the messages can be copied, not decoded")
 
 
 @app.command()

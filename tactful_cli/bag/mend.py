@@ -10,6 +10,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.recovery.report import BagRecoveryReport
 from norm_core.runtime.time import ns_to_s
+from norm_core.runtime.wording import count_of
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
 from tactful_cli.verb import AsJson
@@ -70,19 +71,19 @@ def cut(  # noqa: PLR0917
     if as_json:
         print_json(asdict(made_cut) | {"messages": made_cut.messages})
         return
-    print(f"{made}: {made_cut.messages} messages in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
+    print(f"{made}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
     for topic, count in made_cut.latched.items():
         print(f"  {topic}: {count} from before the cut, at its beginning")
     if made_cut.dropped_topics:
         shown = ", ".join(made_cut.dropped_topics[:_MOST_SHOWN])
         more = len(made_cut.dropped_topics) - _MOST_SHOWN
-        err.print(f"nothing of {shown}{f' and {more} more topics' if more > 0 else ''}", markup=False)
+        err.print(f"nothing of {shown}{' and ' + count_of(more, 'more topic') if more > 0 else ''}", markup=False)
 
 
 def _show(found: BagRecoveryReport) -> None:
     first_ns = found.first_ns or 0
     length_s = ns_to_s((found.last_ns or 0) - first_ns)
-    print(f"{found.made}: {found.messages} messages in {length_s:.3f} s")
+    print(f"{found.made}: {count_of(found.messages, 'message')} in {length_s:.3f} s")
     for repair in found.repairs:
         print(f"  mended: {repair}")
     for topic, count in found.lost_by_topic.items():
@@ -90,7 +91,10 @@ def _show(found: BagRecoveryReport) -> None:
     if found.lost_by_topic:
         print(f"  (at least; known from {found.lost_known_from})")
     if found.hole_count:
-        print(f"  {found.lost_bytes} bytes gave nothing, {found.chunks_damaged} chunks are damaged")
+        print(
+            f"  {count_of(found.lost_bytes, 'byte')} without a message, "
+            f"{count_of(found.chunks_damaged, 'damaged chunk')}"
+        )
     for hole in found.holes[:_MOST_SHOWN]:
         print(f"  at byte {hole.offset}: {hole.file} {hole.why}")
     for gap in found.lost_times[:_MOST_SHOWN]:
@@ -99,7 +103,10 @@ def _show(found: BagRecoveryReport) -> None:
         print(f"  lost time: between {after} and {before}")
     if found.jumps_back:
         back_s = ns_to_s(found.largest_jump_back_ns)
-        print(f"  the clock went back {found.jumps_back} times, by up to {back_s:.3f} s; bags are read by their stamps")
+        print(
+            f"  the clock went back {count_of(found.jumps_back, 'time')}, "
+            f"by up to {back_s:.3f} s; bags are read by their stamps"
+        )
     if found.is_cut:
         print("  it was cut short: what came after its last message is not known")
     print("nothing is known to be lost" if found.is_whole else "something was lost")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from norm_core.runtime.config import check_config
+from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.examples import suite_data
 from sim_replays.runs import execute
@@ -205,7 +206,10 @@ def fit(
 ) -> None:
     """Fit weights on a suite's labels, by folds of images, for `bench run --fitted`: no evidence of perception."""
     made = execute.fit(_asking(suite, data, setting, style=style), out)
-    print(f"{out}: fitted on {made.items} items of {len(made.images)} images, {len(made.folds)} folds by image")
+    print(
+        f"{out}: fitted on {count_of(made.items, 'item')} of "
+        f"{count_of(len(made.images), 'image')}, {count_of(len(made.folds), 'fold')} by image"
+    )
 
 
 @app.command()

@@ -14,6 +14,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.context.meaning import Concepts, Meaning, Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
@@ -91,7 +92,7 @@ def evaluate(  # noqa: PLR0917
         print_json({**head, **asked, "rows": {name: to_plain(row) for name, row in rows.items()}})
         return
     show_rows(rows)
-    print(f"{len(chosen)} encounters of {split}, from {source.value}; precision, recall and latency at 2 s")
+    print(f"{count_of(len(chosen), 'encounter')} of {split}, from {source.value}; precision, recall and latency at 2 s")
     for polarity in Polarity:
         row = rows[f"monitor, {polarity.value}s"]
         by_basis = ", ".join(f"{basis} {value:.0f}" for basis, value in row.by_basis.items())
@@ -100,11 +101,13 @@ def evaluate(  # noqa: PLR0917
         for name, value in row.by_attribute.items():
             print(f"  {name} {_with_interval(value, row.by_attribute_interval[name])}")
     if asked:
-        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in asked["outcomes"].items())
+        outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in asked["outcomes"].items())
         spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
-        print(f"{model} was asked about {asked['windows']} windows, by their words alone: {outcomes}; {spent}")
+        print(
+            f"{model} was asked about {count_of(asked['windows'], 'window')}, by their words alone: {outcomes}; {spent}"
+        )
         for reason, count in asked["reasons"].items():
-            print(f"  {count} times: {reason}")
+            print(f"  {count_of(count, 'time')}: {reason}")
 
 
 def show_rows(rows: Mapping[str, OnlineScores]) -> None:
@@ -135,7 +138,7 @@ def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
             shares = f"{missed.unseen:.1f}", f"{missed.not_whole:.1f}"
             shown.add_row(name, f"{way.calls_per_hour:.0f}", kind, str(missed.events), *shares)
     print_table(shown)
-    print(f"{len(chosen)} encounters of {split}; a call is a window that a judge would be asked about")
+    print(f"{count_of(len(chosen), 'encounter')} of {split}; a call is a window that a judge would be asked about")
 
 
 def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
@@ -148,7 +151,7 @@ def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
     an_hour = f"{found.per_hour:.1f} an hour [{found.per_hour_interval[0]:.1f}, {found.per_hour_interval[1]:.1f}]"
     by_cue = ", ".join(f"{name} {count}" for name, count in found.by_cue.items())
     print(
-        f"{found.count} errors flagged in {found.hours:.2f} hours of clean talk, {an_hour}"
+        f"{count_of(found.count, 'error')} flagged in {found.hours:.2f} hours of clean talk, {an_hour}"
         + (f": {by_cue}" * bool(by_cue))
     )
 

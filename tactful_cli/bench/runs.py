@@ -14,6 +14,7 @@ from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.records.record import record
 from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
 from sim_replays.runs import execute
 from sim_replays.runs.answerers import AnswererConfig
 from sim_replays.runs.items.item_bag import build, is_built
@@ -77,7 +78,7 @@ def run(
             err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
             raise
     show_report(suite_called(found.key.suite), scored, as_json)
-    err.print(f"{len(found.told)} answers in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
+    err.print(f"{count_of(len(found.told), 'answer')} in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
 
 
 def grade(folder: Path, judge: str, as_json: bool) -> None:
@@ -149,4 +150,4 @@ class _Lines:
         self._told_s = now_s
         rate = (done - self._before) / max(now_s - self._began_s, 1e-3)
         left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
-        err.print(f"{done} of {total} answers, {rate:.1f}/s{left}")
+        err.print(f"{done} of {count_of(total, 'answer')}, {rate:.1f}/s{left}")

@@ -2,6 +2,7 @@
 
 from rich.table import Table
 
+from norm_core.runtime.wording import count_of, in_words
 from sim_replays.suites.report import Report, to_plain
 from sim_replays.suites.target import Suite
 from tactful_cli.console import complain, print_json, print_table
@@ -14,7 +15,9 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
             complain(note)
         print_json(to_plain(found))
         return
-    table = Table("figure", "value", suite.ranges, "n", *found.controls, title=f"{suite.name}: {found.items} items")
+    table = Table(
+        "figure", "value", suite.ranges, "n", *found.controls, title=f"{suite.name}: {count_of(found.items, 'item')}"
+    )
     for name in suite.columns:
         figure = found.figures[name]
         unit = "" if figure.unit == "%" else f" {figure.unit}"
@@ -22,7 +25,7 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
         beside = [one[name] for one in found.controls.values()]
         table.add_row(name, *shown, str(figure.count), *(f"{one.value:.1f}" if one.count else "-" for one in beside))
     print_table(table)
-    counts = ", ".join(f"{count} {name}" for name, count in found.outcomes.items() if count)
-    print(f"{found.questions} questions: {counts}")
+    counts = ", ".join(f"{count} {in_words(name)}" for name, count in found.outcomes.items() if count)
+    print(f"{count_of(found.questions, 'question')}: {counts}")
     for note in found.notes:
         print(f"note: {note}")

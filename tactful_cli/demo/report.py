@@ -11,6 +11,7 @@ from rich.text import Text
 from norm_core.bags.writer import BagWriter
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
+from norm_core.runtime.wording import count_of
 from sim_replays.examples.demo_session import DemoSession
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
 from tactful_cli.demo.view import MARKS, DemoView
@@ -50,7 +51,7 @@ def show(session: DemoSession, view: DemoView, told: Mapping[str, Any], console:
     )
     console.print(f"{told['choices_right']} of {told['choices']} choices are those that their author holds for right.")
     lost = sum(told["lost"].values()) + told["dropped"]
-    late = f", {told['windows_late']} windows late" if told["windows_late"] else ""
+    late = f", {count_of(told['windows_late'], 'late window')}" if told["windows_late"] else ""
     console.print(f"{view.counts()}{late}{'; the machine was too slow for its rate' if lost else ''}", style="dim")
 
 

@@ -20,6 +20,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_core.runtime.wording import count_of
 from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.examples.demo_session import DemoSession
 
@@ -194,7 +195,8 @@ class DemoView:
         frames = self._counter("camera", "frames_kept")
         said = self._counter("ears", "utterances_final")
         return (
-            f"{frames} frames · {said} utterances · {len(self.windows)} windows · {len(self.flags)} flags · "
+            f"{count_of(frames, 'frame')} · {count_of(said, 'utterance')} · "
+            f"{count_of(len(self.windows), 'window')} · {count_of(len(self.flags), 'flag')} · "
             f"{len(self.decisions)} decisions · {self.dropped()} dropped"
         )
 

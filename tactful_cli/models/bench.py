@@ -75,7 +75,7 @@ def _engine(catalogue: Catalogue, name: str) -> tuple[str, Callable[[], None]]:
         if scores.outcome is Outcome.INVALID:
             raise InvalidRequestError(scores.reason)
         if scores.outcome is not Outcome.ANSWERED:
-            raise EngineFailedError(f"{name} {scores.outcome}: {scores.reason}")
+            raise EngineFailedError(f"{name}: the model {scores.outcome.predicate}: {scores.reason}")
 
     return engine.model_info.engine, ask
 

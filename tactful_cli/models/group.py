@@ -12,6 +12,7 @@ from norm_core.models.lock import locked_files
 from norm_core.models.manifest import Manifest, fitting_gpus_gb
 from norm_core.models.store import Store, find_damages
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.verb import AsJson, group
 
@@ -110,7 +111,8 @@ def pull_models(
     else:
         for one in pulled:
             out.print(
-                f"{one['name']}: {len(one['files'])} files, {one['size_mb']:.1f} MB in {one['folder']}", soft_wrap=True
+                f"{one['name']}: {count_of(len(one['files']), 'file')}, {one['size_mb']:.1f} MB in {one['folder']}",
+                soft_wrap=True,
             )
 
 

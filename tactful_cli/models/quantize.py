@@ -23,6 +23,7 @@ from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.quantize_onnx import compare_outputs, int8_dynamic, int8_static
 from norm_core.models.store import Store, sha256_of_file
 from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import onnx_file
 from tactful_cli.bag.pictures import bag_inputs
 
@@ -106,7 +107,7 @@ def _onnx(
         target.parent.mkdir(exist_ok=True)
         made_at.replace(target)
     size_ratio = target.stat().st_size / model.stat().st_size
-    on = f"{len(held)} pictures that it was not fitted on" if held else "zeros alone, as no bag was given"
+    on = f"{count_of(len(held), 'picture')} that it was not fitted on" if held else "zeros alone, as no bag was given"
     plain = manifest.model_dump(mode="json", exclude_defaults=True) | {
         "name": new_name,
         "engine": EngineKind.ONNX.value,
@@ -149,7 +150,7 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
         "quantization": "int8",
         "made_from": manifest.name,
         "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its vectors is {measured.worst:.4f}, "
-        f"on {len(examples)} sentences.",
+        f"on {count_of(len(examples), 'sentence')}.",
     }
     figures = {"size_ratio": size_ratio, "fitted_on": 0, "compared_on": len(examples), "cosines": measured.cosines}
     return _written(plain, new_name, catalogue) | figures

@@ -12,6 +12,7 @@ import typer
 
 from norm_core.records.json_codec import RecordError, from_json, to_plain
 from norm_core.runtime.time import NS_PER_MS, WallClock, ns_to_s
+from norm_core.runtime.wording import count_of
 from study_desk.coding.agreement import TOLERANCES_S, measure_agreement, sessions_of
 from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
@@ -136,8 +137,10 @@ def import_(  # noqa: PLR0917
         print_json({"imported": len(found), "head": head})
     else:
         labels, verdicts = (sum(isinstance(entry, kind) for entry in found) for kind in (Label, Review))
-        counts = [f"{number} {name}" for number, name in ((labels, "labels"), (verdicts, "verdicts")) if number]
-        counts += [f"coding by {e.coder} complete: {e.labels} labels" for e in found if isinstance(e, Coding)]
+        counts = [count_of(number, name) for number, name in ((labels, "label"), (verdicts, "verdict")) if number]
+        counts += [
+            f"coding by {e.coder} complete: {count_of(e.labels, 'label')}" for e in found if isinstance(e, Coding)
+        ]
         print(f"{', '.join(counts) or 'nothing new'}\nhead {head}")
 
 

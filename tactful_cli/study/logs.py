@@ -12,6 +12,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock, ns_to_s
+from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.examples.study_session import write_log
 from study_desk.log.import_bag import log_bag, migrate, name_bag
@@ -94,9 +95,14 @@ def log_(  # noqa: PLR0917
         "watched": watch,
         "head": recording.head,
     }
-    _print(result, f"{folder}: {count} entries, {len(recording.flags)} flags\nhead {recording.head}", as_json=as_json)
+    _print(
+        result,
+        f"{folder}: {count_of(count, 'entry', 'entries')}, "
+        f"{count_of(len(recording.flags), 'flag')}\nhead {recording.head}",
+        as_json=as_json,
+    )
     if unreadable:
-        err.print(f"{unreadable} messages of the bag could not be read and are not in the log.")
+        err.print(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
     if not recording.flags and not watch:
         err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
     elif not (recording.utterances or recording.robot_speech or recording.presences):
@@ -141,7 +147,10 @@ def verify(
     }
     lines = [f"{f['file']}:{f['line']}: {f['what']}" if f["file"] else str(f["what"]) for f in faults]
     ended = "recording ended" if contents.sealed else "recording not ended"
-    summary = f"{len(contents.entries)} entries, {result['erased']} erased, schema {contents.schema}, {ended}"
+    summary = (
+        f"{count_of(len(contents.entries), 'entry', 'entries')}, "
+        f"{result['erased']} erased, schema {contents.schema}, {ended}"
+    )
     _print(
         result,
         "\n".join([*lines, summary, f"head {contents.head}", "NOT SOUND" if faults else "sound"]),
@@ -167,7 +176,7 @@ def migrate_(
     new: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the new log in.")],
 ) -> None:
     """Write an older log into a new one in the present schema, which names the old one's head."""
-    print(f"{new}: {migrate(old, new)} entries")
+    print(f"{new}: {count_of(migrate(old, new), 'entry', 'entries')}")
 
 
 @app.command("recover")
@@ -178,7 +187,7 @@ def recover_(
 ) -> None:
     """Save what is sound in a damaged log into a new one, which says what is missing; if anything is, exits with 1."""
     done = recover_log(old, new)
-    told = [*(f"lost: {what}" for what in done.lost), f"{new}: {done.entries} entries"]
+    told = [*(f"lost: {what}" for what in done.lost), f"{new}: {count_of(done.entries, 'entry', 'entries')}"]
     _print(asdict(done), "\n".join(told), as_json=as_json)
     if done.lost:
         raise typer.Exit(1)

@@ -8,6 +8,7 @@ import typer
 from norm_core.bags.listing import is_bag
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from study_desk.coding.forms.sheet import in_place_of
 from study_desk.log.recording import Recording, file_beside, open_recording
@@ -43,7 +44,7 @@ def report(
     if frames:
         pictures, left_out = thumbnails(recording, frames, face_finder())
         if left_out:
-            notes.append(f"{left_out} pictures were left out to stay within 40 MB")
+            notes.append(f"{count_of(left_out, 'picture')} left out to stay within 40 MB")
     path = output or file_beside(recording, ".html")
     text = page(recording, pictures, notes=notes)
     with in_place_of(path) as part:

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
 from study_desk.privacy import erase as erasing
 from study_desk.privacy.inventory import inventory
 from study_desk.privacy.key_file import KeyFile
@@ -41,7 +42,7 @@ def erase(  # noqa: PLR0917
     if as_json:
         print_json(asdict(done) | {"key_removed": forgotten})
         return
-    print(f"{log}: {done.entries} entries of {participant} erased")
+    print(f"{log}: {count_of(done.entries, 'entry', 'entries')} of {participant} erased")
     if done.sole:
         err.print("They took part alone: all of the session's contents are gone.")
     elif done.unattributed:
@@ -71,7 +72,7 @@ def expire(
         print_json(counts)
     else:
         for name, count in counts.items():
-            print(f"{name}: {f'{count} entries emptied' if count else 'nothing is due'}")
+            print(f"{name}: {count_of(count, 'entry', 'entries') + ' emptied' if count else 'nothing is due'}")
     if len(counts) < len({str(log) for log in logs}):
         raise typer.Exit(1)
 

@@ -11,6 +11,7 @@ from norm_core.records.messages import MessageError, message_type
 from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s
+from norm_core.runtime.wording import count_of
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from tactful_cli.console import err
 from tactful_cli.flags import senses_of
@@ -37,7 +38,7 @@ def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, An
                 if isinstance(record, SocialFlag):
                     events.add(record.event_id)
                 done = f"{ns_to_s(now_ns - start_ns):.0f} of {ns_to_s(end_ns - start_ns):.0f} s"
-                progress.update(f"watching: {done}, {len(events)} events")
+                progress.update(f"watching: {done}, {count_of(len(events), 'event')}")
                 yield now_ns, record
     except MessageError as error:
         raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error

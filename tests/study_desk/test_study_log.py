@@ -380,7 +380,7 @@ def test_a_log_of_schema_2_is_read_and_migrated_with_none_for_no_value(tmp_path:
     assert [entry.record for entry in new.entries[1:-2]] == kept[1:-2]
     assert new.entries[0].record == replace(session, migrated_from=old.head)
     assert new.entries[-2].record == replace(stone, seqs=())
-    assert "some entries were erased: on request" in open_recording(tmp_path / "new").notes
+    assert "some entries erased: on request" in open_recording(tmp_path / "new").notes
     assert b":-1" not in (tmp_path / "new" / "events-000001.jsonl").read_bytes()
 
 

@@ -356,7 +356,7 @@ def test_an_erasure_on_a_full_disk_says_how_far_it_came(
 def test_why_entries_were_erased_is_told(tmp_path: Path) -> None:
     write_log(tmp_path / "log", length_s=30, flags=2)
     count = expire(tmp_path / "log", ReplayClock(START_NS + 366 * DAY_NS))
-    told = f"{count} entries were erased: kept for the 365 days that were agreed"
+    told = f"{count} entries erased: kept for the 365 days that were agreed"
     assert told in open_recording(tmp_path / "log").notes
 
 

@@ -47,7 +47,7 @@ def test_info_tells_storage_definitions_and_what_is_odd(tmp_path: Path) -> None:
     }  # fmt: skip
     code, told, noted = call("info", bag)
     assert "type unknown" in told
-    assert "2 topics hold types that are not known here" in " ".join(noted.split())
+    assert "2 topics of an unknown type" in " ".join(noted.split())
 
 
 def test_info_of_an_empty_bag(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_counts_are_given_by_attribute_split_and_polarity() -> None:
 
 def test_the_scripts_that_come_along_are_listed_and_well() -> None:
     listed = json.loads(run("list", "--json"))
-    assert run("check") == f"{len(listed)} encounters are well\n"
+    assert run("check") == f"{len(listed)} encounters without a fault\n"
 
 
 def test_a_bag_is_made_once_and_then_only_by_force(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 
+from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.calibration import CalibrationFigures, ChoiceConfusion
 
 SIDE, LEFT, TOP, BELOW, RIGHT = 200, 130, 60, 90, 20
@@ -43,7 +44,10 @@ def _calibration(one: CalibrationFigures, x: int, y: int) -> str:
     ]
     for each in one.bins:
         height = each.right * SIDE
-        tip = f"{each.count} answers, confidence {100 * each.confidence:.0f} %, right {100 * each.right:.0f} %"
+        tip = (
+            f"{count_of(each.count, 'answer')}, confidence "
+            f"{100 * each.confidence:.0f} %, right {100 * each.right:.0f} %"
+        )
         parts.append(
             f'<rect class="bar" x="{x + each.low * SIDE + 1:.1f}" y="{y + SIDE - height:.1f}" '
             f'width="{(each.high - each.low) * SIDE - 2:.1f}" height="{height:.1f}"><title>{tip}</title></rect>'

@@ -121,7 +121,7 @@ def test_an_answer_that_is_none_counts_as_unparsed(gap: list[Target], tmp_path: 
     lines = [{"id": one.id, "answer": answer, "outcome": "answered"} for one, answer in zip(gap, answers, strict=False)]
     found = scored(EGOGAPBENCH, gap, tmp_path, lines)
     assert found.outcomes["unparsed"] == len(answers)
-    assert any("8 answers were none" in note for note in found.notes)
+    assert any("8 answers not usable" in note for note in found.notes)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
