@@ -92,7 +92,7 @@ def _show(heard: Iterator[Utterance | RobotSpeech], health_log: HealthLog, start
 
 def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Utterance]:
     if not path.exists():
-        raise SoundFileError(f"{path}: there is no such file")
+        raise SoundFileError(f"{path}: there is no such file; check the path")
     for chunk in chunks_of(path, start_ns):
         yield from ears.take_sound(chunk, start_ns)
     yield from ears.end_input()

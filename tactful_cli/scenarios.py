@@ -85,7 +85,7 @@ def make(  # noqa: PLR0917
     chosen = [read(Path(name) if name.endswith(".yaml") else find(name)) for name in names or []]
     chosen += encounters(split) if split else ()
     if not chosen:
-        raise ScenarioError("nothing to make: name encounters, or a split with --split")
+        raise ScenarioError("scenarios: nothing is named; name encounters, or a split with --split")
     _generate(
         chosen, folder, GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech), force
     )
@@ -109,7 +109,7 @@ def clean(  # noqa: PLR0917
 def _generate(chosen: list[Encounter], folder: Path, config: GenerationConfig, force: bool) -> None:
     present = [encounter.id for encounter in chosen if (folder / encounter.id).exists()]
     if present and not force:
-        raise ScenarioError(f"{folder} holds {', '.join(present)} already: remove it, or give --force")
+        raise ScenarioError(f"{folder}: holds {', '.join(present)} already; remove it, or give --force")
     for encounter in track(chosen, "making bags", console=err):
         bag = folder / encounter.id
         remove(bag)

@@ -87,15 +87,13 @@ def _first_camera(reader: BagReader, bag: Path) -> str:
         for summary in reader.topics:
             if summary.type_name in wanted:
                 return summary.topic
-    raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {KEPT}")
+    raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {KEPT}; ./tactful bag info lists its topics")
 
 
 def _seen(reader: BagReader, topic: str, eyes: Eyes) -> Iterator[Frame | Presence]:
     for message in reader.messages([topic]):
         if message.type_name not in (*IMAGE_TYPES, KEPT):
-            raise BagError(
-                f"{topic} holds {message.type_name}, and a camera's topic holds one of {', '.join(IMAGE_TYPES)}"
-            )
+            raise BagError(f"{topic}: holds {message.type_name}; name a topic of {', '.join(IMAGE_TYPES)} with --topic")
         decoded = reader.decode(message)
         yield from eyes.take(decoded if isinstance(decoded, Frame) else picture_of(decoded))
 

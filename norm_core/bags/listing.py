@@ -69,10 +69,10 @@ def is_packed(path: Path) -> bool:
 def list_files(path: Path) -> Listing:
     """List the files of a bag's folder, or the single file `path`; raise BagError if there is none."""
     if not path.exists():
-        raise BagError(f"{path}: there is no such folder or file")
+        raise BagError(f"{path}: there is no such folder or file; check the path")
     if path.is_file():
         if not is_stored(path):
-            raise BagError(f"{path}: is no bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
+            raise BagError(f"{path}: is not a bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
         return Listing(files=(path,), promised={}, digests={})
     found = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_number)
     stated, notes = _stated(path)

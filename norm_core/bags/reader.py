@@ -110,7 +110,7 @@ class BagReader:
         except Exception as error:  # generated code may raise any error on damaged bytes
             raise BagError(
                 f"{self._path}: a message on {message.topic} at {message.stamp_ns} ns "
-                f"is no {message.type_name}: {error}"
+                f"is not a valid {message.type_name}: {error}"
             ) from error
         cls = RECORDS.get(message.type_name)
         return from_message(cls, decoded) if cls else decoded

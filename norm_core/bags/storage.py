@@ -12,8 +12,8 @@ from rosbags.rosbag2 import Reader
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed
 
-RECOVER = "`tactful bag recover` takes out of it what is whole"
-# Files that SQLite leaves beside a database after a crash: the newest messages, not yet merged.
+RECOVER = "./tactful bag recover takes out of it what is whole"
+# What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
 UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -28,7 +28,7 @@ class StorageFile:
         if left := [f"{path.name}{end}" for end in UNMERGED if _is_filled(path.with_name(path.name + end))]:
             raise BagError(
                 f"{path.name}: its recorder died before {', '.join(left)} was merged into it: "
-                "play or copy it with rosbag2 once, or let `tactful bag recover` merge it"
+                "play or copy it with rosbag2 once, or let ./tactful bag recover merge it"
             )
         try:
             self._reader = Reader(self._unpacked() if is_packed(path) else path)

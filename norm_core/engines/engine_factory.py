@@ -50,7 +50,7 @@ def open_engine(
     except MemoryError as error:
         raise EngineFailedError(f"out of memory while {manifest.name} was loaded{_needs(manifest)}") from error
     except Exception as error:
-        raise EngineFailedError(f"{manifest.name} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise EngineFailedError(f"{manifest.name}: cannot be loaded: {type(error).__name__}: {error}") from error
     return Engine(backend, clock, temperature=calibration.temperature if calibration else 1.0)
 
 

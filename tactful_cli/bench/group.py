@@ -76,7 +76,7 @@ def score(  # noqa: PLR0917
         wanted = ids_in(only)
         targets = [target for target in targets if is_named(target.id, wanted)]
         if not targets:
-            raise SuiteError(f"{only}: names no id of {data}")
+            raise SuiteError(f"{only}: has no id of {data}; write one id a line")
     show_report(chosen, report(chosen, targets, read), as_json)
 
 
@@ -251,7 +251,7 @@ def show(
 ) -> None:
     """Score runs again from their raw answers, without any model, and show them as a table."""
     if plot and len(runs) > 1:
-        raise RunError("a plot is of one run: name one")
+        raise RunError("--format: a plot shows one run; name one folder")
     comparison.show_runs(runs, _form(form), as_json, by=by)
     if plot:
         comparison.draw(runs[0], plot)

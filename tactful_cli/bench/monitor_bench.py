@@ -63,7 +63,7 @@ def evaluate(  # noqa: PLR0917
 ) -> None:
     """Prints one row a detector and polarity, the events told apart by whether the table can have a row, attributes."""
     if model and source is BenchSource.AUDIO:
-        raise TactfulError("a model is asked about the scripts' words: leave out --from audio, or --model")
+        raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
     engine = open_engine_by_name(model, clock) if model else None  # first: a model that is not here is known at once
     chosen = encounters(split)[: limit or None]

@@ -108,7 +108,9 @@ def make(bag: Path, asking: RunConfig) -> str:
 
 def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread) -> Transport:
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
-        raise SuiteError("rclpy and norm_nodes are not installed here: run it by ./tactful, or with --transport direct")
+        raise SuiteError(
+            "rclpy: it is not installed with norm_nodes; run ./tactful bench in a checkout, or add --transport direct"
+        )
     if spread.ray:
         return RayShards(files, spread.ray, spread.shards, how.value)
     if spread.shards > 1:

@@ -33,7 +33,7 @@ def demo(
 ) -> None:
     """Play two short encounters to the camera, ears, monitor and selector over DDS, and watch what they say."""
     if find_spec("norm_nodes") is None:
-        raise TactfulError("demo: the nodes are not here; run ./tactful demo in a checkout")
+        raise TactfulError("demo: the nodes are not installed; run ./tactful demo in a checkout")
     began_s = time.monotonic()
     folder = folder or Path(tempfile.mkdtemp(prefix="tactful-demo-"))
     # A bag is never written over.
@@ -63,5 +63,5 @@ def demo(
             out.print(f"{name:<18} {path}", soft_wrap=True)
         out.print(f"More: ./tactful flags {session.bag} --topic /audio --explain", soft_wrap=True)
     if not (view.flags and view.decisions):
-        err.print("No flag or no decision came: ./tactful doctor says what does not work here.")
+        err.print("demo: no flag or no decision arrived; run ./tactful doctor to find what does not work")
         raise typer.Exit(1)

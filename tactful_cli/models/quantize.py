@@ -57,7 +57,7 @@ def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict
     manifest, beside = catalogue.manifest(name), catalogue.path(name).parent
     new_name = new_name or f"{name}-{recipe.value}"
     if new_name in catalogue.names():
-        raise ConfigError(f"there is a model {new_name} already: name another with --name")
+        raise ConfigError(f"--name: there is a model {new_name} already; give another name")
     match recipe:
         case Recipe.NF4 | Recipe.INT8_BNB:
             return _when_loaded(manifest, recipe, new_name, catalogue)
@@ -165,7 +165,7 @@ def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: C
     """bitsandbytes quantizes while it loads: the new manifest names the same weights."""
     _of_transformers(manifest, recipe)
     if manifest.quantization not in ("bf16", "f16", "f32"):
-        raise ConfigError(f"{manifest.name}: is {manifest.quantization} already")
+        raise ConfigError(f"{manifest.name}: is {manifest.quantization} already; choose a model that is not quantized")
     _need("bitsandbytes", recipe, "transformers")
     quantization = "int8" if recipe is Recipe.INT8_BNB else "nf4"
     memory = estimate_memory(manifest, quantization)
@@ -188,9 +188,13 @@ def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, ca
     try:
         built = subprocess.run(command, stdout=sys.stderr, check=False, timeout=_BUILDER_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        raise EngineFailedError(f"the builder was not done in {_BUILDER_TIMEOUT_S / 3600:.0f} h") from error
+        raise EngineFailedError(
+            f"onnxruntime-genai: its builder did not finish in {_BUILDER_TIMEOUT_S / 3600:.0f} h"
+        ) from error
     if built.returncode:
-        raise EngineFailedError(f"onnxruntime-genai's builder ended with code {built.returncode}; it says why above")
+        raise EngineFailedError(
+            f"onnxruntime-genai: its builder failed with code {built.returncode}; its own lines above give the cause"
+        )
     files = [path for path in sorted(made.rglob("*")) if path.is_file()]
     plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
         "name": new_name,

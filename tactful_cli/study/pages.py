@@ -74,10 +74,10 @@ def review(  # noqa: PLR0917
 ) -> None:
     """Serve the report on this machine; verdicts are appended to the log until interrupted."""
     if bag and not is_bag(bag):
-        raise TactfulError(f"{bag}: is no rosbag2 bag to cut clips from")
+        raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
     tokens = {new_token(): name for name in reviewer or ["R1"]}
     if len(set(tokens.values())) < len(tokens):
-        raise TactfulError("each reviewer may be named once")
+        raise TactfulError("--reviewer: a name is given twice; give each reviewer once")
     recording = open_recording(log)
     reason = may_show(recording) if bag else ""
     if bag and not reason:

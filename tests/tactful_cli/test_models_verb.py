@@ -154,7 +154,7 @@ def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) 
     assert models("models", "verify", made["name"])[0] == 0
     assert models("models", "bench", made["name"], "--seconds", "0.2")[0] == 0
     code, _, complained = models(*recipe, "--bag", bag)
-    assert code == 2 and "there is a model blazeface-short-range-int8-static already" in complained
+    assert code == 2 and "--name: there is a model blazeface-short-range-int8-static already" in complained
 
 
 @pytest.mark.parametrize(

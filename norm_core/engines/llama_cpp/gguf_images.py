@@ -27,7 +27,7 @@ class Projector:
 
     def __init__(self, model: GgufModel, path: Path, *, use_gpu: bool) -> None:
         if not path.is_file():
-            raise EngineFailedError(f"there is no projector at {path}")
+            raise EngineFailedError(f"{path}: there is no such projector file; check source in its manifest")
         mtmd.mtmd_log_set(_logged, None)
         mtmd.mtmd_helper_log_set(_logged, None)
         params = mtmd.mtmd_context_params_default()
@@ -36,7 +36,9 @@ class Projector:
         self._model = model
         self._context = mtmd.mtmd_init_from_file(str(path).encode(), model.model, params)
         if not self._context:
-            raise EngineFailedError(f"{path} is no projector of this model, or memory is short")
+            raise EngineFailedError(
+                f"{path}: cannot be loaded; either it is no projector of this model, or memory is short"
+            )
         if not mtmd.mtmd_support_vision(self._context):
             self.close()
             raise EngineFailedError(f"{path} takes no pictures")
@@ -70,7 +72,9 @@ class Projector:
             ctypes.byref(after),
         )
         if code:
-            raise EngineFailedError(f"llama.cpp could not compute a picture (code {code}): is memory short?")
+            raise EngineFailedError(
+                f"llama.cpp could not compute a picture (code {code}); free memory, or send fewer images"
+            )
         model.position = after.value
         model.token_count += mtmd.mtmd_input_chunk_get_n_tokens(chunk)
 

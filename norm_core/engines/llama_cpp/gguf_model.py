@@ -31,8 +31,8 @@ class GgufModel:
         self, path: Path, *, context_tokens: int, threads: int, gpu_layers: int = 0, batch_tokens: int = 64
     ) -> None:
         if not path.is_file():
-            raise EngineFailedError(f"there is no model at {path}")
-        # llama.cpp logs while it loads and runs; only a debugger needs that.
+            raise EngineFailedError(f"{path}: there is no such model file; check source in its manifest")
+        # What it says while loading and running is for those who debug it.
         logging.getLogger("llama-cpp-python").setLevel(logging.ERROR)
         ll.llama_backend_init()
         self.threads, self.batch_tokens = threads, batch_tokens
@@ -55,7 +55,9 @@ class GgufModel:
         params.n_gpu_layers = gpu_layers
         model: Handle = ll.llama_model_load_from_file(str(path).encode(), params)
         if not model:
-            raise EngineFailedError(f"{path} cannot be loaded: it is no whole GGUF model, or memory is short")
+            raise EngineFailedError(
+                f"{path}: cannot be loaded; either it is no complete GGUF model, or memory is short"
+            )
         return model
 
     def _context(self, context_tokens: int) -> Handle:
@@ -67,7 +69,10 @@ class GgufModel:
         params.swa_full = True
         context: Handle = ll.llama_init_from_model(self.model, params)
         if not context:
-            raise EngineFailedError(f"out of memory: a context of {context_tokens} tokens does not fit")
+            raise EngineFailedError(
+                f"out of memory: a context of {context_tokens} tokens "
+                "does not fit; lower context_tokens in the manifest"
+            )
         return context
 
     def template(self) -> str:
@@ -158,7 +163,10 @@ class GgufModel:
             batch.seq_id[index][0] = 0
             batch.logits[index] = index + 1 == len(tokens)
         if code := ll.llama_decode(self.context, batch):
-            raise EngineFailedError(f"llama.cpp could not compute {len(tokens)} tokens (code {code}): is memory short?")
+            raise EngineFailedError(
+                f"llama.cpp could not compute {len(tokens)} tokens (code "
+                f"{code}); free memory, or lower context_tokens in the manifest"
+            )
         self.position += len(tokens)
         self.token_count += len(tokens)
 

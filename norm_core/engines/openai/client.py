@@ -43,7 +43,7 @@ class OpenAIServer:
         self.url, self._tries, self._backoff_s, self._stall_s = url.rstrip("/"), tries, backoff_s, stall_s
         self._key = os.environ.get(api_key_variable, "") if api_key_variable else ""
         if api_key_variable and not self._key:
-            raise EngineFailedError(f"the key of {url} is expected in the environment variable {api_key_variable}")
+            raise EngineFailedError(f"{url}: its key is missing; set the environment variable {api_key_variable}")
         try:
             self._client = httpx2.AsyncClient(
                 headers={"Content-Type": "application/json"}
@@ -109,11 +109,16 @@ class OpenAIServer:
                 async for piece in response.aiter_bytes():
                     received += piece
                     if len(received) > _MOST_BYTES:
-                        raise EngineFailedError(f"{self.url} answered with more than {_MOST_BYTES >> 20} MB")
+                        raise EngineFailedError(
+                            f"{self.url}: the answer is larger than {_MOST_BYTES >> 20} "
+                            "MB; check that the URL is that of a chat API"
+                        )
         except httpx2.ConnectTimeout:
             raise _BusyError("no connection") from None
         except httpx2.TimeoutException:
-            raise EngineFailedError(f"{self.url} was silent for {self._stall_s:g} s") from None
+            raise EngineFailedError(
+                f"{self.url}: no data for {self._stall_s:g} s; check that the server is not overloaded"
+            ) from None
         except (httpx2.UnsupportedProtocol, httpx2.DecodingError) as error:
             raise EngineFailedError(f"{self.url}: {error}") from None
         except httpx2.TransportError as error:

@@ -71,7 +71,7 @@ def open_backend(manifest: Manifest, weights: ModelFiles) -> EncoderBackend:
     if weights.folder is None or not {"model.onnx", "tokenizer.json"} <= {file.path for file in manifest.files}:
         raise EngineFailedError(
             f"the encoder engine reads model.onnx and tokenizer.json, which {manifest.name} does not list: "
-            f"make them with `tactful models quantize {manifest.name} --recipe int8-encoder`"
+            f"make them with ./tactful models quantize {manifest.name} --recipe int8-encoder"
         )
     most_tokens = manifest.context_tokens or DEFAULT_TOKENS
     sentences = OnnxSentences(weights.folder, weights.sha256, most_tokens=most_tokens)

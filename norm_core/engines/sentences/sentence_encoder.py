@@ -27,7 +27,7 @@ class SentenceEncoder:
     def __init__(self, remembered: int = 4096) -> None:
         spec = find_spec(_PACKAGE)
         if spec is None or spec.origin is None:
-            raise EngineFailedError(f"the sentence encoder is not installed: install {MODEL}")
+            raise EngineFailedError(f"the sentence encoder is not installed; install {MODEL}")
         self.resources = Path(spec.origin).parent / "resources"
         self._remembered = remembered
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()

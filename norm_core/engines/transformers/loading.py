@@ -23,9 +23,13 @@ _PACKAGES = {"awq": "gptqmodel", "gptq": "gptqmodel", "compressed-tensors": "com
 def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
     """Return the model and its tokenizer; raise EngineFailedError with the checkpoint's fault."""
     if not (folder / "config.json").is_file():
-        raise EngineFailedError(f"{folder} holds no checkpoint of transformers (there is no config.json)")
+        raise EngineFailedError(
+            f"{folder}: holds no transformers checkpoint (no config.json); run ./tactful models verify"
+        )
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise EngineFailedError("a model was to run on a GPU, and torch sees none here")
+        raise EngineFailedError(
+            "device: torch finds no GPU on this machine; set device to cpu, or check the driver with nvidia-smi"
+        )
     try:
         return free_memory(lambda: _load_checkpoint(folder, dtype, quantization, device))
     except EngineError:
@@ -103,4 +107,4 @@ def _recipe(quantization: str, config: Any) -> Any:
 
 def _need(package: str, quantization: str) -> None:
     if find_spec(package) is None:
-        raise EngineFailedError(f"{quantization} weights need {package}: install it beside transformers")
+        raise EngineFailedError(f"{package}: {quantization} weights need it; install it beside transformers")

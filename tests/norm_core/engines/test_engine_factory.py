@@ -112,8 +112,8 @@ def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
     ("error", "complaint"),
     [
         (MemoryError(), "out of memory while tiny was loaded: it needs about 1000 MB"),
-        (RuntimeError("CUDA out of memory"), "tiny cannot be loaded: RuntimeError: CUDA out of memory"),
-        (OSError("no such header"), "tiny cannot be loaded: OSError"),
+        (RuntimeError("CUDA out of memory"), "tiny: cannot be loaded: RuntimeError: CUDA out of memory"),
+        (OSError("no such header"), "tiny: cannot be loaded: OSError"),
         (ConfigError("tiny: settings: unknown key"), "settings: unknown key"),
     ],
 )

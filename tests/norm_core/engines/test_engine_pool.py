@@ -134,7 +134,7 @@ def test_an_action_goes_before_the_windows_that_wait(opener: Opener, pool: Engin
 def test_a_failed_opening_names_its_cause_and_is_tried_again(opener: Opener, pool: EnginePool) -> None:
     opener.fault = OSError("no route to the server")
     for _ in range(2):
-        with pytest.raises(EngineFailedError, match=f"{NAME} cannot be loaded: OSError: no route to the server"):
+        with pytest.raises(EngineFailedError, match=f"{NAME}: cannot be loaded: OSError: no route to the server"):
             pool.lease(NAME, Urgency.WINDOW)
     with pytest.raises(ConfigError, match="there is no model 'hold'; did you mean held"):
         pool.lease("hold", Urgency.WINDOW)
