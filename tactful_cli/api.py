@@ -1,4 +1,4 @@
-"""`tactful api`: the pages that are made from the code: the ROS API and the status reference."""
+"""`tactful api`: the pages of docs/reference, generated from the code."""
 
 import difflib
 from pathlib import Path
@@ -7,44 +7,35 @@ from typing import Annotated
 import typer
 
 from norm_core.runtime.errors import TactfulError
-from tactful_cli import status_page
 from tactful_cli.console import complain
 from tactful_cli.reference.pages import PAGES
 from tactful_cli.verb import single
 
 app = single()
 
-ROOT = Path(__file__).resolve().parents[1]
+FOLDER = Path(__file__).resolve().parents[1] / "docs/reference"
 
 
 @app.command()
 def api(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of date.")] = False,
 ) -> None:
-    """Write docs/ros_api.md and docs/reference/status.md from the nodes, issues and counters in the code."""
-    made = subprocess.run([sys.executable, "-m", "norm_nodes.api_page"], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        complain(f"docs/ros_api.md: cannot be made: {made.stderr.strip()}")
-        raise typer.Exit(1)
-    pages = {"docs/ros_api.md": made.stdout, "docs/reference/status.md": status_page.page()}
-    stale = [name for name, text in pages.items() if not _is_current(name, text, write=not check)]
-    if check and stale:
-        complain(f"{' and '.join(stale)}: out of date; run ./tactful api")
+    """Write the reference pages in docs/reference from the code they describe."""
+    outdated = [name for name, generate in PAGES.items() if _update(FOLDER / name, generate(), check=check)]
+    if check and outdated:
+        complain(f"docs/reference: {', '.join(outdated)} out of date; run ./tactful api")
         raise typer.Exit(1)
 
 
-def _is_current(name: str, made: str, *, write: bool) -> bool:
-    """Compare a page with what was made, then write that or print the difference."""
-    path = ROOT / name
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    if before == made:
-        return True
-    if write:
+def _update(path: Path, new: str, *, check: bool) -> bool:
+    """Write the page, or only print what differs; return whether it was out of date."""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    if check:
+        lines = difflib.unified_diff(old.splitlines(), new.splitlines(), path.name, "the code", lineterm="")
+        print("".join(f"{line}\n" for line in lines), end="")
+    elif old != new:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(made, encoding="utf-8")
+            path.write_text(new, encoding="utf-8")
         except OSError as error:
-            raise TactfulError(f"{path}: cannot be written: {error.strerror}") from error
-    else:
-        print("\n".join(difflib.unified_diff(before.splitlines(), made.splitlines(), name, "the code", lineterm="")))
-    return False
+            raise TactfulError(f"{path} cannot be written: {error.strerror}") from error
+    return old != new

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from tactful_cli.reference import python
+from tactful_cli.reference import python, status
 from tactful_cli.reference.cli import cli_page
 from tactful_cli.reference.cues import cues_page
 from tactful_cli.reference.ros import parameters_page, ros_api_page
@@ -13,6 +13,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "parameters.md": parameters_page,
     "python.md": python.page,
     "ros_api.md": ros_api_page,
+    "status.md": status.page,
 }
 
 # These start nodes, and so need ROS.

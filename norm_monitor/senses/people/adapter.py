@@ -190,7 +190,7 @@ class PeopleAdapter:
         if self._published_ns is None or due_ns > self._published_ns:
             self._due.add(due_ns)
         else:
-            self.counts["messages_late"] += 1  # it still bears on what comes
+            self.counts["messages_late"] += 1  # it still affects later presence
         self._now_ns = stamp_ns if self._now_ns is None else max(self._now_ns, stamp_ns)
 
     def _settled_presences(self) -> list[Presence]:
@@ -210,7 +210,7 @@ class PeopleAdapter:
     def _presence(self, at_ns: int, listed_ns: int, listed: tuple[str, ...]) -> Presence:
         persons: list[Person] = []
         for person_id in sorted(listed):
-            if at_ns - self._heard_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
+            if at_ns - self._last_update_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
                 self.counts["persons_timed_out"] += 1
             else:
                 persons.append(self._seen(person_id, at_ns))
