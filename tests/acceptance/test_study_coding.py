@@ -144,7 +144,7 @@ def test_one_observation_of_several_is_imported(tmp_path: Path, ending: str) -> 
     assert (label["attribute"], float(label["start_s"]), float(label["end_s"])) == ("engagement", 30, 33)
 
 
-def test_an_observation_that_is_not_in_the_export_is_named_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> None:
     log = session(tmp_path / "s3", "S3")
     refused = study("import", log, BORIS_EXPORT, "--observation", "S3", code=2)
     assert "has no observation S3; it has S1, S2" in refused

@@ -27,7 +27,7 @@ RIGHT = ("plates", "tray", "lift", "盘子", "托盘")  # a word of what is righ
 FENCED = [pair for pair in TWINS["pairs"] if "\n" in pair["order"]]
 
 
-def test_there_are_at_least_fifty_in_both_languages_and_some_quote_our_fences() -> None:
+def test_fifty_pairs_in_two_languages_and_some_quote_our_fences() -> None:
     chinese = [pair for pair in TWINS["pairs"] if pair["scene"] in {"厨房", "病房"}]
     assert min(len(PAIRS) - len(chinese), len(PAIRS) - len(FENCED)) >= 50
     assert len(chinese) >= 25

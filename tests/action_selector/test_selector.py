@@ -55,7 +55,7 @@ def test_a_query_that_waits_where_the_input_ends_is_due(selector: Selector) -> N
     assert selector.end_input() == []
 
 
-def test_a_query_that_waits_at_an_episode_s_edge_is_about_the_episode_before(selector: Selector) -> None:
+def test_a_query_waiting_at_an_episode_edge_is_about_the_old_one(selector: Selector) -> None:
     frame = window(age_s=1.0).frames[0]
     selector.take(frame)
     selector.take(query())

@@ -132,7 +132,7 @@ def test_house_rules_outrank_precedents(sentences: SentenceEncoder) -> None:
     assert "splinters need gloves" in decision.explanation
 
 
-def test_what_a_rule_says_not_to_do_falls_and_its_reason_is_no_argument_for_anything_else(
+def test_a_rule_vetoes_what_it_forbids_and_its_reason_nothing_else(
     sentences: SentenceEncoder,
 ) -> None:
     rule = HouseRule(

@@ -102,7 +102,7 @@ def test_weights_learnt_anew_tell_what_they_were_taught(tmp_path: Path) -> None:
         assert min(found.values()) < 1 - SURE
 
 
-def test_the_same_words_may_be_right_after_one_thing_and_wrong_after_another(tmp_path: Path) -> None:
+def test_the_words_before_decide_whether_an_answer_is_right(tmp_path: Path) -> None:
     """No sum of what the two texts mean by themselves could tell this."""
     news = {"glad": "I passed my exam!", "sad": "My dog died yesterday."}
     answers = {"glad": "How wonderful!", "sad": "I am so sorry."}
@@ -131,7 +131,7 @@ def test_weights_of_another_encoder_are_refused(tmp_path: Path) -> None:
         ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
 
 
-def test_weights_that_are_another_file_are_refused_without_advice_to_load_them(tmp_path: Path) -> None:
+def test_weights_of_another_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "weights.npz").write_bytes(b"weights: none\n")
     with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read \(it is no archive of arrays\)"):
         ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")

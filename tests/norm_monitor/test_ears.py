@@ -99,7 +99,7 @@ def test_words_that_cannot_be_transcribed_are_counted_and_silence_goes_on() -> N
     assert told[-1].start_ns > START_NS + 7 * NS_PER_S
 
 
-def test_robot_speech_is_taken_without_a_recognizer_and_no_silence_is_told() -> None:
+def test_robot_speech_needs_no_recognizer_and_gives_no_silence() -> None:
     ears = Ears(CONFIG, HealthLog())
     begun = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
     assert list(ears.take_robot_speech(begun, START_NS)) == [begun]

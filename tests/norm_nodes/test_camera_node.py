@@ -91,7 +91,7 @@ def stated(observer: Observer, words: str) -> None:
 
 
 @pytest.mark.ros
-def test_a_camera_that_vanishes_is_stale_and_well_again_when_it_comes_back(domain_id: int, observer: Observer) -> None:
+def test_a_camera_is_stale_while_it_is_gone(domain_id: int, observer: Observer) -> None:
     statuses = observer.watch_status()
     with camera(domain_id, stale_after_s=0.5):
         driver = Driver(observer, START_NS)
@@ -138,7 +138,7 @@ def test_bad_pictures_are_named_and_not_fatal(domain_id: int, observer: Observer
 
 
 @pytest.mark.ros
-def test_messages_that_the_middleware_lost_are_counted_and_their_cause_named(domain_id: int) -> None:
+def test_lost_messages_are_counted_with_their_cause(domain_id: int) -> None:
     import rclpy
     from norm_nodes.camera import CameraNode
 

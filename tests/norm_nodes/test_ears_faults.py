@@ -137,7 +137,7 @@ def words(count: int) -> list[bytes]:
     return [part for _ in range(count) for part in (loud,) * 4 + (TENTH,) * 10]
 
 
-def test_a_slow_transcriber_costs_counted_segments_and_never_holds_up_the_callback(ears: Any) -> None:
+def test_a_slow_transcriber_drops_counted_segments_and_never_blocks(ears: Any) -> None:
     from std_msgs.msg import UInt8MultiArray
 
     for part in words(14):
@@ -168,9 +168,7 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
 
 
 @pytest.mark.parametrize(("stale_after_s", "ended"), [(3.0, 1), (0.0, 0)])
-def test_speech_is_ended_by_a_microphone_that_stops_unless_ears_are_to_wait(
-    ears: Any, stale_after_s: float, ended: int
-) -> None:
+def test_a_stopped_microphone_ends_speech_unless_ears_wait(ears: Any, stale_after_s: float, ended: int) -> None:
     """A replay in lockstep waits for whichever node is slow, however long it takes."""
     from rclpy.parameter import Parameter
     from std_msgs.msg import UInt8MultiArray
@@ -187,9 +185,7 @@ def test_speech_is_ended_by_a_microphone_that_stops_unless_ears_are_to_wait(
     assert (ears.status().health is Health.STALE) is bool(ended)
 
 
-def test_a_slow_listener_costs_counted_sound_and_never_holds_up_the_callback(
-    ears: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_front_end_drops_counted_sound_and_never_blocks(ears: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from norm_nodes.ears import SOUND_QUEUE
     from std_msgs.msg import UInt8MultiArray
 

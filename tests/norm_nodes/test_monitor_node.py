@@ -216,9 +216,7 @@ def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
         assert "cannot be loaded, and cues go on alone" in " ".join(degraded[0].reasons)
 
 
-def test_a_record_that_a_cue_fails_at_is_counted_and_the_next_is_looked_at(
-    domain_id: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_cue_is_counted_and_the_next_record_is_read(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> None:
     import rclpy
     from norm_nodes.monitor import MonitorNode
 

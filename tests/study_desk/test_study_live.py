@@ -68,7 +68,7 @@ def test_what_settled_is_on_the_disk_and_closing_seals(tmp_path: Path) -> None:
     assert (contents.faults, contents.sealed, len(contents.entries)) == ((), True, 4)
 
 
-def test_a_full_disk_degrades_and_what_came_meanwhile_is_written_when_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_degrades_and_entries_are_written_later(tmp_path: Path) -> None:
     disk, health_log = Disk(), HealthLog()
     log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
     log.put(said(0), START_NS)

@@ -402,7 +402,7 @@ def test_a_changed_line_of_schema_2_is_told(tmp_path: Path) -> None:
     assert [fault.line for fault in read(tmp_path / "old.jsonl").faults] == [5]
 
 
-def test_a_log_of_the_present_schema_is_not_copied_as_its_tombstones_would_name_other_entries(tmp_path: Path) -> None:
+def test_a_log_of_the_present_schema_is_not_copied(tmp_path: Path) -> None:
     small_log(tmp_path / "log")
     with pytest.raises(LogError, match="has the present schema 3 already"):
         migrate(tmp_path / "log", tmp_path / "new")

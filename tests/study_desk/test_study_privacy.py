@@ -153,7 +153,7 @@ def test_a_policy_without_words_keeps_none_of_the_robots_either() -> None:
     assert Redactor(RedactionPolicy(words=False)).clean(spoken).text == WITHHELD
 
 
-def test_where_someone_refused_a_voice_that_nobody_is_known_to_have_is_withheld() -> None:
+def test_an_unknown_voice_is_withheld_where_someone_refused() -> None:
     quiet = Participant(pseudonym="P-1", person_ids=("mistyped",), transcript=False)
     other = Participant(pseudonym="P-2", person_ids=("p2",))
     for participants in ((quiet,), (quiet, other)):

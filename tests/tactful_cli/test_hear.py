@@ -120,7 +120,7 @@ def test_a_bag_cut_short_is_told_as_such(bag: Path, tmp_path: Path) -> None:
     assert "Traceback" not in told.stderr
 
 
-def test_of_a_shipped_scenario_with_pictures_and_people_the_microphone_is_found() -> None:
+def test_hear_finds_the_microphone_of_a_shipped_scenario() -> None:
     (heard, *_) = json.loads(hear(str(HERE / "shipped/kiosk_directions"), "--json").stdout)
     assert abs(heard["start_s"] - 1.5) < 0.2
     assert "bridge" in heard["text"]

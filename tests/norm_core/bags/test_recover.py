@@ -113,7 +113,7 @@ def test_a_chunk_with_a_wrong_checksum_is_left_out_and_counted_by_topic(tmp_path
     assert (gap.after_ns, gap.before_ns) == (missing[0][1] - 100_000_000, missing[-1][1] + 100_000_000)
 
 
-def test_without_the_end_what_a_damaged_chunk_lost_is_known_from_its_own_index(tmp_path: Path) -> None:
+def test_the_chunk_index_gives_the_loss_where_the_end_is_missing(tmp_path: Path) -> None:
     bag = write_mcap(tmp_path / "bag", CompressionType.ZSTD)
     file = storage_of(bag)
     data = bytearray(file.read_bytes())

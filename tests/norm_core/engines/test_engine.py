@@ -102,7 +102,7 @@ def test_a_deadline_in_the_middle_keeps_the_answers_before_it() -> None:
     assert [scores.outcome for scores in answers] == [Outcome.ANSWERED, Outcome.TIMED_OUT, Outcome.TIMED_OUT]
 
 
-def test_a_prefix_that_cannot_be_encoded_costs_the_first_answer_and_declines_all() -> None:
+def test_a_prefix_that_cannot_be_encoded_fails_every_question() -> None:
     class Broken(ScriptedBackend):
         def encoded(self, prefix: Prompt, call: RequestContext) -> NoReturn:
             raise EngineFailedError("out of memory: 2 GB are missing")

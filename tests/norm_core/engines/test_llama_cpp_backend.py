@@ -138,7 +138,7 @@ def test_weights_that_cannot_be_used_are_a_failure(weights: Path, tmp_path: Path
         LlamaCppBackend(path)
 
 
-def test_a_context_that_no_memory_holds_is_a_failure_and_the_next_load_works(weights: Path) -> None:
+def test_a_context_too_large_fails_and_the_next_load_works(weights: Path) -> None:
     with pytest.raises(EngineFailedError, match="out of memory"):
         LlamaCppBackend(weights, context_tokens=2**31, threads=1)
     engine = Engine(LlamaCppBackend(weights, context_tokens=256, threads=1), WallClock())

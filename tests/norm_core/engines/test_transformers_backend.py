@@ -200,9 +200,7 @@ class Starving:
 
 
 @pytest.mark.parametrize("on_gpu", [True, False])
-def test_running_out_of_memory_fails_one_question_and_gives_everything_back(
-    on_gpu: bool, checkpoints: Checkpoints
-) -> None:
+def test_out_of_memory_fails_one_question_and_frees_the_rest(on_gpu: bool, checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["idefics3"])
     starving = Starving(on_gpu)
     backend._open().runner._model.model.text_model.layers[0].register_forward_hook(starving)

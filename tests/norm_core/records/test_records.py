@@ -152,7 +152,7 @@ def test_a_whole_number_in_a_float_s_place_becomes_one() -> None:
     assert [type(made["value"]), type(made["threshold"]), type(made["start_ns"])] == [float, float, int]
 
 
-def test_a_bag_recorded_before_is_read_with_none_for_no_value_and_written_as_it_was() -> None:
+def test_an_older_bag_is_read_with_none_and_written_unchanged() -> None:
     """recorded_before.mcap was written while records still held -1 themselves."""
     found: dict[str, list[Any]] = {}
     with BagReader(Path(__file__).with_name("recorded_before.mcap")) as bag:

@@ -53,7 +53,7 @@ def test_a_killed_process_leaves_the_old_file_and_the_next_write_works(tmp_path:
     assert names(tmp_path) == ["file"]
 
 
-def test_the_mode_holds_from_the_first_byte_on_even_over_a_part_left_behind(tmp_path: Path) -> None:
+def test_the_file_mode_holds_from_the_first_byte(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text("old")
     path.chmod(0o644)
@@ -75,7 +75,7 @@ def test_a_full_disk_is_told_by_the_path_that_was_to_be_written(tmp_path: Path) 
     assert names(tmp_path) == ["file"]
 
 
-def test_a_missing_folder_is_told_and_an_error_of_another_file_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named_and_other_errors_pass_through(tmp_path: Path) -> None:
     path = tmp_path / "none" / "file"
     with pytest.raises(FileNotFoundError) as caught:
         write_atomic(path, "new")

@@ -36,7 +36,7 @@ def test_the_health_is_the_worst_until_it_is_mended() -> None:
     assert health_log.health is Health.STALE
 
 
-def test_a_passing_trouble_is_stated_with_its_latest_particular_until_it_has_passed() -> None:
+def test_an_issue_shows_its_latest_detail_until_it_clears() -> None:
     now_s, news = [0.0], []
     health_log = HealthLog(lambda health, reason: news.append(reason), lambda: now_s[0])
     for latest in ("first", "second"):

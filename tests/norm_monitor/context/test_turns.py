@@ -46,7 +46,7 @@ def test_what_the_microphone_hears_of_the_robot_is_not_said_twice() -> None:
     assert (turn.text, turn.is_robot) == ("Hello and welcome", True)
 
 
-def test_told_words_count_once_in_a_window_that_ends_while_the_robot_speaks() -> None:
+def test_words_of_a_speaking_robot_count_once_in_a_window() -> None:
     """The utterance is whole in the window in which it begins; of the robot's own account there is the start alone."""
     [begun, _] = robot(0, 8, "At night the pool is cooled.")
     [turn] = turns(begun, echo(-0.1, 8.2, "Add multiple school of day"), until_s=3)

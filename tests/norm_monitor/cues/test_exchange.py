@@ -145,7 +145,7 @@ def test_what_is_said_in_pieces_is_read_as_one(meaning: Meanings) -> None:
     assert read == [Exchange(before="", said="Please wait for my colleague.", after="How long?", opening=True)]
 
 
-def test_what_nobody_answers_is_read_after_a_while_and_again_when_the_robot_goes_on(meaning: Meanings) -> None:
+def test_an_unanswered_turn_is_read_after_a_while_and_once_more(meaning: Meanings) -> None:
     read = exchanges_read(meaning, user(0, 1, "Hello."), robot(2, 3, "Hm."), robot(22, 24, "Are you there?"))
     alone = Exchange(before="Hello.", said="Hm.", opening=True)
     asked = Exchange(before="", said="Are you there?", earlier="Hm.")

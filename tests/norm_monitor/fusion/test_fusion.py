@@ -69,7 +69,7 @@ def test_two_cues_of_one_happening_are_one_event() -> None:
     assert len(other.evidence) == 2
 
 
-def test_an_event_of_several_cues_keeps_what_each_saw_when_one_of_them_ends() -> None:
+def test_an_event_keeps_all_evidence_when_one_cue_ends() -> None:
     fused = fusion()
     first, second = finding(), finding(10.5, "no_apology", 12)
     take(fused, first)

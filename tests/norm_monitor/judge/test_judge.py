@@ -133,9 +133,7 @@ def test_words_of_the_scene_stay_between_their_fences() -> None:
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
 )
-def test_the_hash_covers_what_decides_an_answer_and_not_when_it_is_asked_for(
-    settings: dict[str, object], decides: bool
-) -> None:
+def test_the_hash_covers_what_decides_an_answer_and_no_trigger(settings: dict[str, object], decides: bool) -> None:
     hashes = {
         Judge(Engine(answering([4, 0, 0], set()), WallClock()), config).judge(window()).provenance.config_sha256
         for config in (JudgeConfig(), JudgeConfig.model_validate(settings))
@@ -177,7 +175,7 @@ def test_the_norm_of_a_speech_act_is_kept_or_broken(locale: str, kept: Sequence[
     assert backend.encoded_count == 1
 
 
-def test_what_is_heard_is_evidence_and_what_is_seen_only_where_pictures_were_shown() -> None:
+def test_sights_are_evidence_only_where_the_judge_saw_pictures() -> None:
     blind = Judge(Engine(answering([4, 0, 0], set()), WallClock())).judge(window())
     assert blind.finding
     assert [fact.quote for fact in blind.finding.evidence] == ["Nobody listens to me."] * 2
@@ -186,7 +184,7 @@ def test_what_is_heard_is_evidence_and_what_is_seen_only_where_pictures_were_sho
     assert sighted.finding and sighted.finding.evidence[-1].quote == "The person turns away."
 
 
-def test_the_robot_is_quoted_by_its_own_account_where_no_microphone_hears_it() -> None:
+def test_an_unrecorded_robot_is_quoted_from_its_own_speech_topic() -> None:
     asked: list[Prompt] = []
 
     class Reading(ScriptedBackend):

@@ -22,7 +22,7 @@ SEEN = replace(window(), frames=(FRAME,))
 
 
 @pytest.mark.parametrize("context", DeploymentContext)
-def test_the_question_about_emotions_has_no_picture_unless_a_context_allows_it(context: DeploymentContext) -> None:
+def test_the_emotion_question_has_no_picture_unless_allowed(context: DeploymentContext) -> None:
     planned = plan(SEEN, 4, context)
     emotions = prompts.questions()[1 + list(Attribute).index(Attribute.EMOTIONS)]
     (asked_with,) = [batch.prompt for batch in planned.batches if emotions in batch.questions]

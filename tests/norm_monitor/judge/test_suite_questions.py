@@ -205,7 +205,7 @@ ASIDE = "do not infer emotions from them"
 
 
 @pytest.mark.parametrize("context", GUARDED)
-def test_emotions_are_asked_of_words_alone_unless_the_context_allows_pictures(context: DeploymentContext) -> None:
+def test_emotion_questions_have_no_pictures_unless_allowed(context: DeploymentContext) -> None:
     """Feelings are named in the first of the attributes' questions, and in the one that lists them all."""
     rules = PictureRules(deployment_context=context)
     backend = Writing(first)

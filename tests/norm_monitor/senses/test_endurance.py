@@ -32,7 +32,7 @@ def second(index: int, samples: np.ndarray) -> SoundChunk:
 
 
 @pytest.mark.slow
-def test_long_silence_through_the_real_silero_gives_nothing_and_takes_no_memory() -> None:
+def test_long_silence_gives_no_speech_and_no_growth() -> None:
     front_end = AudioFrontEnd(CONFIG)
     noise = (np.random.default_rng(1).standard_normal((RATE_HZ, 1)) * 1e-3).astype(np.float32)
     before_mb = 0.0

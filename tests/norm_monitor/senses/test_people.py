@@ -104,7 +104,7 @@ def arm_moves(second: float) -> Take:
     return lambda people: people.transforms(tf(transform(at(second), "base_link", "arm", (1.0, 0.0, 0.0))))
 
 
-def test_a_list_that_comes_on_changes_alone_holds_while_something_is_heard() -> None:
+def test_a_list_sent_only_on_change_holds_while_messages_come() -> None:
     takes = [listed(0, "a"), *(stands(i / 5, "a", 1.0) for i in range(1, 100))]
     takes += [(at(20 + i / 5), arm_moves(20 + i / 5)) for i in range(100)]
     people = adapter(forgotten_after_s=10.0)
@@ -157,7 +157,7 @@ def test_a_jump_forward_loses_the_one_who_was_there() -> None:
     assert [presence.since_ns for presence in presences] == [at(0), at(3600)]
 
 
-def test_messages_without_the_fields_are_refused_and_levels_of_tomorrow_unknown() -> None:
+def test_missing_fields_are_refused_and_new_levels_are_unknown() -> None:
     people = adapter()
     for take in (people.ids, people.gaze):
         with pytest.raises(NotPeopleError):

@@ -40,9 +40,7 @@ def test_persons_and_base_may_hang_on_one_map(
 
 
 @given(places, angles, places)
-def test_a_chain_through_a_tilted_camera_keeps_a_length_that_lies_in_the_plane(
-    place: Place, pitch: float, seen: Place
-) -> None:
+def test_a_tilted_camera_chain_keeps_a_length_in_the_plane(place: Place, pitch: float, seen: Place) -> None:
     tree = TransformTree()
     rotation = (0.0, math.sin(pitch / 2), 0.0, math.cos(pitch / 2))
     tree.put(transform(0, "base_link", "camera", place, rotation), static=True)
@@ -57,7 +55,7 @@ def test_height_does_not_count() -> None:
     assert distance(tree, "face_a") == pytest.approx(0.5)
 
 
-def test_what_holds_at_a_time_is_the_newest_before_it_whatever_the_order_of_arrival() -> None:
+def test_lookup_takes_the_newest_before_a_time_in_any_order() -> None:
     tree = TransformTree()
     for seconds in (2, 0, 1):
         tree.put(transform(AT_NS + seconds * NS_PER_S, "base_link", "body_a", (1.0 + seconds, 0.0, 0.0)))

@@ -82,7 +82,7 @@ def test_a_query_has_a_window_that_ends_at_it(told: Callable[..., list[ClosedWin
     assert window.end_ns == query.stamp_ns
 
 
-def test_a_query_after_the_last_entry_has_its_window_once_the_input_has_ended(meaning: Meanings) -> None:
+def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: Meanings) -> None:
     config = MonitorConfig.for_replay(("frames", "utterances"))
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
     query = Query(stamp_ns=START_NS + 8 * S, query_id="q", episode_id="e", task="action")

@@ -70,7 +70,7 @@ def test_what_one_run_lacks_is_a_difference() -> None:
     assert found is not None and found["item"].startswith("10 window") and found["second"]["item"] == "missing"
 
 
-def test_words_that_end_after_others_began_stand_in_the_window_that_they_begin_in(tmp_path: Path) -> None:
+def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) -> None:
     """A mark of silence in the bag, up to the second voice, comes after the first voice's words and not before."""
     write_sensed(tmp_path / "bag", read(find("zh_clinic")), 12.0)  # the robot begins before the person has ended
     counted = {one.what["end_ns"] - START_NS: one.what["utterance_count"] for one in in_process_windows(tmp_path)}

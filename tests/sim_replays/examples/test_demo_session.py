@@ -33,7 +33,7 @@ def test_it_plays_where_no_audio_driver_is_installed(session: DemoSession) -> No
     assert all(one.stamp_ns for one in sounds)
 
 
-def test_its_labels_have_both_polarities_several_attributes_and_two_choices(session: DemoSession) -> None:
+def test_labels_have_both_polarities_and_several_attributes(session: DemoSession) -> None:
     assert read_truth(session.bag) == session.truth
     events = session.truth.events
     assert {event.polarity for event in events} == set(Polarity)

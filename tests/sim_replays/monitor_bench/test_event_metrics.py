@@ -98,7 +98,7 @@ def test_events_are_told_apart_by_what_they_rest_on() -> None:
         assert (found.events, found.alarms, found.recall, found.precision) == (1, 2, 100.0, 50.0)
 
 
-def test_each_false_alarm_may_be_held_against_the_kind_of_cue_that_raised_it() -> None:
+def test_false_alarms_are_counted_per_kind_of_cue() -> None:
     found = session([10], [10, 50, 90])
     raised = ("greets", "reads_amiss", "reads_amiss")
     alarms = tuple(replace(alarm, cue_id=cue_id) for alarm, cue_id in zip(found.alarms, raised, strict=True))

@@ -28,7 +28,7 @@ def cases(count: int, seed: int = 0) -> list[ConformalCase]:
 
 
 @pytest.mark.parametrize("wanted", [0.7, 0.9])
-def test_sets_hold_the_right_option_as_often_as_wanted_where_they_were_not_fitted(wanted: float) -> None:
+def test_sets_cover_the_right_option_as_often_as_requested(wanted: float) -> None:
     found = cross_validated(cases(2000), wanted)
     assert found.held.low - 1 <= 100 * wanted <= found.held.high + 1
     assert found.wanted == wanted
