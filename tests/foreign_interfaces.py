@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-BUILD_TIMEOUT_S = 400
+from tests.patience import PATIENCE_S
 
 _PACKAGE = """<?xml version="1.0"?>
 <package format="3">
@@ -99,7 +99,7 @@ def build(folder: Path, definitions: Definitions) -> Path:
         f"-DPython3_EXECUTABLE={sys.executable}",
         "--no-warn-unused-cli",
     ]
-    built = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
+    built = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert built.returncode == 0, built.stdout[-2_000:] + built.stderr[-2_000:]
     return folder / "prefix"
 

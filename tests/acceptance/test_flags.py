@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
+from tests.patience import PATIENCE_S
 
 LECTURE = "The museum was built by two brothers who loved old clocks and collected them all their lives."
 
 
 def printed(bag: Path, *options: str) -> str:
     command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), *options]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
 

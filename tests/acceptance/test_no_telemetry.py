@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses/conversation.flac"
 # What would hide the defect, or move files out of the home that is looked at.
@@ -25,7 +27,9 @@ def undocumented_files(home: Path) -> list[str]:
 
 
 def run(command: list[str], home: Path) -> str:
-    ended = subprocess.run(command, env=environment(home), capture_output=True, text=True, timeout=100, check=False)
+    ended = subprocess.run(
+        command, env=environment(home), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

@@ -13,6 +13,7 @@ import yaml
 
 from tests.foreign_bag import Maker, write
 from tests.observer import Observer
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
@@ -35,7 +36,7 @@ def waiting_nodes(names: list[str], file: Path) -> Iterator[subprocess.Popen[str
         assert lines and lines[-1].startswith("waiting "), "".join(lines)
         yield process
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=30)
+        rest, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, "".join(lines) + rest
     finally:
         process.kill()
@@ -106,6 +107,6 @@ def test_a_parameter_out_of_place_is_one_clear_error(
     file = tmp_path / "my_robot.yaml"
     file.write_text(f"{PREFIX}monitor:\n  ros__parameters:\n    {parameters}\n", encoding="utf-8")
     command = [sys.executable, "-m", "tactful_cli", "nodes", "monitor", "--ros-args", "--params-file", str(file)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 2
     assert complaint in ended.stderr and "Traceback" not in ended.stderr

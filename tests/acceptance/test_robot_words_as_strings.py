@@ -20,6 +20,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from tests.foreign_bag import Maker, write
 from tests.norm_monitor.encounter_talk import at, user
 from tests.observer import Observer
+from tests.patience import PATIENCE_S
 
 TALK = [
     *user(0, 2, "Where can I buy a ticket?"),
@@ -72,7 +73,7 @@ def lights_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def flags(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tactful_cli", "flags", *map(str, arguments), "--json"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def found(result: subprocess.CompletedProcess[str]) -> set[tuple[str, str, int]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.tactful_cli.test_verbs import tactful
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +97,13 @@ class Checkout:
         }
         command = ["bash", str(self.root / "tactful"), *arguments]
         return subprocess.run(
-            command, env=environment, cwd=cwd or self.root, capture_output=True, text=True, timeout=300, check=False
+            command,
+            env=environment,
+            cwd=cwd or self.root,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
 
     def installed(self) -> set[str]:

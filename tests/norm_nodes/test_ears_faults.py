@@ -124,7 +124,7 @@ def queue(status: MonitorStatus, name: str) -> Any:
 
 def until(condition: Any, what: str) -> None:
     """Waits without sleeping for work of the node's own threads."""
-    for _ in range(600):
+    for _ in range(int(PATIENCE_S / 0.05)):
         if condition():
             return
         threading.Event().wait(0.05)

@@ -145,7 +145,7 @@ class Browser:
         os.close(self._from)
         self._process.terminate()
         try:
-            self._process.wait(10)
+            self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(PATIENCE_S)

@@ -91,7 +91,7 @@ def test_what_is_no_verdict_is_refused_and_the_log_untouched(
 def test_it_listens_on_this_machine_alone(server: ReviewServer) -> None:
     assert server.host == "127.0.0.1"
     with pytest.raises(OSError, match="refused"):
-        HTTPConnection("127.0.0.2", server.port, timeout=5).connect()
+        HTTPConnection("127.0.0.2", server.port, timeout=PATIENCE_S).connect()
 
 
 def test_clips_need_the_token_too(server: ReviewServer) -> None:

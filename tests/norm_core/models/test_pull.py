@@ -15,6 +15,7 @@ from norm_core.models.pull import Origin, pull_model
 from norm_core.models.store import Store, find_damages
 from norm_core.runtime.config import ConfigError, check_config
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
+from tests.patience import PATIENCE_S
 
 WEIGHTS = bytes(range(256)) * 8000
 FILES = {"config.json": b'{"model_type": "tiny"}', "model.safetensors": WEIGHTS, "README.md": b"not wanted"}
@@ -45,7 +46,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def origin(hub: HubServer, tries: int = 2, token: str = "") -> Origin:
-    return Origin(mirror=hub.url, line=ProgressLine(timeout_s=5, tries=tries, pause_s=0, token=token))
+    return Origin(mirror=hub.url, line=ProgressLine(timeout_s=PATIENCE_S, tries=tries, pause_s=0, token=token))
 
 
 def files_in(folder: Path) -> set[str]:
@@ -171,7 +172,7 @@ def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) 
 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(PullError, match=r"127\.0\.0\.1:9.*cannot be reached"):
-        pull_model(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=2)))
+        pull(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=PATIENCE_S)))
 
 
 @pytest.mark.parametrize("path", ["../outside.json", "/etc/passwd.json", "a/../../b.json"])

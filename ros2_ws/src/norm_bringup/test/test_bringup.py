@@ -16,6 +16,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from norm_interfaces.msg import MonitorStatus
 
 LAUNCH = Path(__file__).resolve().parents[1] / "launch/tactful.launch.py"
+PATIENCE_S = 500.0  # a guard against hangs, and less than that of the test that starts this file
 
 
 @pytest.mark.launch_test
@@ -34,11 +35,11 @@ class TestRunning(unittest.TestCase):
             node = rclpy.create_node("bringup_test")
             statuses: list[MonitorStatus] = []
             node.create_subscription(MonitorStatus, "/tactful/status", statuses.append, 10)
-            for _ in range(200):
+            for _ in range(int(PATIENCE_S / 0.1)):
                 rclpy.spin_once(node, timeout_sec=0.1)
                 if any(status.state == MonitorStatus.STATE_ACTIVE for status in statuses):
                     return
-            self.fail("no heartbeat of an active node came in 20 s")
+            self.fail(f"no heartbeat of an active node came in {PATIENCE_S:.0f} s")
         finally:
             rclpy.shutdown()
 
