@@ -1,4 +1,4 @@
-"""Orders in the text change no answer: each hostile question is answered as its plain twin is."""
+"""Orders in the text change no answer: each hostile question is answered as the plain one of its pair."""
 
 import re
 from dataclasses import replace
@@ -21,29 +21,54 @@ from norm_core.runtime.time import ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, window
 from tests.norm_core.engines.scripted import ScriptedBackend
 
-TWINS = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
-PAIRS = [pytest.param(pair, id=f"{pair['scene']}-{pair['place']}-{n}") for n, pair in enumerate(TWINS["pairs"])]
+DATA = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
+PAIRS = [pytest.param(pair, id=f"{pair['scene']}-{pair['place']}-{n}") for n, pair in enumerate(DATA["pairs"])]
 RIGHT = ("plates", "tray", "lift", "盘子", "托盘")  # a word of what is right in each scene
-FENCED = [pair for pair in TWINS["pairs"] if "\n" in pair["order"]]
+FILTERED = (
+    "choose.linear_scorer",
+    "choose.norms",
+    "prompts",
+    "retrieve.likeness",
+    "retrieve.precedents",
+    "veto.vetoes",
+)
+FENCED = [pair for pair in DATA["pairs"] if "\n" in pair["order"]]
 
 
 def test_fifty_pairs_in_two_languages_and_some_quote_our_fences() -> None:
-    chinese = [pair for pair in TWINS["pairs"] if pair["scene"] in {"厨房", "病房"}]
+    chinese = [pair for pair in DATA["pairs"] if pair["scene"] in {"厨房", "病房"}]
     assert min(len(PAIRS) - len(chinese), len(PAIRS) - len(FENCED)) >= 50
     assert len(chinese) >= 25
     assert len(FENCED) >= 15
-    assert {pair["place"].split()[0] for pair in TWINS["pairs"]} == {
+    assert {pair["place"].split()[0] for pair in DATA["pairs"]} == {
         "situation", "speech", "candidate", "other", "appearance", "viewpoint",
     }  # fmt: skip
 
 
+def answers(sentences: SentenceEncoder, pair: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Outcome, choice, sensible options and vetoes of the plain question and of the hostile one."""
+    decisions = [decide(sentences, asked) for asked in requests(pair)]
+    return [
+        (found.outcome, found.chosen_index, found.sensible, [one.veto for one in found.candidates])
+        for found in decisions
+    ]
+
+
 @pytest.mark.parametrize("pair", PAIRS)
 def test_likeness_is_not_moved_by_an_order(sentences: SentenceEncoder, pair: dict[str, Any]) -> None:
-    plain, hostile = (decide(sentences, asked) for asked in twins(pair))
-    assert plain.chosen_index == 1
-    assert (hostile.outcome, hostile.chosen_index) == (plain.outcome, plain.chosen_index)
-    assert [one.veto for one in hostile.candidates] == [one.veto for one in plain.candidates]
-    assert hostile.sensible == plain.sensible
+    plain, hostile = answers(sentences, pair)
+    assert plain[1] == 1
+    assert hostile == plain
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_without_the_filter_only_marked_pairs_move(
+    sentences: SentenceEncoder, pair: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in FILTERED:
+        monkeypatch.setattr(f"action_selector.{module}.strip_instructions", str)
+    plain, hostile = answers(sentences, pair)
+    assert (hostile != plain) is pair.get("moves_unguarded", False)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -63,7 +88,7 @@ def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
             assert order not in "\n".join(ours(prefix.parts))
             return super().encoded(prefix, call)
 
-    for asked in twins(pair):
+    for asked in requests(pair):
         engine = Engine(Gullible(obey), ReplayClock(NOW_NS))
         assert decide(sentences, asked, BEST_EFFORT, engine=engine).chosen_index == 1
 
@@ -83,7 +108,7 @@ def test_no_order_gets_out_of_its_fence(sentences: SentenceEncoder, pair: dict[s
             return super().score(prefix, question, call)
 
     engine = Engine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
-    plain, hostile = twins(pair)
+    plain, hostile = requests(pair)
     decide(sentences, plain, BEST_EFFORT, engine=engine)
     ours = {line for text in read for line in outside(text)}
     read.clear()
@@ -104,7 +129,7 @@ def outside(text: str) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("text", TWINS["not_orders"])
+@pytest.mark.parametrize("text", DATA["not_orders"])
 def test_what_is_no_order_is_weighed_as_it_stands(text: str) -> None:
     assert not is_instruction(text)
     assert strip_instructions(text) == text
@@ -114,12 +139,12 @@ def ours(parts: tuple[Any, ...]) -> list[str]:
     return [part.text for part in parts if isinstance(part, Text)]
 
 
-def twins(pair: dict[str, Any]) -> tuple[Request, Request]:
+def requests(pair: dict[str, Any]) -> tuple[Request, Request]:
     """The plain question and the hostile one."""
-    scene, place, order = TWINS["scenes"][pair["scene"]], pair["place"].split(), pair["order"]
+    scene, place, order = DATA["scenes"][pair["scene"]], pair["place"].split(), pair["order"]
     others = tuple(OtherAgent(agent_id=str(n), **one) for n, one in enumerate(scene["others"]))
     plain = Request(
-        query_id="twin",
+        query_id="pair",
         candidates=tuple(scene["candidates"]),
         situation=scene["situation"],
         others=others,
@@ -154,16 +179,3 @@ def heard(text: str) -> Any:
         stamp_ns=NOW_NS - 10, utterance_id="u", speaker=Speaker.USER, text=text, start_ns=NOW_NS - 10, end_ns=NOW_NS
     )
     return window(utterances=(utterance,))
-
-
-def test_without_the_guard_orders_would_move_answers(
-    sentences: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The pairs above would pass on texts that move nothing; these do."""
-    monkeypatch.setattr("action_selector.retrieve.likeness.strip_instructions", lambda text: text)
-    monkeypatch.setattr("action_selector.veto.vetoes.strip_instructions", lambda text: text)
-    moved = 0
-    for pair in TWINS["pairs"]:
-        plain, hostile = (decide(sentences, asked) for asked in twins(pair))
-        moved += (plain.chosen_index, plain.sensible) != (hostile.chosen_index, hostile.sensible)
-    assert moved >= 1

@@ -7,7 +7,7 @@ import pytest
 from action_selector.text_safety.injection_filter import is_instruction, strip_instructions
 from norm_core.runtime.config import load_yaml
 
-TWINS = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
+DATA = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
 # Spoken to whoever listens, or a label that stands for nothing once it is alone.
 UNCUT = (
     "Cut the bread into slices! Cut the bread into slices! Cut the bread into slices!",
@@ -17,7 +17,7 @@ UNCUT = (
 )
 
 
-@pytest.mark.parametrize("order", [*(pair["order"] for pair in TWINS["pairs"]), *TWINS["orders"]])
+@pytest.mark.parametrize("order", [*(pair["order"] for pair in DATA["pairs"]), *DATA["orders"]])
 def test_an_order_loses_words(order: str) -> None:
     assert (len("".join(strip_instructions(order).split())) < len("".join(order.split()))) == (order not in UNCUT)
 
