@@ -93,7 +93,8 @@ def over_dds(bag: Path) -> float:
         for process in started:
             process.await_start()
         *_, end = lines_of(play_command(bag, hosts, quiet=True), domain_id, started)
-    assert end["what"]["lost"] == {} and end["what"]["sent"] == {CAMERA: 1800, AUDIO: 600}
+    assert end["what"]["lost"] == {}
+    assert end["what"]["sent"] == {CAMERA: 1800, AUDIO: 600}
     return float(end["what"]["took_s"])
 
 

@@ -145,7 +145,8 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
         shared = ("--transport", transport, "--seconds", str(seconds))
         with NodeProcess(["camera"], parameters, domain_id) as camera, role("plain", *shared) as plain:
             with role("publish", *shared) as publisher:
-                assert publisher.stdout and plain.stdout
+                assert publisher.stdout
+                assert plain.stdout
                 if publisher.stdout.readline().strip() != "started":
                     raise RuntimeError("the publisher did not start")
                 pids = {"camera": camera.pid, "plain": plain.pid}

@@ -192,8 +192,9 @@ class Judge:
 
 
 def _norm(act: Scores, kept: Scores) -> JudgedNorm | None:
-    """Return None if the model sees no such act, or no norm at stake."""
-    assert act.best is not None and kept.best is not None
+    """None where the model sees no such act, or no norm at stake."""
+    assert act.best is not None
+    assert kept.best is not None
     if act.best >= len(SpeechAct) or kept.best >= len(NormAdherence):
         return None
     return JudgedNorm(

@@ -63,7 +63,8 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
     from std_msgs.msg import Empty, String
 
     expected = {flag["event_id"]: flag for flag in flags(bag)}
-    assert expected and {flag["state"] for flag in expected.values()} == {"closed"}
+    assert expected
+    assert {flag["state"] for flag in expected.values()} == {"closed"}
     with BagReader(bag) as reader:
         first_ns, last_ns = reader.bounds_ns or (0, 0)
         counts = {one.topic: one.message_count for one in reader.topics}
@@ -75,7 +76,8 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
     command = [sys.executable, "-m", "tactful_cli", "nodes", *nodes, "--ros-args", "--params-file", str(parameters)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout and process.stdout.readline().startswith("running ")
+            assert process.stdout
+            assert process.stdout.readline().startswith("running ")
             observer.meet("monitor")
             by = play(bag, list(counts), tmp_path)
             monitor = observer.settled_of("monitor")

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +52,7 @@ class Judged(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     """A shipped encounter as a bag whose types every ROS has, watched by the nodes with the judge behind a server."""
     folder = tmp_path_factory.mktemp("judged")
     bag, log, shipped = folder / "bag", folder / "log.jsonl", HERE / "shipped" / ENCOUNTER
@@ -79,7 +79,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
     end = said[-1]
     assert (end.topic, end.what["lost"], set(end.what["dropped"].values())) == (END, {}, {0})
     written = sorted((folder / "prompts").glob("*.json"))
-    yield Judged(
+    return Judged(
         written=[json.loads(path.read_text(encoding="utf-8")) for path in written],
         asked=[json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()],
         flags=[one.what for one in said if one.topic == FLAGS],
@@ -132,15 +132,18 @@ def test_every_finding_reaches_a_flag_with_the_digest_of_its_prompt(judged: Judg
     for digest, line in asked.items():
         if line["event"] is not None:
             firsts.setdefault(line["turn"], digest)
-    assert firsts and set(firsts.values()) <= set(cited)
+    assert firsts
+    assert set(firsts.values()) <= set(cited)
     for digest, flag in cited.items():
         assert flag["polarity"] == POLARITIES[asked[digest]["answer"]]
-        assert flag["probability"] >= 0.5 and flag["tier"] in {"judge", "fused"}
+        assert flag["probability"] >= 0.5
+        assert flag["tier"] in {"judge", "fused"}
 
 
 def test_every_flag_cites_a_window_that_was_published(judged: Judged) -> None:
     published = {window["sha256"] for window in judged.windows}
-    assert judged.flags and {flag["provenance"]["window_digest"] for flag in judged.flags} <= published
+    assert judged.flags
+    assert {flag["provenance"]["window_digest"] for flag in judged.flags} <= published
 
 
 def test_the_judge_is_shown_the_pictures_of_each_window(judged: Judged) -> None:

@@ -64,14 +64,17 @@ def test_each_prompt_holds_the_pictures_of_its_window(asked: Ask, tmp_path: Path
         (prompt,) = one["prompts"]
         end_s = (one["window"]["end_ns"] - START_NS) / 1e9
         seconds = shown(tmp_path / "prompts", prompt)
-        assert seconds == sorted(set(seconds)) and 1 <= len(seconds) <= 4
+        assert seconds == sorted(set(seconds))
+        assert 1 <= len(seconds) <= 4
         assert seconds[-1] == int(np.ceil(end_s)) - 1  # the last picture before the window's end
         assert seconds[0] >= end_s - 15
         assert [START_NS + second * 10**9 for second in seconds][-1] == one["window"]["frames_ns"][-1]
-        assert len(prompt["questions"]) >= 8 and all(len(q["prompt_digest"]) == 64 for q in prompt["questions"])
+        assert len(prompt["questions"]) >= 8
+        assert all(len(q["prompt_digest"]) == 64 for q in prompt["questions"])
         assert all(note["conditional"] and "at least 0.6" in note["asked_if"] for note in one["notes"])
     words = " ".join(part["text"] for one in windows for part in one["prompts"][0]["parts"] if part["kind"] == "quoted")
-    assert "where can I find the whales" in words and "many postcards" in words
+    assert "where can I find the whales" in words
+    assert "many postcards" in words
 
 
 @pytest.mark.parametrize("context", ["unspecified", "workplace", "education"])
@@ -80,7 +83,8 @@ def test_emotions_are_asked_of_words_alone_where_no_context_allows_more(
 ) -> None:
     for one in asked("--context", context):
         seen, words = one["prompts"]
-        assert shown(tmp_path / "prompts", seen) and not shown(tmp_path / "prompts", words)
+        assert shown(tmp_path / "prompts", seen)
+        assert not shown(tmp_path / "prompts", words)
         assert any("do not infer emotions" in part.get("text", "") for part in seen["parts"])
         (emotions,) = words["questions"]
         assert "what someone feels" in emotions["text"]
@@ -94,7 +98,8 @@ def test_no_picture_goes_to_a_model_on_another_machine(asked: Ask, tmp_path: Pat
         encoding="utf-8",
     )
     windows = asked("--context", "home", "--model", "far")
-    assert windows and not any(shown(tmp_path / "prompts", prompt) for one in windows for prompt in one["prompts"])
+    assert windows
+    assert not any(shown(tmp_path / "prompts", prompt) for one in windows for prompt in one["prompts"])
 
 
 def test_every_prompt_of_a_long_bag_is_written(tmp_path: Path) -> None:
@@ -112,7 +117,9 @@ def test_every_prompt_of_a_long_bag_is_written(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--json", "--prompts", str(tmp_path / "prompts")]
     subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     ends_s = sorted(int(path.name.split("_")[0]) - START_NS for path in (tmp_path / "prompts").glob("*.json"))
-    assert len(ends_s) > 64 and ends_s[0] < 60 * 10**9 and ends_s[-1] > 60 * (minutes - 1) * 10**9
+    assert len(ends_s) > 64
+    assert ends_s[0] < 60 * 10**9
+    assert ends_s[-1] > 60 * (minutes - 1) * 10**9
 
 
 def test_only_its_owner_can_read_them(asked: Ask, tmp_path: Path) -> None:
@@ -128,4 +135,5 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     bag = write_talk(tmp_path / "bag", TALK, LENGTH_S)
     command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--prompts", str(tmp_path / "prompts")]
     result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert result.returncode == 2 and "prompts cannot be written there" in result.stderr
+    assert result.returncode == 2
+    assert "prompts cannot be written there" in result.stderr

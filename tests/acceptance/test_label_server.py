@@ -21,7 +21,8 @@ def event_at_the_end_of(encounter: Encounter, last: int) -> Event | None:
         if turn.start_s >= start_s or turn is encounter.turns[last]
     ]
     found = place(turns, ENCOUNTERS)
-    assert found and (found.encounter, found.turn) == (encounter, last)
+    assert found
+    assert (found.encounter, found.turn) == (encounter, last)
     return found.event
 
 

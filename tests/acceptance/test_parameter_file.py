@@ -33,7 +33,7 @@ def waiting_nodes(names: list[str], file: Path) -> Iterator[subprocess.Popen[str
             lines.append(line)
             if line.startswith("waiting "):
                 break
-        assert lines and lines[-1].startswith("waiting "), "".join(lines)
+        assert "".join(lines[-1:]).startswith("waiting "), "".join(lines)
         yield process
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=PATIENCE_S)
@@ -109,4 +109,5 @@ def test_a_parameter_out_of_place_is_one_clear_error(
     command = [sys.executable, "-m", "tactful_cli", "nodes", "monitor", "--ros-args", "--params-file", str(file)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 2
-    assert complaint in ended.stderr and "Traceback" not in ended.stderr
+    assert complaint in ended.stderr
+    assert "Traceback" not in ended.stderr

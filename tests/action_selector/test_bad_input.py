@@ -118,7 +118,7 @@ def test_what_is_endless_is_invalid(sentences: SentenceEncoder, fields: dict[str
 
 
 @pytest.mark.parametrize(
-    "own, others_do",
+    ("own", "others_do"),
     [
         ("Den Tisch decken.", "Die Suppe auf dem Herd umrühren."),
         ("把桌子摆好。", "搅拌炉子上的汤。"),

@@ -116,7 +116,8 @@ def test_an_episode_begins_with_nobody_and_memory_is_bounded(sentences: Sentence
     for number in range(2 * KEPT):
         recent.take(presence(number / 1000, GUEST))
     kept = recent.window(NOW_NS, NOW_NS)
-    assert kept is not None and len(kept.presences) == KEPT
+    assert kept is not None
+    assert len(kept.presences) == KEPT
 
 
 def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEncoder) -> None:
@@ -137,7 +138,8 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
     stated, asked, fallen, none = norms(BEST_EFFORT)
     assert (stated, asked, none) == ((Norm.COOPERATION,), (Norm.SAFETY, Norm.PRIVACY), ())
     by_likeness = norms(BEST_EFFORT.model_copy(update={"ask_norms": False}))
-    assert by_likeness[1] != asked and by_likeness[2] == fallen
+    assert by_likeness[1] != asked
+    assert by_likeness[2] == fallen
 
     def silent(question: Question, call: RequestContext) -> list[float]:
         if any("safety:" in option for option in question.options):
@@ -170,8 +172,10 @@ def test_pictures_go_to_another_machine_only_where_somebody_said_so(
     selector.take(presence(0.2, GUEST))
     (due,) = selector.take(Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS))
     found = selector.decide(due)
-    assert found.answer and found.answer.outcome is Outcome.ANSWERED
-    assert set(shown) == {int(may_leave)} and [len(prompt.images) for prompt in eye.asked] == [1] * may_leave
+    assert found.answer
+    assert found.answer.outcome is Outcome.ANSWERED
+    assert set(shown) == {int(may_leave)}
+    assert [len(prompt.images) for prompt in eye.asked] == [1] * may_leave
     told = "without its pictures, as the model far does not run on this machine"
     assert found.answer.reason == ("" if may_leave else told)
     assert (told in found.decision.explanation.lower()) is not may_leave

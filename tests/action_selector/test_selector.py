@@ -44,7 +44,8 @@ def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, heal
     assert selector.take(query()) == []
     (due,) = selector.take(silence_mark(NOW_NS + 1, "/audio"))
     found = selector.decide(due)
-    assert found.answer and (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
+    assert found.answer
+    assert (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
     assert (found.answer.stamp_ns, found.decision.chosen) == (NOW_NS, "Lay the table.")
     assert counts(health_log) == {"decisions_answered": 1}
 
@@ -63,13 +64,16 @@ def test_a_query_waiting_at_an_episode_edge_is_about_the_old_one(selector: Selec
         stamp_ns=NOW_NS, episode_id="n", state=EpisodeEdge.BEGIN, suite="s", start_ns=NOW_NS + 1, end_ns=NOW_NS + 2
     )
     (due,) = selector.take(edge)
-    assert due.request.window and due.request.window.frames == (frame,)
+    assert due.request.window
+    assert due.request.window.frames == (frame,)
 
 
 def test_a_query_with_a_deadline_does_not_wait_and_may_be_late(selector: Selector, health_log: HealthLog) -> None:
     (due,) = selector.take(query(age_s=2.0, deadline_ns=NOW_NS - NS_PER_S))
     found = selector.decide(due)
-    assert found.answer and found.answer.outcome is Outcome.INVALID and "already passed" in found.answer.reason
+    assert found.answer
+    assert found.answer.outcome is Outcome.INVALID
+    assert "already passed" in found.answer.reason
     assert counts(health_log) == {"decisions_invalid": 1}
 
 
@@ -104,10 +108,12 @@ def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEn
     selector = Selector(Decider(Broken(), BEST_EFFORT), ReplayClock(NOW_NS), health_log=health_log)
     (due,) = selector.take(replace(query(), options=("Fly a kite over the harbour.", "Mend the net.")))
     failed = selector.decide(due)
-    assert failed.answer and (failed.answer.outcome, failed.answer.chosen) == (Outcome.FAILED, ())
+    assert failed.answer
+    assert (failed.answer.outcome, failed.answer.chosen) == (Outcome.FAILED, ())
     assert failed.answer.reason == "MemoryError: no room"
     assert counts(health_log) == {"decisions_failed": 1}
     assert health_log.reasons == ("selector: a decision failed: MemoryError: no room; please report it",)
     refused = selector.refuse(due, "ask less often")
-    assert refused.answer and (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
+    assert refused.answer
+    assert (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
     assert counts(health_log) == {"decisions_failed": 2}

@@ -119,7 +119,8 @@ def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
         return {(flag.cue_id, flag.onset_ns - at(from_s)) for flag in flags if flag.onset_ns < at(from_s + 60)}, asked
 
     first, set_back = watched(5_000.0), watched(0.0)
-    assert len(first[0]) > 4 and len(first[1]) > 3
+    assert len(first[0]) > 4
+    assert len(first[1]) > 3
     assert set_back == first
 
 

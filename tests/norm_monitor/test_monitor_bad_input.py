@@ -133,11 +133,13 @@ def test_nothing_is_flagged_without_evidence_from_what_was_said_and_seen(entries
     flags, watch = watched(entries)
     said = {word for entry in entries if isinstance(entry, Utterance | RobotSpeech) for word in tokens(entry.text)}
     for flag in flags:
-        assert flag.rationale and 0 < flag.probability <= 1
+        assert flag.rationale
+        assert 0 < flag.probability <= 1
         assert bool(flag.correction) == (flag.polarity is Polarity.ERROR)
         assert at(0) - 1 <= flag.onset_ns <= watch.clock.now_ns()
         for fact in flag.evidence:
-            assert fact.measure and math.isfinite(fact.value)
+            assert fact.measure
+            assert math.isfinite(fact.value)
             assert fact.start_ns <= fact.end_ns
             assert set(tokens(fact.quote)) <= said
             assert fact.quote or fact.source_topic or fact.utterance_id

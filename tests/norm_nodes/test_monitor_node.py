@@ -92,15 +92,20 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         play(observer, [*TALK, *user(24, 25, "My name is Anna.")])
         observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
         late = flags_in(seen)["response_delay"]
-        assert late.polarity is Polarity.ERROR and late.evidence and late.correction
-        assert late.provenance.window_digest and not late.provenance.window_late
+        assert late.polarity is Polarity.ERROR
+        assert late.evidence
+        assert late.correction
+        assert late.provenance.window_digest
+        assert not late.provenance.window_late
         observer.until(lambda: len(mirror) == len(seen), "the mirror of each flag")
         assert {json.loads(line.data)["event_id"] for line in mirror} == {m.event_id for m in seen}
         observer.until(lambda: [b.data for b in attention][-1:] == [False] and any(b.data for b in attention), "calm")
         answer = observer.call(Explain, "/tactful/explain", event_id=late.event_id)
-        assert answer.found and "silence before the answer" in answer.explanation
+        assert answer.found
+        assert "silence before the answer" in answer.explanation
         unknown = observer.call(Explain, "/tactful/explain", event_id="nothing")
-        assert not unknown.found and "no such event" in unknown.explanation
+        assert not unknown.found
+        assert "no such event" in unknown.explanation
         assert observer.call(Trigger, "/tactful/forget").success
         observer.until(lambda: observer.counted("facts_forgotten_on_request") == 1, "her name to be forgotten")
 
@@ -149,23 +154,34 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
 
     seen, log = flags(), tmp_path / "log"
     study = {"log": str(log), "name": "library", "session": "S07", "participants": ["P-1=u1"]}
-    with pytest.raises(NodeProcessError, match="-9"), monitor(domain_id, study=study) as process:
-        play(observer, TALK)
-        observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
-        event_id = flags_in(seen)["response_delay"].event_id
-        verdict = {"event_id": event_id, "reviewer": "r1", "verdict": 1}
-        assert observer.call(ReviewFlag, "/tactful/review", **verdict).recorded
-        for wrong, why in (({"verdict": 9}, "0 to 2"), ({"reviewer": ""}, "pseudonym"), ({"event_id": "x"}, "none")):
-            answer = observer.call(ReviewFlag, "/tactful/review", **{**verdict, **wrong})
-            assert not answer.recorded and why in answer.message
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(PATIENCE_S)
+    reviewed: list[str] = []
+
+    def review_and_kill() -> None:
+        with monitor(domain_id, study=study) as process:
+            play(observer, TALK)
+            observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
+            reviewed.append(flags_in(seen)["response_delay"].event_id)
+            verdict = {"event_id": reviewed[0], "reviewer": "r1", "verdict": 1}
+            assert observer.call(ReviewFlag, "/tactful/review", **verdict).recorded
+            for wrong, why in (
+                ({"verdict": 9}, "0 to 2"),
+                ({"reviewer": ""}, "pseudonym"),
+                ({"event_id": "x"}, "none"),
+            ):
+                answer = observer.call(ReviewFlag, "/tactful/review", **{**verdict, **wrong})
+                assert not answer.recorded
+                assert why in answer.message
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait(PATIENCE_S)
+
+    with pytest.raises(NodeProcessError, match="-9"):
+        review_and_kill()
     contents = read(log)
     assert [fault for fault in contents.faults if not fault.harmless] == []
     kept = [entry.record for entry in contents.entries if entry.kind is Kind.FLAG]
     assert all(from_message(SocialFlag, message) in kept for message in seen)
     recording = open_recording(log)
-    assert [(r.event_id, r.reviewer, r.verdict) for r in recording.reviews] == [(event_id, "r1", Verdict.REJECT)]
+    assert [(r.event_id, r.reviewer, r.verdict) for r in recording.reviews] == [(reviewed[0], "r1", Verdict.REJECT)]
     assert recording.info.participants == (Participant(pseudonym="P-1", person_ids=("u1",)),)
     assert {u.text for u in recording.utterances} >= {"Where can I buy a ticket?", "Stop!"}
     assert recording.robot_speech
@@ -242,7 +258,8 @@ def test_a_failing_cue_is_counted_and_the_next_record_is_read(domain_id: int, mo
         rclpy.try_shutdown()
     assert len(taken) == 2
     (status,) = statuses
-    assert status.health is Health.DEGRADED and "ZeroDivisionError" in " ".join(status.reasons)
+    assert status.health is Health.DEGRADED
+    assert "ZeroDivisionError" in " ".join(status.reasons)
     assert {counter.name: counter.count for counter in status.counters}["records_failed"] == 1
 
 

@@ -213,7 +213,8 @@ def test_a_model_tells_the_node_what_others_do(
     assert decision.candidates[0].veto is Veto.SINGLETON
     assert decision.provenance.model == "eye"
     looked = [str(body["messages"]) for body in server.bodies if "response_format" in body]
-    assert len(looked) == 1 and "the person 1.5 m away" in looked[0]
+    assert len(looked) == 1
+    assert "the person 1.5 m away" in looked[0]
 
 
 @pytest.mark.slow

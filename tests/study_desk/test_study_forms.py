@@ -159,9 +159,14 @@ def test_an_independent_reader_opens_the_parquet(tmp_path: Path, session: Record
 def test_a_form_that_cannot_be_written_leaves_the_one_that_was_there(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("yesterday's")
-    with pytest.raises(FormError, match=r"a\.csv: cannot be written: No space left"), in_place_of(path) as part:
-        part.write_text("half of tod")
-        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def write_half() -> None:
+        with in_place_of(path) as part:
+            part.write_text("half of tod")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(FormError, match=r"a\.csv: cannot be written: No space left"):
+        write_half()
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a.csv", "yesterday's")]
 
 

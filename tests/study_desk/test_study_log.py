@@ -368,7 +368,8 @@ def test_a_log_of_schema_2_is_read_and_migrated_with_none_for_no_value(tmp_path:
     assert (away.since_ns, away.last_seen_ns, away.away_since_ns) == tuple(
         absent.stamp_ns + s * 10**9 for s in (1, 2, 2)
     )
-    assert erased is None and stone.seqs == (2,)
+    assert erased is None
+    assert stone.seqs == (2,)
     assert [flag.offset_ns for flag in (opened, closed, still_open)] == [None, absent.stamp_ns + 8 * 10**9, None]
     assert (undecided.chosen_index, undecided.justification_index, undecided.deadline_ns) == (None, None, None)
     assert (chosen.chosen_index, chosen.justification_index, chosen.deadline_ns) == (0, 0, absent.stamp_ns + 11 * 10**9)

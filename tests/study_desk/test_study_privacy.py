@@ -412,7 +412,8 @@ def test_a_bag_becomes_a_log_without_its_pictures(tmp_path: Path) -> None:
     recording = open_recording(tmp_path / "log")
     assert len(recording.flags) == 3
     assert (count, unreadable) == (len(read(tmp_path / "log").entries), 0)
-    assert recording.info.bag and recording.info.bag.name == "bag"
+    assert recording.info.bag
+    assert recording.info.bag.name == "bag"
     assert len(recording.info.bag.sha256) == 64
     assert recording.info.bag.offset_ns == START_NS
     assert "tile_jpeg" not in everything(tmp_path / "log").decode("utf-8", "replace")

@@ -153,7 +153,8 @@ def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         [sys.executable, "-c", code, "bag", "recover", str(bag), str(made)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as command:  # fmt: skip
-        assert command.stdout and command.stdout.readline() == "half\n"
+        assert command.stdout
+        assert command.stdout.readline() == "half\n"
         assert (tmp_path / "new.part").is_dir()
         command.terminate()
         assert command.wait(timeout=PATIENCE_S) == 128 + signal.SIGTERM

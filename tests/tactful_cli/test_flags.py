@@ -21,7 +21,9 @@ def test_a_late_answer_is_heard_and_noted() -> None:
     result = flags(str(SHIPPED / "kiosk_directions"), "--topic", "/audio", "--json")
     assert result.returncode == 0, result.stderr
     late = [flag for flag in json.loads(result.stdout) if flag["cue_id"] == "response_delay"]
-    assert late and "old bridge" in late[0]["rationale"] and late[0]["correction"]
+    assert late
+    assert "old bridge" in late[0]["rationale"]
+    assert late[0]["correction"]
 
 
 def test_given_utterances_need_no_sound() -> None:

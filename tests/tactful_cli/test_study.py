@@ -295,7 +295,8 @@ def test_the_monitor_runs_over_a_bag_without_flags(tmp_path: Path) -> None:
     assert result["flags"] == len(listed) > 0
     assert result["entries"] == len(read(tmp_path / "log").entries)
     assert "/humans/persons/tracked" in {presence.source_topic for presence in recording.presences}
-    assert recording.utterances and recording.robot_speech
+    assert recording.utterances
+    assert recording.robot_speech
     assert recording.info.table_version
     assert tactful("study", "report", folder, "-o", str(tmp_path / "r.html")).returncode == 0
     assert "penguin" in (tmp_path / "r.html").read_text()

@@ -101,11 +101,10 @@ def test_damage_anywhere_is_an_error_or_leaves_every_message_readable(
     storage.write_bytes(data)
     try:
         with BagReader(bag) as reader:
-            read = [m.stamp_ns for m in reader.messages()]
+            result = str(len(list(reader.messages())))
     except BagError as error:
-        assert str(error).startswith(str(bag))
-    else:
-        assert len(read) == 50
+        result = str(error)
+    assert result == "50" or result.startswith(str(bag))
 
 
 def test_bytes_that_are_not_the_type_are_an_error_with_topic_and_time(tmp_path: Path) -> None:
@@ -120,11 +119,15 @@ def test_a_disk_that_fills_up_is_an_error_and_keeps_what_was_written(tmp_path: P
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     text = make("std_msgs/msg/String", {"data": "x" * 100_000})
     bag = BagWriter(tmp_path / "bag")
+
+    def fill_disk() -> None:
+        for stamp_ns in range(100):
+            bag.write_message("/a", text, stamp_ns)
+
     resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limit[1]))
     try:
         with pytest.raises(BagWriteError, match=r"writing failed after \d+ messages"):
-            for stamp_ns in range(100):
-                bag.write_message("/a", text, stamp_ns)
+            fill_disk()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert sum(path.stat().st_size for path in (tmp_path / "bag").iterdir()) > 1_000_000

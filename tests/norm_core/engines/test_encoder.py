@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -12,8 +10,8 @@ from tests.norm_core.engines.contract import EngineContract
 
 
 @pytest.fixture(scope="module")
-def sentences() -> Iterator[SentenceEncoder]:
-    yield SentenceEncoder(remembered=16)
+def sentences() -> SentenceEncoder:
+    return SentenceEncoder(remembered=16)
 
 
 class TestEncoder(EngineContract):

@@ -79,7 +79,8 @@ def test_one_engine_a_name_which_the_last_lease_closes(opener: Opener, pool: Eng
     assert not held.closed
     assert selector.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
     selector.close()
-    assert held.closed and not apart.closed
+    assert held.closed
+    assert not apart.closed
     assert selector.score(SCENE, OPTIONS).outcome is Outcome.FAILED
     other.close()
     again = pool.lease(NAME, Urgency.WINDOW)

@@ -97,7 +97,8 @@ def test_a_gguf_model_is_told_from_its_projector() -> None:
 def test_a_server_is_asked_for_its_own_name_of_the_model() -> None:
     served = taken(manifest("openai", settings={"model": "Org/Tiny", "guide": "grammar", "tries": 2}), folder=None)
     server, name = served.given
-    assert server.given == ("http://127.0.0.1:1/v1",) and server.named["tries"] == 2
+    assert server.given == ("http://127.0.0.1:1/v1",)
+    assert server.named["tries"] == 2
     assert (name, served.named["guide"]) == ("Org/Tiny", Guide.GRAMMAR)
     assert taken(manifest("openai"), folder=None).given[1] == "tiny"
 

@@ -106,7 +106,8 @@ def test_words_of_others_are_no_control_tokens(backend: LlamaCppBackend) -> None
 def test_a_schema_is_held_to(engine: Engine) -> None:
     written = engine.generate(SCENE, Gesture, max_tokens=40)
     assert written.outcome is Outcome.ANSWERED, written.reason
-    assert written.value is not None and written.value.gesture in ("wave", "bow")
+    assert written.value is not None
+    assert written.value.gesture in ("wave", "bow")
 
 
 def test_a_seed_decides_what_is_written(engine: Engine) -> None:

@@ -62,7 +62,8 @@ class TestLlamaServer(EngineContract):
 def test_a_schema_is_held_to(engine: Engine) -> None:
     written = engine.generate(SCENE, Gesture, max_tokens=40)
     assert written.outcome is Outcome.ANSWERED, written.reason
-    assert written.value is not None and written.value.gesture in ("wave", "bow")
+    assert written.value is not None
+    assert written.value.gesture in ("wave", "bow")
 
 
 def test_pictures_for_a_model_without_eyes_are_invalid(engine: Engine) -> None:

@@ -1,6 +1,5 @@
 """A sentence encoder written out as ONNX says what the same weights say worked out plainly."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +19,11 @@ pytest.importorskip("onnx")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("tiny-bert")
     write_tiny_bert(made)
     write_onnx(made, made / "model.onnx")
-    yield made
+    return made
 
 
 class TestOnnxEncoder(EngineContract):

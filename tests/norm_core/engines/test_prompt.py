@@ -14,7 +14,8 @@ CONTROL = re.compile(r"<\|?/?\w+\|?>|\[/?INST\]")
 @given(st.text())
 def test_a_quotation_cannot_close_its_fence(text: str) -> None:
     fence, *inside, end = Quoted(text=text).fence().split("\n")
-    assert set(end) == {"="} and fence.startswith(end + " ")
+    assert set(end) == {"="}
+    assert fence.startswith(end + " ")
     assert end not in "\n".join(inside)
 
 

@@ -213,7 +213,8 @@ def test_out_of_memory_fails_one_question_and_frees_the_rest(on_gpu: bool, check
     assert answers[1].reason.startswith("out of memory")
     assert answers[2].probabilities == usual[2].probabilities
     gc.collect()
-    assert starving.held and starving.held() is None
+    assert starving.held
+    assert starving.held() is None
     starving.arm(passes=1)
     assert engine.generate(prefix, max_tokens=4).outcome is Outcome.FAILED
     assert engine.generate(prefix, max_tokens=4).outcome is Outcome.ANSWERED

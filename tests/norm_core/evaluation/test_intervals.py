@@ -12,7 +12,8 @@ from norm_core.evaluation.probabilities import brier_score, expected_calibration
 def test_a_rate_s_interval_is_the_exact_one() -> None:
     """As tables of Poisson limits have it."""
     low, high = poisson_interval(0)
-    assert low == 0.0 and high == pytest.approx(3.689, abs=1e-3)
+    assert low == 0.0
+    assert high == pytest.approx(3.689, abs=1e-3)
     assert poisson_interval(4) == pytest.approx((1.090, 10.242), abs=1e-3)
 
 

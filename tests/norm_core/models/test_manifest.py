@@ -39,7 +39,8 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
     manifest = shipped.manifest(name)
     if manifest.source.hub:
         # Neither can be known before the first pull, and memory was not measured: nothing may pretend that it was.
-        assert manifest.source.revision is None and manifest.files == ()
+        assert manifest.source.revision is None
+        assert manifest.files == ()
         assert manifest.memory == estimate_memory(manifest, manifest.quantization)
     if manifest.made_from:
         assert manifest.source == shipped.manifest(manifest.made_from).source
@@ -106,7 +107,8 @@ def test_no_path_that_is_taken_leads_out_of_its_folder(text: str) -> None:
         return
     joined = Path(str(folder / path))
     assert joined != folder
-    assert folder in joined.parents and ".." not in joined.parts
+    assert folder in joined.parents
+    assert ".." not in joined.parts
 
 
 def test_a_manifest_under_another_name_is_refused(tmp_path: Path) -> None:
@@ -142,7 +144,8 @@ def test_a_file_that_is_not_as_listed_is_named(tmp_path: Path, damage: str) -> N
         "shorter": "has 2 bytes and should have 3",
         "gone": "is missing",
     }
-    assert found.path == "a.gguf" and says[damage] in found.what
+    assert found.path == "a.gguf"
+    assert says[damage] in found.what
 
 
 SHA256_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -30,9 +30,14 @@ def test_what_is_written_takes_the_place_of_what_was_there(tmp_path: Path, conte
 def test_an_error_in_the_middle_leaves_the_old_file_alone(tmp_path: Path, raised: type[BaseException]) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(raised), atomic_file(path) as file:
-        file.write(b"new")
-        raise raised
+
+    def write_half() -> None:
+        with atomic_file(path) as file:
+            file.write(b"new")
+            raise raised
+
+    with pytest.raises(raised):
+        write_half()
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file"]
 
@@ -67,9 +72,14 @@ def test_the_file_mode_holds_from_the_first_byte(tmp_path: Path) -> None:
 def test_a_full_disk_is_told_by_the_path_that_was_to_be_written(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(OSError, match="No space left") as caught, atomic_path(path) as part:
-        part.symlink_to("/dev/full")
-        part.write_bytes(b"new")
+
+    def write_to_full_disk() -> None:
+        with atomic_path(path) as part:
+            part.symlink_to("/dev/full")
+            part.write_bytes(b"new")
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_to_full_disk()
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file"]

@@ -41,10 +41,13 @@ def test_an_issue_shows_its_latest_detail_until_it_clears() -> None:
     health_log = HealthLog(lambda health, reason: news.append(reason), lambda: now_s[0])
     for latest in ("first", "second"):
         health_log.raise_issue("gap", Health.DEGRADED, "a gap", latest=latest, lasting_s=10)
-    assert health_log.reasons == ("a gap (second)",) and news == ["a gap (first)"]
+    assert health_log.reasons == ("a gap (second)",)
+    assert news == ["a gap (first)"]
     now_s[0] = 10.0
-    assert not health_log.reasons and health_log.health is Health.OK
-    assert health_log.raise_issue("gap", Health.DEGRADED, "a gap", lasting_s=10) and len(news) == 2
+    assert not health_log.reasons
+    assert health_log.health is Health.OK
+    assert health_log.raise_issue("gap", Health.DEGRADED, "a gap", lasting_s=10)
+    assert len(news) == 2
 
 
 def test_beginning_anew_forgets_all() -> None:

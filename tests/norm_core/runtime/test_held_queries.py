@@ -62,7 +62,8 @@ def test_a_query_waits_for_the_words_before_it() -> None:
     assert queries.take(quiet(3.0)) == []  # somebody speaks since then
     assert queries.take(spoken(3.0, 4.2)) == []
     assert queries.take(quiet(4.6)) == [asked]
-    assert queries.take(quiet(4.8)) == [] and len(queries) == 0
+    assert queries.take(quiet(4.8)) == []
+    assert len(queries) == 0
 
 
 def test_nothing_waits_without_sources_or_with_a_deadline() -> None:
@@ -83,7 +84,8 @@ def test_a_time_that_begins_anew_and_an_episode_release_what_waits() -> None:
 def test_no_more_wait_than_a_bound_and_the_oldest_goes_first() -> None:
     queries = held()
     given_up = list(itertools.chain.from_iterable(queries.take(query(float(place))) for place in range(MOST + 3)))
-    assert given_up == [query(float(place)) for place in range(3)] and len(queries) == MOST
+    assert given_up == [query(float(place)) for place in range(3)]
+    assert len(queries) == MOST
 
 
 @given(st.data())

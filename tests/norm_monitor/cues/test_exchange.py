@@ -51,19 +51,21 @@ def test_what_is_amiss_for_this_person_is_flagged_and_says_why(
     flag = last_of(Watched(meaning, fusion=ALONE).watch(user(0, 2, before), robot(3, 6, said), user(7, 9, after)))[
         "reads_amiss"
     ]
-    assert flag.polarity is Polarity.ERROR and about in flag.attributes
-    assert (
-        said.split(maxsplit=1)[0] in flag.rationale
-        and before.split(maxsplit=1)[0] in flag.rationale
-        and flag.correction
-    )
-    assert flag.evidence[0].threshold and flag.evidence[0].value >= flag.evidence[0].threshold
+    assert flag.polarity is Polarity.ERROR
+    assert about in flag.attributes
+    assert said.split(maxsplit=1)[0] in flag.rationale
+    assert before.split(maxsplit=1)[0] in flag.rationale
+    assert flag.correction
+    assert flag.evidence[0].threshold
+    assert flag.evidence[0].value >= flag.evidence[0].threshold
 
 
 @pytest.mark.parametrize(("before", "said", "about"), WELL)
 def test_what_is_well_said_is_flagged(meaning: Meanings, before: str, said: str, about: Attribute) -> None:
     flag = last_of(Watched(meaning, fusion=ALONE).watch(user(0, 2, before), robot(3, 6, said)))["reads_well"]
-    assert flag.polarity is Polarity.COMPETENCE and about in flag.attributes and not flag.correction
+    assert flag.polarity is Polarity.COMPETENCE
+    assert about in flag.attributes
+    assert not flag.correction
 
 
 @pytest.mark.parametrize(("before", "said"), PLAIN)

@@ -43,7 +43,8 @@ def counted(fused: Fusion) -> dict[str, int]:
 def test_what_is_seen_again_in_the_next_window_is_said_once() -> None:
     fused = fusion()
     first = take(fused, finding(offset_s=12))
-    assert first and first.state is FlagState.CLOSED
+    assert first
+    assert first.state is FlagState.CLOSED
     assert take(fused, finding(offset_s=12)) is None
 
 
@@ -56,14 +57,17 @@ def test_an_event_opens_grows_worse_and_closes_under_one_name() -> None:
     ]
     assert [flag.state for flag in flags if flag] == [FlagState.OPENED, FlagState.UPDATED, FlagState.CLOSED]
     assert len({flag.event_id for flag in flags if flag}) == 1
-    assert flags[-1] and flags[-1].severity is Severity.SEVERE
+    assert flags[-1]
+    assert flags[-1].severity is Severity.SEVERE
 
 
 def test_two_cues_of_one_happening_are_one_event() -> None:
     fused = fusion()
     one = take(fused, finding(offset_s=11))
     other = take(fused, finding(10.5, "no_apology", 12, attributes=(Attribute.EMOTIONS, Attribute.ENGAGEMENT)))
-    assert one and other and one.event_id == other.event_id
+    assert one
+    assert other
+    assert one.event_id == other.event_id
     assert other.attributes == (Attribute.EMOTIONS, Attribute.ENGAGEMENT)
     assert other.probability == pytest.approx(0.91)
     assert len(other.evidence) == 2
@@ -75,7 +79,8 @@ def test_an_event_keeps_all_evidence_when_one_cue_ends() -> None:
     take(fused, first)
     take(fused, second)
     ended = take(fused, replace(first, offset_ns=15 * NS_PER_S, rationale="rude until 15."))
-    assert ended and ended.state is FlagState.CLOSED
+    assert ended
+    assert ended.state is FlagState.CLOSED
     assert ended.rationale == "rude until 15. no_apology at 10.5."
     assert set(ended.evidence) == {*first.evidence, *second.evidence}
 
@@ -85,17 +90,21 @@ def test_what_begins_while_an_event_goes_on_is_part_of_it() -> None:
     fused = fusion()
     one = take(fused, finding(10, "response_delay", 15))
     other = take(fused, finding(15, "apologised_for", 17, attributes=(Attribute.KNOWLEDGE_STATE,)))
-    assert one and other and one.event_id == other.event_id
+    assert one
+    assert other
+    assert one.event_id == other.event_id
     assert (other.onset_ns, other.offset_ns) == (one.onset_ns, 17 * NS_PER_S)
     after = take(fused, finding(17.5, "rude", 18))
-    assert after and after.event_id != one.event_id
+    assert after
+    assert after.event_id != one.event_id
 
 
 def test_the_judge_and_a_cue_together_are_fused() -> None:
     fused = fusion()
     take(fused, finding(offset_s=11))
     both = take(fused, finding(10.2, "judge", 12), Tier.JUDGE)
-    assert both and both.tier is Tier.FUSED
+    assert both
+    assert both.tier is Tier.FUSED
 
 
 @pytest.mark.parametrize(
@@ -109,7 +118,9 @@ def test_the_judge_and_a_cue_together_are_fused() -> None:
 def test_different_happenings_stay_apart(changes: dict[str, object]) -> None:
     fused = fusion()
     one, other = take(fused, finding(offset_s=11)), take(fused, finding(10.5, "other", 12, **changes))
-    assert one and other and one.event_id != other.event_id
+    assert one
+    assert other
+    assert one.event_id != other.event_id
 
 
 @pytest.mark.parametrize(

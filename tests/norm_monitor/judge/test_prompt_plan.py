@@ -27,12 +27,14 @@ def test_the_emotion_question_has_no_picture_unless_allowed(context: DeploymentC
     emotions = prompts.questions()[1 + list(Attribute).index(Attribute.EMOTIONS)]
     (asked_with,) = [batch.prompt for batch in planned.batches if emotions in batch.questions]
     assert bool(asked_with.images) == (context in {"home", "public", "health"})
-    assert planned.prompt.images and sum(len(batch.questions) for batch in planned.batches) == len(prompts.questions())
+    assert planned.prompt.images
+    assert sum(len(batch.questions) for batch in planned.batches) == len(prompts.questions())
 
 
 def test_without_pictures_there_is_one_prompt_in_every_context() -> None:
     plans = {plan(window(), 4, context).prompt.digest for context in DeploymentContext}
-    assert len(plans) == 1 and plan(SEEN, 0, DeploymentContext.WORKPLACE).prompt.digest in plans
+    assert len(plans) == 1
+    assert plan(SEEN, 0, DeploymentContext.WORKPLACE).prompt.digest in plans
 
 
 def test_answers_stand_in_their_places_however_they_were_asked() -> None:
@@ -48,7 +50,8 @@ def test_answers_stand_in_their_places_however_they_were_asked() -> None:
         return [0.0] * (len(question.options) - 1) + [4.0]
 
     judged = Judge(Engine(ScriptedBackend(answer, "{}"), WallClock())).judge(SEEN)
-    assert judged.finding and set(judged.finding.attributes) == yes
+    assert judged.finding
+    assert set(judged.finding.attributes) == yes
 
 
 def test_a_model_elsewhere_is_shown_pictures_only_where_they_may_leave() -> None:

@@ -32,7 +32,8 @@ def test_a_command_to_speak_becomes_a_start_and_a_reckoned_stop(message: Fields)
     assert (start.state, start.stamp_ns, start.text) == (SpeechEdge.START, AT_NS, "Good morning")
     assert (stop.state, stop.stamp_ns) == (SpeechEdge.STOP, AT_NS + estimate_duration_ns("Good morning"))
     assert start.speech_id == stop.speech_id
-    assert start.estimated and stop.estimated
+    assert start.estimated
+    assert stop.estimated
 
 
 def test_a_new_command_cuts_the_one_before_short() -> None:

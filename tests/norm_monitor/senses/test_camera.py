@@ -59,7 +59,8 @@ def test_yuv422_keeps_its_luminance(encoding: str, order: tuple[int, ...]) -> No
 def test_nv_of_grey_is_grey(encoding: str) -> None:
     data = np.full((6, 8), 128, np.uint8).tobytes()
     pixels = decode(replace(raw(START_NS, scene(8, 4), encoding), step_bytes=8, data=data))
-    assert pixels.shape == (4, 8, 3) and int(np.ptp(pixels)) <= 2
+    assert pixels.shape == (4, 8, 3)
+    assert int(np.ptp(pixels)) <= 2
 
 
 @pytest.mark.parametrize(("pattern", "first"), [("rggb", 2), ("bggr", 0)])
@@ -130,7 +131,8 @@ def test_bad_pictures_are_counted_and_the_next_is_kept(name: str) -> None:
     assert eye.keep(picture) is None
     assert counts(health_log) == {CameraFault[fault]: 1}
     good = eye.keep(compressed(START_NS + PERIOD_NS, scene()))
-    assert good is not None and good.stamp_ns == START_NS + PERIOD_NS
+    assert good is not None
+    assert good.stamp_ns == START_NS + PERIOD_NS
     with pytest.raises(PictureFormatError):
         decode(picture)
 
@@ -147,7 +149,8 @@ def test_the_first_frame_of_each_second_is_kept() -> None:
     kept = [eye.keep(replace(jpeg, stamp_ns=START_NS + 500_000_000 + n * PERIOD_NS)) for n in range(90)]
     stamps = [frame.stamp_ns for frame in kept if frame]
     firsts = [START_NS + 500_000_000 + n * PERIOD_NS for n in (0, 16, 46, 76)]
-    assert stamps == firsts and counts(health_log) == {}
+    assert stamps == firsts
+    assert counts(health_log) == {}
 
 
 def test_frames_are_shrunk_and_keep_their_sources_size() -> None:
@@ -231,7 +234,8 @@ def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:
         if second % 600 == 120:
             gc.collect()
             held.append(sum(1 for _ in gc.get_objects()))
-    assert eye.kept == 3600 and counts(health_log)[CameraFault.DECODE_FAILED] == 3600
+    assert eye.kept == 3600
+    assert counts(health_log)[CameraFault.DECODE_FAILED] == 3600
     assert len(health_log.reasons) <= len(CameraFault)
     assert max(held) - min(held) < 200
 

@@ -53,15 +53,19 @@ def test_the_face_is_where_it_is(finder: FaceFinder) -> None:
 
 def test_mirroring_turns_yaw_and_roll_round(finder: FaceFinder) -> None:
     (plain,), (mirrored,) = finder.find(kept(face_image())), finder.find(kept(face_image()[:, ::-1]))
-    assert plain.yaw_deg is not None and plain.pitch_deg is not None and plain.roll_deg is not None
-    assert close(mirrored.yaw_deg, -plain.yaw_deg, 6) and close(mirrored.roll_deg, -plain.roll_deg, 4)
+    assert plain.yaw_deg is not None
+    assert plain.pitch_deg is not None
+    assert plain.roll_deg is not None
+    assert close(mirrored.yaw_deg, -plain.yaw_deg, 6)
+    assert close(mirrored.roll_deg, -plain.roll_deg, 4)
     assert close(mirrored.pitch_deg, plain.pitch_deg, 6)
 
 
 @pytest.mark.parametrize("clockwise_deg", [-15.0, 15.0])
 def test_turning_the_picture_rolls_the_head(finder: FaceFinder, clockwise_deg: float) -> None:
     (plain,), (turned,) = finder.find(kept(face_image())), finder.find(kept(rotated(face_image(), clockwise_deg)))
-    assert plain.roll_deg is not None and close(turned.roll_deg, plain.roll_deg + clockwise_deg, 5)
+    assert plain.roll_deg is not None
+    assert close(turned.roll_deg, plain.roll_deg + clockwise_deg, 5)
 
 
 def test_no_face_is_found_where_there_is_none(finder: FaceFinder) -> None:
@@ -146,5 +150,7 @@ def test_a_person_comes_looks_away_and_leaves() -> None:
         states.append(tracker.follow(replace(tile, stamp_ns=second * NS_PER_S), faces))
     names = ["absent", "present", "present", "present", "lost", "left", "absent", "absent"]
     assert [s.state for s in states] == [PresenceState(name) for name in names]
-    assert states[3].away_since_ns == 2 * NS_PER_S and states[5].last_seen_ns == 3 * NS_PER_S
-    assert states[5].since_ns == NS_PER_S and states[6].since_ns is None
+    assert states[3].away_since_ns == 2 * NS_PER_S
+    assert states[5].last_seen_ns == 3 * NS_PER_S
+    assert states[5].since_ns == NS_PER_S
+    assert states[6].since_ns is None

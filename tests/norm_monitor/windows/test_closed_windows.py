@@ -117,7 +117,8 @@ def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanin
     for _, record in sorted(records, key=lambda given: given[0]):
         cited |= {flag.provenance.window_digest for flag in monitor.take(record)}
         told |= {window.sha256 for window in monitor.closed_windows() if window.frame_count}
-    assert cited and cited <= told
+    assert cited
+    assert cited <= told
 
 
 def test_unknown_sources_are_refused() -> None:

@@ -26,7 +26,8 @@ def test_without_face_weights_frames_are_kept_and_the_remedy_is_told(
     with BagReader(HERE / "shipped/garden_centre") as bag:
         senses = BagSenses(bag, HearingConfig(), recogniser=None)
         records = [record for _, record in senses.records()]
-    assert FRAMES in senses.sources and PRESENCE not in senses.sources
+    assert FRAMES in senses.sources
+    assert PRESENCE not in senses.sources
     assert any(isinstance(record, Frame) for record in records)
     assert not any(isinstance(record, Presence) for record in records)
     (reason,) = senses.health_log.reasons

@@ -20,12 +20,14 @@ def test_nodes_begun_there_are_told_to_find_one_another_soon(monkeypatch: pytest
     monkeypatch.delenv("FASTDDS_DEFAULT_PROFILES_FILE", raising=False)
     with claimed_domain():
         ElementTree.parse(os.environ[PROFILES])
-        assert os.environ[PROFILES] == str(MIDDLEWARE) and has_room()
+        assert os.environ[PROFILES] == str(MIDDLEWARE)
+        assert has_room()
     assert PROFILES not in os.environ
 
 
 def test_a_users_own_profiles_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROFILES, "mine.xml")
     with claimed_domain():
-        assert os.environ[PROFILES] == "mine.xml" and not has_room()
+        assert os.environ[PROFILES] == "mine.xml"
+        assert not has_room()
     assert os.environ[PROFILES] == "mine.xml"

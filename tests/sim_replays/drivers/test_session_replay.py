@@ -67,7 +67,9 @@ def test_order_lateness_and_time_taken_are_no_difference() -> None:
 
 def test_what_one_run_lacks_is_a_difference() -> None:
     found = first_difference([window(5, "a"), window(10, "b")], [window(5, "a")])
-    assert found is not None and found["item"].startswith("10 window") and found["second"]["item"] == "missing"
+    assert found is not None
+    assert found["item"].startswith("10 window")
+    assert found["second"]["item"] == "missing"
 
 
 def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) -> None:

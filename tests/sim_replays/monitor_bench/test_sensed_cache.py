@@ -23,5 +23,6 @@ def test_frames_are_kept_in_their_place_without_their_pictures_bytes(tmp_path: P
     assert [(f.stamp_ns, f.source_topic, f.payload_sha256) for f in frames] == [
         (f.stamp_ns, f.source_topic, f.payload_sha256) for f in shown
     ]
-    assert frames and {frame.tile_jpeg for frame in frames} == {b""}
+    assert frames
+    assert {frame.tile_jpeg for frame in frames} == {b""}
     assert [one.at_ns for one in kept.given] == sorted(one.at_ns for one in kept.given)

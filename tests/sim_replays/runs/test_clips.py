@@ -229,7 +229,8 @@ def test_the_context_and_whose_pictures_may_leave_are_of_the_run(
     with pytest.raises(SuiteError, match="leave --deployment-context out"):
         files_for("far", RunConfig(suite="egogapbench", data="", setting="blind"), rules=public)
     far = files_for("far", RunConfig(suite="egogapbench", data="", setting="blind"), rules=MAY_LEAVE)
-    assert isinstance(far, SelectorFiles) and far.pictures_may_leave
+    assert isinstance(far, SelectorFiles)
+    assert far.pictures_may_leave
 
 
 def video(path: Path, seconds: int) -> None:

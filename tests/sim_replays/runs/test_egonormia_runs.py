@@ -65,7 +65,8 @@ def test_frames_are_shown_one_by_one_or_as_a_grid(data: Path, tmp_path: Path) ->
 def test_shuffled_frames_are_the_same_in_another_order(data: Path, tmp_path: Path) -> None:
     single, shuffled = frames(data, "discrete", tmp_path / "a"), frames(data, "discrete-shuffled", tmp_path / "b")
     shown = [grey(frame) for frame in shuffled]
-    assert shown != list(range(7)) and sorted(shown) == list(range(7))
+    assert shown != list(range(7))
+    assert sorted(shown) == list(range(7))
     assert [frame.stamp_ns for frame in shuffled] == [frame.stamp_ns for frame in single]
     [grid] = frames(data, "tiled-shuffled", tmp_path / "c")
     assert [grey(grid, place // 5, place % 5) for place in range(7)] == shown
@@ -126,7 +127,8 @@ def test_random_precedents_have_nothing_to_do_with_the_scene(shared_data: Path) 
     for one in found:
         assert nearest.query(one.scene, encoder, count=1)[0][0] == one
         given = drawn.query(one.scene, encoder, not_of=one.source)
-        assert len(given) == 5 and one.source not in {precedent.source for precedent, _ in given}
+        assert len(given) == 5
+        assert one.source not in {precedent.source for precedent, _ in given}
         assert drawn.query(one.scene, encoder, count=1)[0][0] != one
 
 

@@ -61,7 +61,9 @@ def test_the_best_reference_counts_and_evidence_only_of_right_labels(found: Run)
     assert (scored.figures["verbal"].value, scored.figures["verbal"].count) == (4.0, 3)  # one label was wrong
     assert (scored.figures["nonverbal"].value, scored.figures["nonverbal"].count) == (5.0, 3)
     [note] = [note for note in scored.notes if "graded by" in note]
-    assert "graded by scripted" in note and "not comparable" in note and "3 of 17 grades were not given" in note
+    assert "graded by scripted" in note
+    assert "not comparable" in note
+    assert "3 of 17 grades were not given" in note
     lines = [json.loads(line) for line in (found.folder / "answers.jsonl").read_text().splitlines()]
     assert [line["grade"] for line in lines if line["task"] == "norm"] == [5.0] * 4
 

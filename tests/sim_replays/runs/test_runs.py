@@ -143,7 +143,8 @@ def test_an_unfinished_run_is_shown_as_such(gap: Path, tmp_path: Path) -> None:
     assert (found.left, found.name[-13:]) == (5, " (unfinished)")
     assert any("5 of 8 questions were never asked" in note for note in run_folder.finish(found).notes)
     whole = ran(tmp_path / "run", asking(gap), FirstOption())
-    assert not whole.left and "unfinished" not in whole.name
+    assert not whole.left
+    assert "unfinished" not in whole.name
 
 
 def test_answers_that_were_all_alike_to_the_model_are_told(gap: Path, tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def messages(bag: Path) -> list[tuple[str, int, bytes]]:
 def test_a_seed_gives_the_same_messages(tmp_path: Path, name: str) -> None:
     script = read(find(name))
     one, same = (generate(script, tmp_path / folder / name, SILENT) for folder in ("one", "same"))
-    assert messages(one.bag) == messages(same.bag) and one.truth == same.truth
+    assert messages(one.bag) == messages(same.bag)
+    assert one.truth == same.truth
     other = generate(script, tmp_path / "other" / name, GenerationConfig(speech=None, frames_hz=0, seed=1))
     assert messages(other.bag) != messages(one.bag)
 
@@ -74,7 +75,8 @@ def test_no_label_is_in_a_bag(bag: Path) -> None:
     labels = {event.rationale for event in truth.events} | {event.correction for event in truth.events} - {""}
     labels |= {attribute.value for attribute in Attribute} | {polarity.value for polarity in Polarity}
     data = b"".join(data for topic, _, data in messages(bag) if topic not in ("/audio", "/camera/image_raw/compressed"))
-    assert truth.events and not [label for label in labels if label.encode() in data]
+    assert truth.events
+    assert not [label for label in labels if label.encode() in data]
     metadata = (bag / "metadata.yaml").read_text(encoding="utf-8")
     assert not [label for label in labels if label in metadata]
 
@@ -86,7 +88,9 @@ def test_a_shipped_bag_fits_its_script(bag: Path) -> None:
     with BagReader(bag) as reader:
         decoded = [reader.decode(m) for m in reader.messages()]
         bounds = reader.bounds_ns
-    assert bounds and truth.start_ns <= bounds[0] and bounds[1] <= truth.end_ns + 1_000_000
+    assert bounds
+    assert truth.start_ns <= bounds[0]
+    assert bounds[1] <= truth.end_ns + 1_000_000
     robots = [turn.text for turn in truth.turns if turn.speaker is Speaker.ROBOT]
     assert [e.text for e in decoded if isinstance(e, RobotSpeech)][::2] == robots
     if script.language == "zh":

@@ -81,7 +81,8 @@ def test_the_records_say_who_spoke_and_when() -> None:
     edges = [edge.state for edge in senses.robot_speech]
     assert edges == [SpeechEdge.START, SpeechEdge.STOP] * (len(edges) // 2)
     for utterance in senses.utterances:
-        assert utterance.words[0].start_ns == utterance.start_ns and utterance.words[-1].end_ns == utterance.end_ns
+        assert utterance.words[0].start_ns == utterance.start_ns
+        assert utterance.words[-1].end_ns == utterance.end_ns
         assert " ".join(word.text for word in utterance.words) == utterance.text
     assert all(truth.start_ns <= event.onset_ns < event.offset_ns <= truth.end_ns for event in truth.events)
     gather_window(truth.start_ns, truth.end_ns, (), senses.utterances, senses.robot_speech, presences=senses.presences)
@@ -107,8 +108,10 @@ def test_somebody_who_leaves_is_gone_in_the_records() -> None:
     script = encounter(ScriptedTurn(id="r1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
     senses, _ = records(script)
     states = {(p.stamp_ns - START_NS) // NS_PER_S: p.state for p in senses.presences}
-    assert states[1] is PresenceState.ABSENT and states[3] is PresenceState.PRESENT
-    assert states[7] is PresenceState.LEFT and states[8] is PresenceState.ABSENT
+    assert states[1] is PresenceState.ABSENT
+    assert states[3] is PresenceState.PRESENT
+    assert states[7] is PresenceState.LEFT
+    assert states[8] is PresenceState.ABSENT
     assert [face.looking_away for p in senses.presences for face in p.faces] == [False, False, True, True]
 
 

@@ -86,8 +86,10 @@ def test_a_fitted_run_is_marked_and_shown_last(data: Path, tmp_path: Path, capsy
     fit(asked(data), artefact)
     one = ran(tmp_path / "fitted", asked(data), fitted=str(artefact))
     plain = ran(tmp_path / "plain", asked(data))
-    assert one.is_fitted and not plain.is_fitted
-    assert "FITTED" in one.name and "FITTED" not in plain.name
+    assert one.is_fitted
+    assert not plain.is_fitted
+    assert "FITTED" in one.name
+    assert "FITTED" not in plain.name
     assert finish(open_run(tmp_path / "fitted")).figures["overall"].value == 100.0
     notes = json.loads((tmp_path / "fitted/score.json").read_text())["notes"]
     assert any("FITTED on 30 labelled items of 30 images" in note for note in notes)
