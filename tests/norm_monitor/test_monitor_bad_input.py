@@ -1,7 +1,7 @@
 """Talk as no script has it: without times or speakers, misheard, hostile, crowded, endless. No flag lacks evidence."""
 
-import gc
 import math
+import pickle
 import random
 import zlib
 from collections.abc import Iterable
@@ -256,6 +256,5 @@ def test_an_hour_of_talk_holds_no_more_than_twenty_minutes() -> None:
             watch.monitor.take(entry)
         watch.monitor.take(silence_mark(at(second + 7), "audio"))
         if second in (1200, 3588):
-            gc.collect()
-            held[second] = len(gc.get_objects())
-    assert held[3588] - held[1200] < 1000  # of some 50 objects that a turn makes
+            held[second] = len(pickle.dumps(watch.monitor))
+    assert held[3588] < 1.01 * held[1200]

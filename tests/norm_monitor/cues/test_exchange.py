@@ -1,6 +1,5 @@
 """A robot's turn is read amid what was said around it; other cues are doubted where it reads otherwise."""
 
-import gc
 from dataclasses import replace
 from typing import Any
 
@@ -202,14 +201,18 @@ def test_who_looks_away_from_a_turn_that_reads_well_is_not_ignored(meaning: Mean
     assert bool(flags) is (reads_amiss > ThresholdTable.shipped().cues["ignores_looking_away"].discount_below)
 
 
-def test_nothing_of_an_exchange_is_kept_once_it_is_to_be_forgotten(meaning: Meanings) -> None:
-    watched = Watched(meaning)
-    watched.watch(user(0, 2, "My secret is the blue suitcase."), robot(3, 5, "I will keep it."), user(6, 7, "Good."))
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_forgotten_turn_is_no_part_of_the_next_exchange(meaning: Meanings, forgets: bool) -> None:
+    read: set[str] = set()
 
-    def kept() -> list[Exchange]:
-        gc.collect()
-        return [one for one in gc.get_objects() if isinstance(one, Exchange) and "suitcase" in one.before]
+    class Noted(Reads):
+        def read(self, exchange: Exchange) -> ExchangePrediction:
+            read.add(exchange.before)
+            return super().read(exchange)
 
-    assert kept()
-    watched.monitor.forget()
-    assert not kept()
+    watched = Watched(Noted(meaning, 0.0, 0.0), fusion=ALONE)
+    watched.watch(user(0, 2, "My secret is the blue suitcase."), until_s=2.5)
+    if forgets:
+        watched.monitor.forget()
+    watched.watch(robot(3, 5, "I will keep it."))
+    assert read == ({""} if forgets else {"My secret is the blue suitcase."})
