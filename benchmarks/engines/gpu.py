@@ -143,7 +143,7 @@ def _time_model(backend: Any, spent_s: list[float]) -> None:
     """Adds to spent_s what the network itself takes, waiting for the GPU on both sides."""
     import torch
 
-    network = backend._loaded.runner._model
+    network = backend.loaded().runner.model
     started_s = [0.0]
 
     def begin(*_: Any) -> None:

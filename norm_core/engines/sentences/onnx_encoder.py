@@ -40,6 +40,11 @@ class OnnxSentences:
             rows = [self._vector(sentence) for sentence in sentences]
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
+    @property
+    def remembered_count(self) -> int:
+        """How many sentences are remembered now."""
+        return len(self._vectors)
+
     def _vector(self, sentence: str) -> Vectors:
         sentence = sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()  # a lone surrogate is not text
         if sentence not in self._vectors:

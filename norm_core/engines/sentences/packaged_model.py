@@ -70,7 +70,7 @@ class SentenceModel:
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Return one row per sentence, identical to the last digit in any batch."""
         tokens = [np.array(self._tokenizer.encode(one, add_bos=True, add_eos=True), np.int64) for one in sentences]
-        rows = [self._run(group) for group in self._groups(tokens)]
+        rows = [self.run_group(group) for group in self._groups(tokens)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def _groups(self, tokens: list[Tokens]) -> Iterator[list[Tokens]]:
@@ -83,7 +83,8 @@ class SentenceModel:
         if group:
             yield group
 
-    def _run(self, group: list[Tokens]) -> Vectors:
+    def run_group(self, group: list[Tokens]) -> Vectors:
+        """Run the tokens of several sentences at once; one vector a sentence."""
         tokens = np.concatenate(group)
         lengths = np.array([len(one) for one in group])
         sentence_of = np.repeat(np.arange(len(group)), lengths)

@@ -24,7 +24,9 @@ _NEEDED = ("torch", "transformers", "accelerate")
 
 
 @record
-class _Loaded:
+class LoadedModel:
+    """A model's parts: what tokenizes prompts, what runs the network, what reads its logits."""
+
     reader: "PromptTokenizer"
     runner: "ForwardPass"
     decider: "TokenDecoder"
@@ -70,7 +72,7 @@ class TransformersBackend:
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
         self._running = forward_pass
-        self._loaded: _Loaded | None = _Loaded(
+        self._loaded: LoadedModel | None = LoadedModel(
             reader=reader, runner=forward_pass.ForwardPass(network, context_tokens), decider=decider
         )
         self.model_info = ModelInfo(
@@ -85,13 +87,13 @@ class TransformersBackend:
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
-        loaded = self._open()
+        loaded = self.loaded()
         reading = self._running.CachedTokens()
         self._read(reading, loaded.reader.opening(prefix.parts), call)
         yield _Prefix(reading=reading, paid_by=call)
 
     def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
-        loaded = self._open()
+        loaded = self.loaded()
         call.enter_segment(ENCODE)
         pieces = loaded.reader.closing((*question.parts, Text(text=letter_options(question.options))))
         if call is not prefix.paid_by:
@@ -104,7 +106,7 @@ class TransformersBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
-        loaded = self._open()
+        loaded = self.loaded()
         call.enter_segment(ENCODE)
         asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
         pieces = [*loaded.reader.opening(prompt.parts), *loaded.reader.closing((asked,) if schema else ())]
@@ -118,14 +120,15 @@ class TransformersBackend:
         self._loaded = None
         self._running.release_model()
 
-    def _open(self) -> _Loaded:
+    def loaded(self) -> LoadedModel:
+        """Give the model's parts; EngineFailedError once it is closed."""
         if self._loaded is None:
             raise EngineFailedError(f"{self.model_info.model} was closed")
         return self._loaded
 
     def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:
-        """Return the logits after the pieces, which must fit into the context."""
-        runner = self._open().runner
+        """The logits after pieces, which must fit into the context."""
+        runner = self.loaded().runner
         runner.check_fits(reading.tokens + sum(map(len, pieces)))
         call.add_usage(prompt_tokens=sum(map(len, pieces)))
         call.enter_segment(PREFILL)
@@ -133,7 +136,7 @@ class TransformersBackend:
 
     @staticmethod
     def _write(
-        loaded: _Loaded, reading: "CachedTokens", logits: Any, call: RequestContext, *, max_tokens: int, seed: int
+        loaded: LoadedModel, reading: "CachedTokens", logits: Any, call: RequestContext, *, max_tokens: int, seed: int
     ) -> str:
         tokens: list[int] = []
         dice = loaded.decider.dice(seed)

@@ -37,11 +37,11 @@ class ForwardPass:
     """Read pieces into a CachedTokens. The model itself holds nothing between two calls."""
 
     def __init__(self, model: Any, context_tokens: int | None) -> None:
-        self._model, self._context_tokens = model, context_tokens
+        self.model, self._context_tokens = model, context_tokens
         self._takes = set(inspect.signature(model.forward).parameters)
         # Positions in time, height and width, as the Qwen-VL families need them.
         self._rope_index = getattr(getattr(model, "model", None), "get_rope_index", None)
-        self._chunk_tokens = _CHUNK_TOKENS.get(model.device.type, _CHUNK_TOKENS["cuda"])
+        self.chunk_tokens = _CHUNK_TOKENS.get(model.device.type, _CHUNK_TOKENS["cuda"])
 
     def check_fits(self, tokens: int) -> None:
         """Raise if that many tokens exceed the context."""
@@ -55,7 +55,7 @@ class ForwardPass:
     def read(self, reading: CachedTokens, pieces: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
         """Append pieces and return the logits of the next token."""
         logits = None
-        for chunk in _chunks(pieces, self._chunk_tokens):
+        for chunk in _chunks(pieces, self.chunk_tokens):
             call.check()
             logits = self._step(reading, chunk)
         if logits is None:
@@ -75,7 +75,7 @@ class ForwardPass:
             reading.pictured, reading.position = pictured, position
 
     def _step(self, reading: CachedTokens, chunk: TokenSpan) -> torch.Tensor:
-        device, dtype = self._model.device, self._model.dtype
+        device, dtype = self.model.device, self.model.dtype
         ids = chunk.ids.to(device)
         inputs = {
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
@@ -95,8 +95,8 @@ class ForwardPass:
         if "logits_to_keep" in self._takes:
             inputs["logits_to_keep"] = 1
         with torch.inference_mode():
-            output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
-        # Copying to the CPU waits for a GPU; otherwise the deadline check would come too early.
+            output = self.model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
+        # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
         logits: torch.Tensor = output.logits[0, -1].float().cpu()
         return logits
 

@@ -50,14 +50,14 @@ def test_a_processor_whose_sums_hang_on_neighbours_is_noticed(
     encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such a one gives other digits to more rows; sentences are then run one by one."""
-    run = SentenceModel._run
+    run = SentenceModel.run_group
     groups: list[int] = []
 
     def swayed(self: SentenceModel, group: Any) -> Any:
         groups.append(len(group))
         return run(self, group) + np.float32(1e-7 * (len(group) - 1))
 
-    monkeypatch.setattr(SentenceModel, "_run", swayed)
+    monkeypatch.setattr(SentenceModel, "run_group", swayed)
     model = SentenceModel(encoder.resources)
     groups.clear()
     model.encode(["Wave.", "Bow."])

@@ -162,7 +162,7 @@ def test_quantized_weights_answer_nearly_the_same(
     folder = built_once(family)
     backend = TransformersBackend(folder, quantization=quantization)
     assert backend.model_info.quantization == quantization
-    layers = {type(module).__name__ for module in backend._open().runner._model.modules()}
+    layers = {type(module).__name__ for module in backend.loaded().runner.model.modules()}
     assert kind in layers
     whole = Engine(TransformersBackend(folder), WallClock()).score(SEEN, OPTIONS)
     quantized = Engine(backend, WallClock()).score(SEEN, OPTIONS)

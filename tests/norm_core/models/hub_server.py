@@ -20,6 +20,7 @@ class HubServer:
         self.cut_after: dict[str, int] = {}  # ends the line after so many bytes, once
         self.ignores_range = False
         self.hashes = True
+        self.listing: dict[str, Any] | None = None  # given instead of what the files are
         self.moved_to = ""  # another server, to which requests for large files are sent on
         self.requests: list[tuple[str, str, str]] = []
         hub = self
@@ -54,7 +55,7 @@ class HubServer:
         sent_range = handler.headers.get("Range", "")
         self.requests.append((handler.path, sent_range, handler.headers.get("Authorization", "")))
         if handler.path.startswith(f"/api/models/{REPOSITORY}/revision/"):
-            self._send(handler, 200, json.dumps(self._listing()).encode())
+            self._send(handler, 200, json.dumps(self.listing or self._live_listing()).encode())
             return
         file = re.fullmatch(rf"/{REPOSITORY}/resolve/{self.commit}/(.+)", handler.path)
         if file is None or file[1] not in self.files:
@@ -74,7 +75,11 @@ class HubServer:
                 return
         self._send(handler, 206 if start else 200, content[start:], self.cut_after.pop(file[1], None))
 
-    def _listing(self) -> dict[str, Any]:
+    def freeze_listing(self) -> None:
+        """Keep telling of the files as they are now, whatever becomes of them."""
+        self.listing = self._live_listing()
+
+    def _live_listing(self) -> dict[str, Any]:
         def sibling(path: str, content: bytes) -> dict[str, Any]:
             blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
             plain: dict[str, Any] = {"rfilename": path, "size": len(content), "blobId": blob}
