@@ -160,7 +160,7 @@ class StudyLog:
             try:
                 if self._taken_up and isinstance(record, SocialFlag):
                     self._next_segment()
-                self._put(to_line(line))
+                self.write_line(to_line(line))
             except OSError as error:
                 raise LogWriteError(
                     f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all before "
@@ -214,7 +214,8 @@ class StudyLog:
         with suppress(LogWriteError) if error else nullcontext():  # or it would hide the error that ended the writing
             self.close()
 
-    def _put(self, data: bytes) -> None:
+    def write_line(self, data: bytes) -> None:
+        """Append one line and sync it; OSError, and the file as before, where the disk does not take it."""
         if self._size and self._size + len(data) > self._rotate_bytes:
             self._next_segment()
         done = 0
@@ -264,7 +265,7 @@ class StudyLog:
             stones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
             buried = {seq for stone in stones for seq in stone.seqs}
             for path in segments(self.folder):
-                _without_bodies(path, buried)
+                remove_bodies(path, buried)
         except OSError as error:
             raise LogWriteError(
                 f"{self.folder}: an erasure was begun and is not finished ({error.strerror or error}): what is to go "
@@ -362,7 +363,7 @@ def _set_torn_aside(path: Path) -> int:
     return len(torn)
 
 
-def _without_bodies(path: Path, seqs: set[int]) -> None:
+def remove_bodies(path: Path, seqs: set[int]) -> None:
     """Writes a file of entries anew without these bodies, where it has any of them."""
     lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
     if any(line["seq"] in seqs and "body" in line for line, _ in lines):

@@ -342,9 +342,9 @@ def test_an_erasure_on_a_full_disk_says_how_far_it_came(
 
     with monkeypatch.context() as full:
         if step == "the tombstone":
-            full.setattr(StudyLog, "_put", no_room)
+            full.setattr(StudyLog, "write_line", no_room)
         else:
-            full.setattr(log_module, "_without_bodies", no_room)
+            full.setattr(log_module, "remove_bodies", no_room)
         said_so = "Nothing is erased yet" if step == "the tombstone" else "an erasure was begun and is not finished"
         with pytest.raises(TactfulError, match=said_so):
             erase(folder, "P-1", ReplayClock(START_NS))

@@ -225,14 +225,14 @@ def test_verdicts_from_elan_keep_rejections_and_the_caution_of_agreement(own_log
 
 def fill_disk(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
     """Makes logs take so many more entries, and then none."""
-    put, room = StudyLog._put, iter(range(after))
+    write_line, room = StudyLog.write_line, iter(range(after))
 
-    def put_while_there_is_room(log: StudyLog, data: bytes) -> None:
+    def write_while_there_is_room(log: StudyLog, data: bytes) -> None:
         if next(room, None) is None:
             raise OSError(errno.ENOSPC, "No space left on device")
-        put(log, data)
+        write_line(log, data)
 
-    monkeypatch.setattr(StudyLog, "_put", put_while_there_is_room)
+    monkeypatch.setattr(StudyLog, "write_line", write_while_there_is_room)
 
 
 def test_an_import_on_a_full_disk_says_how_far_it_came_and_goes_on(own_log: Path, tmp_path: Path) -> None:
