@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.engines.engine import Engine
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.records.episode import Answer, Query
@@ -50,8 +51,9 @@ class SelectorAnswerer:
 class JudgeAnswerer:
     """The monitor's node's own logic where it answers queries."""
 
-    def __init__(self, files: JudgeAnswererConfig, clock: Clock) -> None:
-        engine = open_engine_by_name(files.model, clock)
+    def __init__(self, files: JudgeConfigFiles, clock: Clock, engine: Engine | None = None) -> None:
+        """Open the model that the files name, unless an engine is given."""
+        engine = engine or open_engine_by_name(files.model, clock)
         self._questioner = SuiteAnswerer(engine, files.suite, files.rules)
         self._recent, self._clock = RecentRecords(files.suite.window_s), clock
 

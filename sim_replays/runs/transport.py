@@ -16,7 +16,7 @@ from norm_core.runtime.time import Clock, WallClock
 from sim_replays.drivers.node_driver import TransportError, lines_of
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
-from sim_replays.runs.answerers import AnswererConfig, node_of, open_answerer
+from sim_replays.runs.answerers import Answerer, AnswererConfig, node_of, open_answerer
 from sim_replays.runs.items.item_bag import episodes
 
 __all__ = ["Dds", "Direct", "TimedAnswer", "Transport", "TransportError", "timed_answer_of"]
@@ -48,8 +48,9 @@ class Transport(Protocol):
 class Direct:
     """The node's own logic in this process, message by message, without DDS."""
 
-    def __init__(self, files: AnswererConfig, clock: Clock | None = None) -> None:
-        self._answering = open_answerer(files, clock or WallClock())
+    def __init__(self, files: AnswererConfig, clock: Clock | None = None, *, answerer: Answerer | None = None) -> None:
+        """Open the answerer that the files name, unless one is given."""
+        self._answering = answerer or open_answerer(files, clock or WallClock())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         for episode in episodes(bag):

@@ -67,14 +67,14 @@ def speak(text: str, voice_name: str, speech: Speech = Speech.FLITE) -> Sound:
     """The sound of text from its first to its last audible sample; the same text and voice sound the same."""
     if voice_name not in VOICES:
         raise VoiceError(f"there is no voice {voice_name!r}; the voices are {', '.join(VOICES)}")
-    return _speak(text, VOICES[voice_name], speech)
-
-
-@lru_cache(maxsize=4096)
-def _speak(text: str, voice: Voice, speech: Speech) -> Sound:
     program = shutil.which(speech)
     if program is None:
         raise VoiceError(f"{speech} is not installed: install it (apt install {speech}), or use the shipped bags")
+    return _speak(text, VOICES[voice_name], speech, program)
+
+
+@lru_cache(maxsize=4096)
+def _speak(text: str, voice: Voice, speech: Speech, program: str) -> Sound:
     with tempfile.TemporaryDirectory(prefix="tactful-") as folder:
         path = Path(folder, "speech.wav")
         _run([program, *_arguments(text, voice, speech, path)], speech, text)

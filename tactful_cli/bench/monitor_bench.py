@@ -67,7 +67,7 @@ def evaluate(  # noqa: PLR0917
     clock = WallClock()
     engine = open_engine_by_name(model, clock) if model else None  # first: a model that is not here is known at once
     chosen = encounters(split)[: limit or None]
-    meaning, table = _meaning(), ThresholdTable.shipped()
+    meaning, table = load_meaning(), ThresholdTable.shipped()
     sessions = _sessions(chosen, meaning, table, seed, source, kept)
     detectors = _detectors(sessions)
     asked: dict[str, Any] = {}
@@ -122,7 +122,7 @@ def show_rows(rows: Mapping[str, OnlineScores]) -> None:
 def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
     """Prints which labelled events a judge would not be shown, one row a way to trigger and kind of event."""
     chosen = encounters(split)[: limit or None]
-    meaning, table = _meaning(), ThresholdTable.shipped()
+    meaning, table = load_meaning(), ThresholdTable.shipped()
     ways = {"cues alone": CUES_ALONE_S, "and every 30 s": SLOW_BEAT_S, "every window": EVERY_WINDOW_S}
     found = {
         name: measure_triggering(track(chosen, name, console=err), meaning, table, every_s, seed)
@@ -144,7 +144,7 @@ def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
 def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
     """Prints how many errors are flagged in clean talk."""
     talks = track(list(clean_talk(length_s, seed)), "watching", console=err)
-    found = false_alarms(talks, _meaning(), ThresholdTable.shipped(), seed)
+    found = false_alarms(talks, load_meaning(), ThresholdTable.shipped(), seed)
     if as_json:
         print_json(to_plain(found))
         return
@@ -156,7 +156,7 @@ def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
     )
 
 
-def _meaning() -> Meanings:
+def load_meaning() -> Meanings:
     return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
 
 

@@ -112,7 +112,7 @@ def test_the_verb_shows_cues_alone_beside_cues_and_model(
 ) -> None:
     describe_model(tmp_path, "dead", DEAD_URL)
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    monkeypatch.setattr("tactful_cli.bench.monitor_bench._meaning", lambda: meaning)  # the same, not loaded again
+    monkeypatch.setattr("tactful_cli.bench.monitor_bench.load_meaning", lambda: meaning)  # the same, not loaded again
     asked = ["bench", "monitor", "--limit", "1", "--json"]
     told = json.loads(CliRunner().invoke(app, [*asked, "--model", "dead"]).stdout)
     assert told["outcomes"] == {"failed": told["windows"]}

@@ -20,11 +20,9 @@ from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
-from sim_replays.runs.answerers import JudgeAnswerer, JudgeAnswererConfig, node_of
+from sim_replays.runs.answerers import JudgeAnswerer, JudgeConfigFiles, node_of
 from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
@@ -74,10 +72,8 @@ class Scripted(Direct):
     """The judge's logic with a scripted model."""
 
     def __init__(self, backend: ScriptedBackend | None = None) -> None:
-        made = JudgeAnswerer.__new__(JudgeAnswerer)
-        made._questioner = SuiteAnswerer(Engine(backend or Writes(), WallClock()), QuestionConfig())
-        made._recent, made._clock = RecentRecords(15), WallClock()
-        self._answering = made
+        files, clock = JudgeConfigFiles(), WallClock()
+        super().__init__(files, answerer=JudgeAnswerer(files, clock, Engine(backend or Writes(), clock)))
 
 
 class Reversed(Scripted):

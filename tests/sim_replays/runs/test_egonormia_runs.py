@@ -83,19 +83,19 @@ def test_video_runs_in_every_form(data: Path, tmp_path: Path) -> None:
         assert any(f"frames {form}" in note for note in scored.notes)
 
 
-def test_halves_share_no_video_and_divide_each_activity() -> None:
-    items, labels = [], []
-    for number in range(40):
-        entry = {
+def test_halves_share_no_video_and_divide_each_activity(tmp_path: Path) -> None:
+    entries = {
+        f"video{number // 2}_{number}": {
             "behaviors": list("abcde"),
             "justifications": list("vwxyz"),
             "correct": number % 5,
             "sensibles": [],
             "activity": "cooking" if number < 24 else "sport",
         }
-        item, label = egonormia._pair(f"video{number // 2}_{number}", entry, 0)
-        items.append(item)
-        labels.append(label)
+        for number in range(40)
+    }
+    (tmp_path / "items.json").write_text(json.dumps(entries))
+    items, labels = egonormia.read(tmp_path)
     for seed in (0, 1):
         (known, known_labels), (asked, asked_labels) = egonormia.halves(items, labels, seed)
         assert not {item.source for item in known} & {item.source for item in asked}

@@ -58,7 +58,6 @@ def test_speech_lies_where_the_truth_says(tmp_path: Path, speech: Speech) -> Non
 @pytest.mark.parametrize("speech", Speech)
 def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speech: Speech) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    voice._speak.cache_clear()
     with pytest.raises(voice.VoiceError, match=f"apt install {speech}"):
         generate(read(find("farm_shop")), tmp_path / "bag", GenerationConfig(frames_hz=0, speech=speech))
     assert not (tmp_path / "bag").exists()
