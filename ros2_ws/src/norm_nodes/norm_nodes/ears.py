@@ -66,7 +66,9 @@ class EarsNode(NormNode[EarsConfig]):
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
         for thread in self._threads:
             thread.start()
-        self._watch_timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._watch_timer = self.create_timer(
+            WATCH_S, self.watch_microphone, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
 
     def start(self) -> None:
         self._active = True
@@ -92,7 +94,7 @@ class EarsNode(NormNode[EarsConfig]):
                 "ears: the parameter audio_type is empty; set it to the type of the audio topic",
             )
             return
-        self._listen_to("audio_type", config.audio_topic, self._hear, "the microphone")
+        self._listen_to("audio_type", config.audio_topic, self.hear, "the microphone")
         if config.audio_info_topic:
             # Either durability alone would miss half of the publishers.
             for qos in (SENSOR, _TOLD_ONCE):
@@ -136,7 +138,8 @@ class EarsNode(NormNode[EarsConfig]):
             ) from error
         self.subscribe(type_, topic, take, qos, what)
 
-    def _hear(self, message: Any) -> None:
+    def hear(self, message: Any) -> None:
+        """Queue an audio message, as the subscription does."""
         if not self._active:
             return
         self._last_sound_s, self._ended = time.monotonic(), False
@@ -200,8 +203,8 @@ class EarsNode(NormNode[EarsConfig]):
             if one.text:
                 self.count("utterances_final" if one.final else "utterances_partial")
 
-    def _watch(self) -> None:
-        """Names a microphone that vanished, and ends the speech that it left unfinished."""
+    def watch_microphone(self, now_s: float | None = None) -> None:
+        """Name a microphone that vanished, and end the speech that it left unfinished; now_s is monotonic."""
         if not self._active or not self.config.audio_type or self.config.words_from != "whisper":
             return
         topic = self.config.audio_topic
@@ -213,7 +216,7 @@ class EarsNode(NormNode[EarsConfig]):
         else:
             self.clear_issue("publishers")
         longest_s = self.config.stale_after_s
-        if not longest_s or time.monotonic() - self._last_sound_s <= longest_s:
+        if not longest_s or (now_s or time.monotonic()) - self._last_sound_s <= longest_s:
             self.clear_issue("microphone")
             return
         if publishers:
