@@ -4,7 +4,9 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -232,35 +234,44 @@ def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
         assert "cannot be loaded, and cues go on alone" in " ".join(degraded[0].reasons)
 
 
-def test_a_failing_cue_is_counted_and_the_next_record_is_read(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_cue_is_counted_and_the_next_record_is_read(
+    domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import rclpy
     from norm_nodes.monitor import MonitorNode
+    from rclpy.executors import ExternalShutdownException
 
     def look(self: Monitor, record: Entry) -> list[SocialFlag]:
-        if isinstance(record, Utterance):
+        if isinstance(record, Utterance) and record.text:
             raise ZeroDivisionError
         taken.append(record)
         return []
 
     taken: list[Entry] = []
     monkeypatch.setattr(Monitor, "take", look)
+    statuses = observer.watch_status()
     rclpy.init(domain_id=domain_id)
     node = MonitorNode()
+
+    def spin() -> None:
+        with suppress(ExternalShutdownException):
+            rclpy.spin(node)
+
+    spinning = Thread(target=spin)
     try:
         node.trigger_configure()
-        for entry in (*user(0, 1, "Hello!"), *robot(2, 3, "Hello!")):
-            node._records.put(entry)
-        statuses = []
-        monkeypatch.setattr(node, "_release", lambda: statuses.append(node.status()))
-        node.trigger_cleanup()  # ends the watch once all was looked at
+        node.trigger_activate()
+        spinning.start()
+        play(observer, [*user(0, 1, "Hello!"), *robot(2, 3, "Hello!")])
+        observer.until(lambda: observer.counted("records_failed"), "the fault in the status")
+        observer.until(lambda: sum(isinstance(one, RobotSpeech) for one in taken) == 2, "the records that follow")
     finally:
-        node.destroy_node()
         rclpy.try_shutdown()
-    assert len(taken) == 2
-    (status,) = statuses
-    assert status.health is Health.DEGRADED
-    assert "ZeroDivisionError" in " ".join(status.reasons)
-    assert {counter.name: counter.count for counter in status.counters}["records_failed"] == 1
+        spinning.join()
+        node.destroy_node()
+    faulty = [status for status in statuses if "ZeroDivisionError" in " ".join(status.reasons)]
+    assert {status.health for status in faulty} == {Health.DEGRADED}
+    assert observer.counted("records_failed") == 1
 
 
 @pytest.mark.parametrize(
