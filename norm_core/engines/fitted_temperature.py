@@ -12,9 +12,9 @@ DEFAULT_ROBOT = "any"
 
 
 class FittedTemperature(Config):
-    """A temperature that calibrates a model's probabilities, and the data behind it.
+    """The temperature that makes a model's probabilities hold, and what it was fitted on.
 
-    `weights_sha256` identifies the weights: the temperature of other weights would calibrate only in appearance.
+    weights_sha256 names which weights it is for, as another model's temperature would only seem to calibrate.
     """
 
     robot: str = DEFAULT_ROBOT

@@ -162,7 +162,7 @@ def _file(folder: Path, path: Path) -> dict[str, Any]:
 
 
 def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
-    """bitsandbytes quantizes while it loads: the new manifest names the same weights."""
+    """Make a manifest of the same weights, which bitsandbytes quantizes while it loads them."""
     _of_transformers(manifest, recipe)
     if manifest.quantization not in ("bf16", "f16", "f32"):
         raise ConfigError(f"{manifest.name}: is {manifest.quantization} already; choose a model that is not quantized")

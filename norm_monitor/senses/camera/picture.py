@@ -86,7 +86,7 @@ def picture_of(message: Any) -> Picture:
 
 
 def codec_of(picture: Picture) -> str:
-    """Return "jpeg" or "png" for a compressed picture, or else its encoding, as in Frame.source_encoding."""
+    """Name the codec as Frame.source_encoding does: jpeg or png for a compressed picture, else its encoding."""
     if not picture.compressed:
         return picture.encoding
     stated = picture.encoding.lower()

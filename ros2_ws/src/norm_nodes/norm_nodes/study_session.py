@@ -35,7 +35,8 @@ class StudySession:
     ) -> None:
         """Take the digest of the node's whole configuration with its study's part.
 
-        Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept."""
+        Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept.
+        """
         self._clock, self._health_log = clock, health_log
         self._events: dict[str, None] = {}
         self._log = None
