@@ -51,7 +51,7 @@ class SelectorAnswerer:
 class JudgeAnswerer:
     """The monitor's node's own logic where it answers queries."""
 
-    def __init__(self, files: JudgeConfigFiles, clock: Clock, engine: Engine | None = None) -> None:
+    def __init__(self, files: JudgeAnswererConfig, clock: Clock, engine: Engine | None = None) -> None:
         """Open the model that the files name, unless an engine is given."""
         engine = engine or open_engine_by_name(files.model, clock)
         self._questioner = SuiteAnswerer(engine, files.suite, files.rules)

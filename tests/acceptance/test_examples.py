@@ -76,7 +76,8 @@ def test_flag_listener_prints_flags_and_corrects(domain_id: int, observer: Obser
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener,
     ):
         try:
-            assert listener.stdout and listener.stdout.readline().startswith("listening")
+            assert listener.stdout
+            assert listener.stdout.readline().startswith("listening")
             observer.until(lambda: observer.node.count_subscribers("/tactful/flags"), "the listener")
             observer.meet("monitor")
             play = [sys.executable, "-m", "tactful_cli", "bag", "play", str(bag), "--rate", "10"]

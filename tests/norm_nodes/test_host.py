@@ -61,7 +61,8 @@ def test_a_corrupt_parameter_file_is_one_clear_error(domain_id: int, tmp_path: P
     corrupt.write_text("/tactful/bag_player: [")
     ended = host("bag_player", "--ros-args", "--params-file", str(corrupt))
     assert ended.returncode == 2
-    assert str(corrupt) in ended.stderr and "rcl" not in ended.stderr
+    assert str(corrupt) in ended.stderr
+    assert "rcl" not in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

@@ -171,7 +171,7 @@ def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) 
 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
     with pytest.raises(PullError, match=r"127\.0\.0\.1:9.*cannot be reached"):
-        pull(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=PATIENCE_S)))
+        pull_model(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=PATIENCE_S)))
 
 
 @pytest.mark.parametrize("path", ["../outside.json", "/etc/passwd.json", "a/../../b.json"])

@@ -49,7 +49,8 @@ def test_custom_cue_adds_its_finding_and_changes_the_hash(meaning: Meanings) -> 
     assert any("The robot shouted." in flag.rationale for flag in with_it)
     assert not any("The robot shouted." in flag.rationale for flag in without)
     old, new = ({flag.provenance.config_sha256 for flag in found} for found in (without, with_it))
-    assert len(old) == len(new) == 1 and old != new
+    assert len(old) == len(new) == 1
+    assert old != new
     assert flags(meaning, shouts) == with_it
 
 

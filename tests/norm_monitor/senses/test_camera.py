@@ -212,14 +212,17 @@ def test_every_fault_has_a_cause_and_a_remedy() -> None:
 
 def test_a_stale_camera_is_named_by_its_topic_with_a_tool_that_is_here() -> None:
     line = advice_for(CameraFault.STALE, "/front/image")
-    assert line.startswith("/front/image: no image has arrived") and "./tactful doctor" in line
+    assert line.startswith("/front/image: no image has arrived")
+    assert "./tactful doctor" in line
     assert not any("ros2 topic" in advice.remedy for advice in ADVICE.values())
 
 
 def test_a_gap_in_the_stamps_blames_loss_or_the_timer() -> None:
     """Raw images that come reliably may still have stamps that jitter."""
     problem = ADVICE[CameraFault.STAMP_GAP].problem
-    assert "lost" in problem and "timer" in problem and "best" not in problem
+    assert "lost" in problem
+    assert "timer" in problem
+    assert "best" not in problem
 
 
 def test_memory_is_flat_over_an_hour_with_every_kind_of_fault() -> None:

@@ -41,4 +41,5 @@ def test_the_reason_tells_long_speech_from_an_absent_node(
     for entry in (*said, *seen(0, 30)):
         monitor.take(entry)
     assert monitor.missing == ("utterances",)
-    assert monitor.missing_reason.startswith("utterances: ") and words in monitor.missing_reason
+    assert monitor.missing_reason.startswith("utterances: ")
+    assert words in monitor.missing_reason

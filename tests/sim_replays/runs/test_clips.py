@@ -22,7 +22,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from sim_replays.runs.answerers import JudgeAnswerer, JudgeConfigFiles, node_of
+from sim_replays.runs.answerers import JudgeAnswerer, JudgeAnswererConfig, node_of
 from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
@@ -72,7 +72,7 @@ class Scripted(Direct):
     """The judge's logic with a scripted model."""
 
     def __init__(self, backend: ScriptedBackend | None = None) -> None:
-        files, clock = JudgeConfigFiles(), WallClock()
+        files, clock = JudgeAnswererConfig(), WallClock()
         super().__init__(files, answerer=JudgeAnswerer(files, clock, Engine(backend or Writes(), clock)))
 
 
