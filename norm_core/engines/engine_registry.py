@@ -180,7 +180,6 @@ def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 
 def open_encoder(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    """Load a sentence encoder."""
     opened: Backend[Any] = import_module("norm_core.engines.sentences.encoder_engine").open_backend(manifest, weights)
     return opened
 
