@@ -139,7 +139,7 @@ def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(domain_
         node.set_parameters([Parameter(name, value=value) for name, value in study.items()])
         node.set_parameters([Parameter("suite.answers_queries", value=True)])
         assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
-        assert "name its model" in " ".join(node.status().reasons)
+        assert "name it in judge.model" in " ".join(node.status().reasons)
         node.set_parameters([Parameter("suite.answers_queries", value=False)])
         assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
         assert not any("log" in reason for reason in node.status().reasons)
