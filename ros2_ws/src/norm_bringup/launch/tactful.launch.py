@@ -1,4 +1,4 @@
-"""Starts Tactful's nodes, each in a process of its own that brings it to active.
+"""Launch Tactful's nodes, one process per node.
 
 ros2 launch norm_bringup tactful.launch.py nodes:=bag_recorder parameters:=my_robot.yaml
 """
@@ -38,8 +38,8 @@ def _start(context: LaunchContext) -> list[object]:
         parameters: list[object] = [LaunchConfiguration("parameters").perform(context)]
         if bag and name.startswith("bag_"):
             parameters.append({"bag": bag})
-        # The host itself brings its node to active: on a busy machine, launch may wait for ever for a change of state
-        # that was published before its subscription was found.
+        # The host process brings its own node to active. On a busy machine, launch can miss the published state change
+        # and wait for ever.
         actions.append(
             LifecycleNode(
                 package="norm_nodes",

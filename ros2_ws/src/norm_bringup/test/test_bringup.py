@@ -1,4 +1,4 @@
-"""launch_testing of the launch file: the nodes become active, beat, and end with exit code 0."""
+"""Test the launch file: the nodes become active, send heartbeats and end with exit code 0."""
 
 import tempfile
 import unittest

@@ -1,1 +1,1 @@
-"""Thin ROS 2 adapters: a node converts messages, calls the pure packages and publishes what they say."""
+"""Thin ROS 2 adapters: convert messages, call the pure packages and publish the results."""

@@ -1,4 +1,4 @@
-"""Plays a bag onto its topics at the pace it was recorded, or at any multiple of it."""
+"""Play a bag onto its topics at the recorded pace or at a multiple of it."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
 
-# All is kept until it is acknowledged: a slow subscriber slows the player and loses nothing.
+# The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
 PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)
 
 ACKNOWLEDGED_WITHIN_S = 10.0
@@ -37,7 +37,7 @@ class PlayerConfig(Config):
 
 
 class BagPlayer(NormNode[PlayerConfig]):
-    """Publishes every topic of its bag; messages keep their bytes and with them their stamps."""
+    """Publish every topic of a bag. Messages keep their bytes, and so their stamps."""
 
     config_model = PlayerConfig
 
@@ -111,7 +111,10 @@ class BagPlayer(NormNode[PlayerConfig]):
             self.count("messages_played")
 
     def _subscribers_settled(self) -> Callable[[], bool]:
-        """Whether each topic has a subscriber and no further one is on its way: of two, one is found first."""
+        """Return a check that each topic has a subscriber and that no new subscriber appeared recently.
+
+        Discovery finds subscribers one after another, so one subscriber alone proves nothing.
+        """
         counts: list[int] = []
         changed_s = time.monotonic()
 

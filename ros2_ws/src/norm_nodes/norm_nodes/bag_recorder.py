@@ -1,4 +1,4 @@
-"""Records topics into a bag as they come, without rosbag2."""
+"""Record topics into a bag as they appear, without rosbag2."""
 
 from pathlib import Path
 from threading import Thread
@@ -19,7 +19,7 @@ from norm_nodes.norm_node import NormNode
 DISCOVERY_PERIOD_S = 0.2
 QUEUE_LENGTH = 2000
 
-# What the nodes exchange among themselves, and no session consists of.
+# The nodes exchange these among themselves. They are no part of a session.
 _NOT_RECORDED = ("/rosout", "/parameter_events", "/diagnostics", "/tactful/status")
 
 
@@ -31,7 +31,7 @@ class RecorderConfig(Config):
 
 
 class BagRecorder(NormNode[RecorderConfig]):
-    """Subscribes to matching topics as they appear; the disk is written to by a thread of its own."""
+    """Subscribe to matching topics as they appear, and write to disk from a separate thread."""
 
     config_model = RecorderConfig
 

@@ -1,4 +1,4 @@
-"""A camera's topic in, kept frames and presence out."""
+"""The camera node: camera images in, selected frames and presence out."""
 
 import time
 from pathlib import Path
@@ -49,7 +49,7 @@ class CameraNodeConfig(FrameConfig):
 
 
 class CameraNode(NormNode[CameraNodeConfig]):
-    """Keeps frames by their stamps and looks for faces in them; it names nobody and reads no emotion."""
+    """Select frames by their stamps and detect faces in them. It identifies nobody and infers no emotion."""
 
     config_model = CameraNodeConfig
 
@@ -68,7 +68,8 @@ class CameraNode(NormNode[CameraNodeConfig]):
             )
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._type = type_
-        # Most pictures are not kept: what is told by their first bytes is not worth making a message of each.
+        # Most images are dropped. The first bytes suffice for that decision, so a raw subscription avoids decoding the
+        # message.
         self._subscription = self.subscribe(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
         self._arrived_s = time.monotonic()
         self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -107,7 +108,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
                 self._presence.publish(to_ros(found))
 
     def _watch(self) -> None:
-        """Status alone hangs on this timer; no frame does."""
+        """Update the status. No frame depends on this timer."""
         if not self._active:
             return
         longest_s = self.config.stale_after_s
@@ -118,7 +119,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._state_while(CameraFault.RAW_BEST_EFFORT, self.config.transport == "raw" and best_effort)
 
     def _state_while(self, fault: CameraFault, holds: bool) -> None:
-        """Counts a condition once each time that it begins."""
+        """Count a condition once each time it begins."""
         health = Health.STALE if fault is CameraFault.STALE else Health.DEGRADED
         if not holds:
             self.clear_issue(fault.value)

@@ -1,4 +1,4 @@
-"""The nodes by name, each imported only where it is started: a player needs no recogniser."""
+"""The nodes by name. Each is imported only where it is started: a player needs no speech recogniser."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 from norm_nodes.norm_node import NormNode
 
-# Each in the module of its name.
+# Each node lives in the module of the same name.
 NODES = {
     "bag_player": "BagPlayer",
     "bag_recorder": "BagRecorder",
@@ -19,6 +19,6 @@ NODES = {
 
 
 def node_class(name: str) -> Callable[[], NormNode[Any]]:
-    """The class of one of NODES."""
+    """Import the class of a node in NODES."""
     found: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{name}"), NODES[name])
     return found

@@ -1,10 +1,10 @@
-"""The node's own clock, system or simulated, as the pure packages want it."""
+"""Adapt the node's clock, system or simulated, to the interface of the pure packages."""
 
 from rclpy.clock import Clock
 
 
 class RosClock:
-    """Nanoseconds since the epoch in ROS time."""
+    """Read ROS time in nanoseconds since the epoch."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Records to and from the message classes of rclpy."""
+"""Convert records to rclpy messages and back."""
 
 from functools import cache
 from importlib import import_module
@@ -10,12 +10,15 @@ T = TypeVar("T")
 
 
 class TypeMissingError(ImportError):
-    """A message type whose package is not installed here."""
+    """The package of a message type is not installed."""
 
 
 @cache
 def message_class(type_name: str) -> Any:
-    """The class of a type such as std_msgs/msg/Header."""
+    """Import the class of a message type, such as std_msgs/msg/Header.
+
+    Raises TypeMissingError where its package is not installed.
+    """
     package, kind, name = type_name.split("/")
     try:
         return getattr(import_module(f"{package}.{kind}"), name)
@@ -25,15 +28,15 @@ def message_class(type_name: str) -> Any:
 
 
 def record_class(record_type: type) -> Any:
-    """The message class that carries a record."""
+    """Import the message class that carries a record type."""
     return message_class(message_type(record_type))
 
 
 def to_ros(record: object) -> Any:
-    """The message of a record."""
+    """Convert a record to its message."""
     return to_message(record, lambda type_name, values: message_class(type_name)(**values))
 
 
 def from_ros(record_type: type[T], message: Any) -> T:
-    """The record of a message, or a MessageError."""
+    """Convert a message to its record. Raises MessageError where the message is invalid."""
     return from_message(record_type, message)

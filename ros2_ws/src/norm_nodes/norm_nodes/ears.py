@@ -1,4 +1,4 @@
-"""The node around the ears: subscribes, hands over in the order of arrival, publishes."""
+"""The ears node: subscribe, pass messages on in order of arrival, publish utterances."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -27,15 +27,15 @@ SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 WATCH_S = 1.0
 WAIT_S = 0.2
 
-# A format is often told once, before anyone listens.
+# Drivers often publish a format once, before any subscriber exists.
 _TOLD_ONCE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
-# What a callback leaves to the segmenting thread: its topic, and how the ears take it.
+# An entry in the segmenting thread's queue: the topic, and a call that runs the ears on the message.
 Event = tuple[str, Callable[[], Iterator[Utterance | RobotSpeech]]]
 
 
 class EarsNode(NormNode[EarsConfig]):
-    """Publish utterances, partial and final: callbacks queue, one thread segments, another transcribes."""
+    """Publish partial and final utterances: callbacks queue, one thread segments, another transcribes."""
 
     config_model = EarsConfig
 
@@ -82,7 +82,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._events.close()
         for thread in self._threads:
             thread.join()
-            self._speech.close()  # once the first thread has put in the last of it
+            self._speech.close()  # the segmenting thread has now put in its last segment
         self._threads.clear()
 
     def _open_audio(self) -> None:
@@ -96,7 +96,7 @@ class EarsNode(NormNode[EarsConfig]):
             return
         self._listen_to("audio_type", config.audio_topic, self.hear, "the microphone")
         if config.audio_info_topic:
-            # Either durability alone would miss half of the publishers.
+            # A subscription of one durability alone misses half of the publishers.
             for qos in (SENSOR, _TOLD_ONCE):
                 self._listen_to(
                     "audio_info_type", config.audio_info_topic, self._hear_info, "the format of bare bytes", qos
@@ -125,7 +125,7 @@ class EarsNode(NormNode[EarsConfig]):
     def _listen_to(
         self, parameter: str, topic: str, take: Callable[[Any], None], what: str, qos: QoSProfile = SENSOR
     ) -> None:
-        """Subscribes where the type is installed, and names what is missing where it is not."""
+        """Subscribe where the type is installed; otherwise state in the status what is missing."""
         type_name = getattr(self.config, parameter)
         try:
             type_ = message_class(type_name)
@@ -196,7 +196,7 @@ class EarsNode(NormNode[EarsConfig]):
     def _publish(self, found: Iterable[Utterance | RobotSpeech]) -> None:
         for one in found:
             if isinstance(one, RobotSpeech):
-                if self._robot_speech:  # else it came on that very topic
+                if self._robot_speech:  # otherwise this very topic carried it
                     self._robot_speech.publish(to_ros(one))
                 continue
             self._utterances.publish(to_ros(one))

@@ -1,4 +1,4 @@
-"""The parameters of the node that hears."""
+"""The parameters of the ears node."""
 
 from typing import Literal
 
@@ -56,7 +56,7 @@ class EarsConfig(Config):
     )
 
     def hearing(self) -> HearingConfig:
-        """The same as the speech path wants it."""
+        """The same settings as the configuration of the speech path."""
         return HearingConfig(
             channel=self.channel,
             stated=PcmFormat(sample_format=self.sample_format, rate_hz=self.rate_hz, channels=self.channels),

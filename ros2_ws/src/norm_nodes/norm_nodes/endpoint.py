@@ -1,4 +1,4 @@
-"""What a node offers and listens to, kept beside the rclpy object so that the API page can be made of it."""
+"""The topics, services and actions of a node, recorded so that the API page can list them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 EVENTS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
-# Deep, so that a slow callback loses nothing; best effort, as cameras publish.
+# The depth lets a slow callback lose nothing. Best effort matches what cameras publish.
 SENSOR = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -19,7 +19,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One topic, service or action of a node; name is fully resolved."""
+    """One topic, service or action of a node. `name` is fully resolved."""
 
     direction: Direction
     name: str

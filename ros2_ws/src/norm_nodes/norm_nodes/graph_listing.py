@@ -1,4 +1,4 @@
-"""What is visible on the ROS domain: prints nodes, topics, services and actions as JSON."""
+"""Print the nodes, topics, services and actions on the ROS domain as JSON."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ SETTLE_S = 1.0
 
 
 def list_graph(node: Node) -> dict[str, Any]:
-    """The graph as node sees it now; names of topics, services and actions with their types."""
+    """List the graph that `node` sees now, with the types of topics, services and actions."""
     return {
         "nodes": sorted(f"{space.rstrip('/')}/{name}" for name, space in node.get_node_names_and_namespaces()),
         "topics": dict(sorted(node.get_topic_names_and_types())),
@@ -23,7 +23,7 @@ def list_graph(node: Node) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Watches until the graph stood still for a second, at most four, and prints it."""
+    """Print the graph once it is stable for one second, or after four seconds."""
     rclpy.init()
     try:
         node = Node("graph_observer", enable_rosout=False, start_parameter_services=False)

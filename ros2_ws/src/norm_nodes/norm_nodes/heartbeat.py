@@ -1,4 +1,4 @@
-"""How a node's status goes out: as our own message and as standard diagnostics."""
+"""Publish a node's status as a Tactful message and as standard ROS diagnostics."""
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.duration import Duration

@@ -1,4 +1,4 @@
-"""Decisions as the intents of REP-155, in either of the definitions that are about."""
+"""Convert decisions to REP-155 intents, in either of the two definitions in use."""
 
 import json
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from norm_core.records.decision import Decision
 from norm_nodes.convert import TypeMissingError, message_class
 
-# The message has moved between packages.
+# The message moved from one package to the other.
 TYPES = ("hri_actions_msgs/msg/Intent", "hri_msgs/msg/Intent")
-RECOMMENDED = "RECOMMENDED_ACTION"  # none of the standing intents: whoever knows only those does nothing about it
-PRIORITY = 128  # the default of 0 to 255
+RECOMMENDED = "RECOMMENDED_ACTION"  # not a standard intent: a subscriber that knows only those ignores it
+PRIORITY = 128  # the default of the range 0 to 255
 
 
 def intent_class() -> Any:
-    """The class of the message, or a TypeMissingError that says what to install."""
+    """Import the message class. Raises TypeMissingError, which names the package to install."""
     try:
         return message_class(TYPES[0])
     except TypeMissingError as missing:
@@ -24,11 +24,11 @@ def intent_class() -> Any:
 
 
 def intent_of(decision: Decision, message_type: Any) -> Any:
-    """What was chosen, as the robot's own intent; its confidence is the decision's probability."""
+    """Convert a decision to the robot's own intent. Its confidence is the decision's probability."""
     if decision.chosen_index is None:
         raise ValueError(f"decision {decision.decision_id} chooses nothing to be an intent")
     message = message_type()
-    # Newer definitions call it action.
+    # Newer definitions name this field `action`.
     setattr(message, "intent" if hasattr(message, "intent") else "action", RECOMMENDED)
     other = {"decision_id": decision.decision_id, "query_id": decision.query_id}
     message.data = json.dumps({"object": decision.chosen, "other_data": other}, ensure_ascii=False)

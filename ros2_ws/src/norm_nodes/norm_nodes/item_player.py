@@ -1,6 +1,6 @@
-"""Plays a bag of benchmark items to whoever answers them over DDS, and prints the answers.
+"""Play a bag of benchmark items to the node that answers them over DDS, and print the answers.
 
-No query is sent before all that it is about was dealt with.
+The player sends a query only after the node has processed everything that precedes it.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCE
 
 TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
 ANSWERS = "/tactful/answers"
-MOST_UNTAKEN = 25  # readers keep 50
+MOST_UNTAKEN = 25  # the queues of the subscribers hold 50
 MATCHED_WITHIN_S, TAKEN_WITHIN_S, ANSWERED_WITHIN_S = 20.0, 30.0, 600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints a line of JSON for each answer; ends with its parent."""
+    """Print one line of JSON per answer. The process ends with its parent."""
     parser = argparse.ArgumentParser(prog="lockstep", description=__doc__)
     parser.add_argument("bag", type=Path)
     parser.add_argument("wanted", type=Path, help="JSON list of the ids of the queries to ask")
@@ -43,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class ItemPlayer(Player):
-    """Publishes, awaits that all was taken and then, in lockstep, the answer."""
+    """Publish the items of a bag, and wait until the node has processed them.
+
+    In lockstep (rate 0) the player also waits for the answer to each query.
+    """
 
     def __init__(self, name: str, wanted: frozenset[str], rate: float) -> None:
         super().__init__("lockstep")
@@ -59,7 +62,7 @@ class ItemPlayer(Player):
         self._untaken = 0
 
     def play(self, bag: Path) -> None:
-        """Every episode in which something is wanted."""
+        """Play every episode that contains a selected query."""
         self._until(self._is_matched, MATCHED_WITHIN_S, self._name)
         self._meet()
         started_s = time.monotonic()
@@ -92,7 +95,7 @@ class ItemPlayer(Player):
             self._await_taken()
 
     def _meet(self) -> None:
-        """Until the node has found every publisher, too: what was sent before would be lost."""
+        """Wait until the node has discovered every publisher; earlier messages would be lost."""
         deadline_s = time.monotonic() + MATCHED_WITHIN_S
         while not all((told := self._exchange()).heard_from.get(topic) for topic in TOPICS.values()):
             if time.monotonic() > deadline_s:
@@ -100,7 +103,10 @@ class ItemPlayer(Player):
         self._taken_before = told.taken
 
     def _await_taken(self) -> None:
-        """Told by the node itself: the middleware acknowledges only with its heartbeat, every three seconds."""
+        """Wait until the node reports that it has processed every message.
+
+        The middleware's own acknowledgement would come only with its heartbeat, every three seconds.
+        """
         deadline_s = time.monotonic() + TAKEN_WITHIN_S
         while self._untaken:
             taken = self._exchange().taken
@@ -110,7 +116,7 @@ class ItemPlayer(Player):
                 raise PlayerError(f"waited {TAKEN_WITHIN_S:.0f} s in vain for {self._name} to take what was sent")
 
     def _exchange(self) -> DrainReport:
-        """What the node says that it has dealt with."""
+        """Ask the node which messages it has processed."""
         self._until(self._asker.ask({self._name}), TAKEN_WITHIN_S, "its reply")
         return self._asker.replies[self._name]
 

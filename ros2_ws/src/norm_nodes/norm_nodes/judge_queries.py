@@ -1,4 +1,4 @@
-"""The monitor's judge as a replayed suite asks it: queries in, answers out, from a thread of its own."""
+"""Answer a suite's queries with the monitor's judge, in a separate thread."""
 
 from collections.abc import Callable
 from threading import Thread
@@ -22,7 +22,7 @@ WAIT_S = 0.2
 
 
 class JudgeQueries:
-    """Callbacks take what comes and queue questions, each with what was seen and heard until it came."""
+    """Collect records and queue queries, each with the records that arrived before it."""
 
     def __init__(
         self, node: NormNode[Any], questioner: SuiteAnswerer, window_s: float, is_active: Callable[[], bool]
@@ -38,12 +38,12 @@ class JudgeQueries:
         self._worker.start()
 
     def close(self, timeout_s: float) -> None:
-        """Answers no more; what waits is dropped with the queue."""
+        """Stop answering, and drop the queries still in the queue."""
         self._jobs.close()
         self._worker.join(timeout=timeout_s)
 
     def take(self, utterance: Utterance) -> None:
-        """Who said what is heard by the monitor's node, and passed on."""
+        """Add an utterance. The monitor node knows who spoke and passes it on."""
         self._recent.take(utterance)
 
     def _taking(self, record_type: type) -> Callable[[Any], None]:

@@ -1,6 +1,7 @@
-"""Plays a bag to nodes over DDS, in lockstep or at a pace, and prints what they say, a line of JSON each.
+"""Play a bag to nodes over DDS, in lockstep or paced, and print their output as lines of JSON.
 
-In lockstep nothing is sent before everything sent earlier was dealt with, so that a machine's load changes nothing.
+In lockstep each batch is sent after the nodes have processed the one before, so the load of the machine changes
+nothing.
 """
 
 import argparse
@@ -39,21 +40,22 @@ TOLD = {
     "/tactful/answers": Answer,
     "/tactful/decisions": Decision,
 }
-# Of these the order among other topics matters: whatever came before them is dealt with first, and so are they.
+# The order of these among other topics matters. The player waits until the nodes have processed all messages before and
+# including each of them.
 EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
-# In this order: the senses end first, and then those who take what the senses give.
+# The order counts: the senses end first, then the nodes that consume their output.
 ENDS = (f"/tactful/{ENDED_TOPIC}", f"/tactful/{INPUT_ENDED_TOPIC}")
 MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
-LOST_AFTER_S = 10.0  # what the middleware has to send again waits for its heartbeat, every three seconds
-BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # readers keep 30, of utterances 50
-BATCH_OF_LOSSLESS = 200  # of a topic of which readers keep all
-# The middleware's shared memory holds 512 kB, and what does not fit is sent again only with the next heartbeat.
+LOST_AFTER_S = 10.0  # the middleware sends again only with its heartbeat, every three seconds
+BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # subscribers keep 30 messages, 50 utterances
+BATCH_OF_LOSSLESS = 200  # for a topic whose subscribers keep every message
+# The middleware's shared memory holds 512 kB. It sends what does not fit again with its next heartbeat.
 BATCH_BYTES, ROOMY_BATCH_BYTES = 200_000, 4_000_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Ends with its parent."""
+    """Parse the arguments and play the bag. The process ends with its parent."""
     parser = argparse.ArgumentParser(prog="play", description=__doc__)
     parser.add_argument("bag", type=Path)
     parser.add_argument("nodes", nargs="+", help="names of the nodes it is played to")
@@ -79,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class LockstepPlayer(Player):
-    """Publishes the topics of a bag that somebody listens to, and keeps count of what was sent and dealt with."""
+    """Publish the topics of a bag that have subscribers, and count messages sent and processed."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class LockstepPlayer(Player):
         self._began_s = self._at_ns = self._first_ns = 0.0
 
     def run(self) -> None:
-        """Plays all of it, and prints last how it went."""
+        """Play the whole bag, then print a summary."""
         count, names = len(self._expected), ", ".join(sorted(self._expected))
         self._until(lambda: self._asker.is_found_by(count), MATCHED_WITHIN_S, f"the nodes {names}")
         self._exchange()
@@ -148,7 +150,7 @@ class LockstepPlayer(Player):
         lost = self._settle(lossless=not self._rate)
         took_s = time.monotonic() - self._began_s
         if not self._quiet:
-            self._statuses.clear()  # what was told before the last message was dealt with
+            self._statuses.clear()  # drop statuses older than the last processed message
             self._until(lambda: len(self._statuses) == len(self._expected), REPLY_WITHIN_S, "the last heartbeats")
         self._say(
             "end",
@@ -162,7 +164,7 @@ class LockstepPlayer(Player):
         )
 
     def _strangers(self, played: set[str], wanted: Counter[str]) -> list[str]:
-        """The topics on which a publisher and a subscriber have not found each other, as seen from either side."""
+        """List the topics on which some publisher and subscriber have not discovered each other."""
         givers = Counter([*played, *(topic for one in self._replies.values() for topic in one.given)])
         found = {topic for topic in played if self._publishers[topic].get_subscription_count() < wanted[topic]}
         for one in self._replies.values():
@@ -205,7 +207,10 @@ class LockstepPlayer(Player):
             self._say(message.topic, to_plain(self._bag.decode(message)))
 
     def _settle(self, lossless: bool = True) -> dict[str, int]:
-        """Waits until every node has dealt with all that was sent; what was lost on the way, which lockstep forbids."""
+        """Wait until every node has processed every message sent.
+
+        Returns the lost messages by subscriber and topic. Raises PlayerError for a loss where `lossless` is true.
+        """
         pause_s, quiet_since_s, before = FIRST_PAUSE_S, time.monotonic(), None
         deadline_s = time.monotonic() + BUSY_WITHIN_S
         while True:
@@ -229,7 +234,7 @@ class LockstepPlayer(Player):
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _exchange(self) -> None:
-        """Asks every node, and waits for the replies."""
+        """Ask every node for its report, and wait for the replies."""
         told = self._asker.ask(self._expected)
         self._until(told, REPLY_WITHIN_S * 4, "the nodes to say whether they are done")
 
@@ -238,7 +243,7 @@ class LockstepPlayer(Player):
         return {name: self._asker.replies[name] for name in self._expected}
 
     def _missing(self) -> dict[str, int]:
-        """How many messages, by subscriber and topic, were given and not taken."""
+        """Count the messages that were published and not processed, by subscriber and topic."""
         given = Counter(self._sent)
         for _, topic, count in self._since_before("given"):
             given[topic] += count
@@ -269,7 +274,7 @@ class LockstepPlayer(Player):
         return tell
 
     def _say(self, topic: str, what: dict[str, Any]) -> None:
-        """One line; at_ns is how far the bag has been played, so that it tells how long something took."""
+        """Print one line. `at_ns` is the position in the bag, from which a reader can tell how long something took."""
         at_ns = int(self._at_ns)
         if self._rate and self._began_s:
             at_ns = int(self._first_ns + (time.monotonic() - self._began_s) * self._rate * NS_PER_S)

@@ -1,4 +1,4 @@
-"""Flags social errors and competences as they happen, from what the senses publish."""
+"""The monitor node: flag social errors and competences from what the senses publish."""
 
 import math
 import time
@@ -55,22 +55,22 @@ ROBOT_MISSING = (
     "robot speech: nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; "
     "set the parameters robot_speech_topic and robot_speech_type of ears"
 )
-# How long the status tells of a record that a cue failed at.
+# How long the status reports a record on which a cue failed.
 FAULT_STATED_S = 60.0
-# How long an error that is over keeps attention.
+# How long attention stays raised after an error has ended, and how often it is published.
 ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
 
 
 class Forget:
-    """Asks, in its turn among the records, that what people said of themselves be forgotten."""
+    """A queued request to forget what people said about themselves."""
 
 
 class InputEnded:
-    """Tells, in its turn among the records, that a recording has ended."""
+    """A queued notice that a recording has ended."""
 
 
 class MonitorNodeConfig(MonitorConfig):
-    """The monitor's parts, and those that only its node has."""
+    """The configuration of the monitor, and of the parts that only its node has."""
 
     suite: QuestionConfig = QuestionConfig()
     study: StudyConfig = StudyConfig()
@@ -78,7 +78,7 @@ class MonitorNodeConfig(MonitorConfig):
 
 
 class MonitorNode(NormNode[MonitorNodeConfig]):
-    """Callbacks only queue; one thread looks for cues, another asks the judge, and neither waits for the other."""
+    """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge."""
 
     config_model = MonitorNodeConfig
 
@@ -98,7 +98,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
             judges = self._engine is not None and not config.suite.answers_queries
             self._judge, self._prompts = self._opened_judge() if judges else (None, None)
-            # Last, as it holds the log's lock, which nothing would give back where something else fails.
+            # Last, because it locks the log. If a later step failed, nothing would release the lock.
             self._study = StudySession(
                 config.study,
                 table,
@@ -110,7 +110,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except TactfulError as error:
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
-        if not judges:  # nobody takes the windows that a slow beat would pick
+        if not judges:  # nobody would consume the windows that the trigger of a slow beat selects
             config = config.model_copy(update={"judge": config.judge.model_copy(update={"every_s": 0.0})})
         self._monitor = Monitor(config, table, meaning, self.clock)
         self._queries = self._answering()
@@ -122,12 +122,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         shadow = "shadow/" if config.shadow else ""
         self._flags = self.advertise(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
         self._mirror = self.advertise(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
-        # Told again and again: kept for who comes late, a new value would wait for seconds behind the old one.
+        # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
         self._attention = self.advertise(
             Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
         )
         self._closed = self.advertise(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
-        if not self._queries:  # which takes them itself: twice taken, a player would count each double
+        if not self._queries:  # else JudgeQueries subscribes to these; a player would count them twice
             if FRAMES in config.windows.sources:
                 self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
             self._listen_to(Query, "queries", "an event, whose window ends at it")
@@ -157,7 +157,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def stop(self) -> None:
         self._active = False
-        # A session ends: its last turn is read with what is there; then what people said of themselves is forgotten.
+        # A session ends: read its last turn with what is there, then forget what people said about themselves.
         self._records.put(InputEnded())
         self._records.put(Forget())
 
@@ -172,11 +172,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._study.close()
 
     def _opened_engine(self) -> EngineLease | None:
-        """None where there is no model, or it cannot be opened: cues go on, and the status says so."""
+        """Lease the engine. None where no model is set or it cannot be opened; the cues run on."""
         model = self.config.judge.model
         if not model:
             return None
-        Catalogue().manifest(model)  # a model that nobody described is a mistake in the parameters
+        Catalogue().manifest(model)  # a model without a manifest is an error in the parameters
         try:
             urgency = Urgency.BACKGROUND if self.config.suite.answers_queries else Urgency.WINDOW
             return self.lease_engine(model, urgency)
@@ -187,7 +187,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             return None
 
     def _opened_judge(self) -> tuple[Judge | None, PromptFiles | None]:
-        """The judge, and what writes its prompts where a folder is named; its status tells of pictures held back."""
+        """Build the judge, and the prompt writer where a folder is set. The judge reports images that it withheld."""
         assert self._engine
         config, model_info = self.config.judge, self._engine.model_info
         judge = Judge(self._engine, config)
@@ -313,7 +313,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._raise_attention(flag)
 
     def _raise_attention(self, flag: SocialFlag) -> None:
-        """Draws attention while a major error goes on, and for a little while after one."""
+        """Publish attention during a major error and for a short time after it."""
         if flag.polarity is not Polarity.ERROR or flag.severity not in {Severity.MAJOR, Severity.SEVERE}:
             return
         if flag.state is FlagState.CLOSED:

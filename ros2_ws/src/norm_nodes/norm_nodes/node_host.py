@@ -1,4 +1,4 @@
-"""One process that hosts one or more nodes and ends clean on SIGINT and SIGTERM."""
+"""Host one or more nodes in one process, and end cleanly on SIGINT and SIGTERM."""
 
 import argparse
 import ctypes
@@ -30,15 +30,15 @@ EXIT_CLEAN, EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 1, 2, 4
 MAX_DOMAIN_ID = 232
 SPIN_TIMEOUT_S = 0.2
 
-# Of glibc's mallopt: blocks below 32 MB stay with the process when freed, up to 256 MB of them.
+# Settings for glibc's mallopt: keep freed blocks below 32 MB in the process, up to 256 MB in total.
 _MALLOC_SETTINGS = ((-3, 32 << 20), (-1, 256 << 20))
 
-# The events executor is the faster by far; the single-threaded one is the fallback that rclpy calls stable.
+# The events executor is by far the faster. rclpy declares only the single-threaded one stable, so it is the fallback.
 EXECUTORS: dict[str, Callable[[], Executor]] = {"events": EventsExecutor, "single": SingleThreadedExecutor}
 
 
 class HostError(TactfulError):
-    """A host that cannot start or go on; exit_code says which kind of reason it was."""
+    """A host cannot start or continue; `exit_code` gives the kind of reason."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class HostError(TactfulError):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hosts the nodes named on the command line until told to end; returns the exit code."""
+    """Host the nodes named on the command line until a signal arrives. Returns the exit code."""
     argv = list(sys.argv if arguments is None else ["host", *arguments])
     stop = _StopSignal()
     _keep_freed_memory()
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _keep_freed_memory() -> None:
-    """Otherwise each raw image is mapped, cleared page by page and unmapped, which costs more than to read it."""
+    """Keep freed memory in the process. Mapping and clearing pages for each raw image costs more than reading it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for name, value in _MALLOC_SETTINGS:
@@ -73,7 +73,7 @@ def _keep_freed_memory() -> None:
 
 
 class _StopSignal:
-    """Becomes set on the first SIGINT or SIGTERM."""
+    """A flag that the first SIGINT or SIGTERM sets."""
 
     def __init__(self) -> None:
         self.is_set = False
@@ -123,7 +123,7 @@ def _initialise(argv: list[str]) -> None:
         raise HostError(f"ROS_DOMAIN_ID is {domain!r}; set it to a number from 0 to {MAX_DOMAIN_ID}", EXIT_BAD_INPUT)
     try:
         rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
+    except Exception as error:  # rclpy raises bare RuntimeErrors, and RCLErrors of a private module
         rclpy.try_shutdown()
         text = str(error)
         if "log" in text:
@@ -171,7 +171,7 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
 
 
 def _end(node: NormNode[Any], executor: Executor) -> list[str]:
-    """Winds one node down and gives what went wrong, so that the next is wound down all the same."""
+    """Stop one node. Returns its errors instead of raising them, so that the next node is stopped too."""
     try:
         node.wind_down()
     except (TactfulError, OSError) as error:

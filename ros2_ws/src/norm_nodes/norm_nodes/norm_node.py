@@ -1,4 +1,4 @@
-"""The base of every node: lifecycle, checked parameters, bounded queues, a heartbeat and diagnostics."""
+"""The base class of every node: lifecycle, checked parameters, bounded queues, heartbeat and diagnostics."""
 
 import copy
 import math
@@ -51,10 +51,10 @@ LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 
 
 class NormNode(LifecycleNode, Generic[C]):
-    """Subclasses give a configuration model and fill in open, start, stop and close.
+    """A lifecycle node with a configuration model; subclasses fill in `open`, `start`, `stop` and `close`.
 
-    open and close make and destroy what the node holds while configured; start and stop bound the
-    time in which it works. Any of them may raise ConfigError: the transition fails and says why.
+    `open` and `close` create and destroy what the node holds while configured. `start` and `stop` enclose its activity.
+    Any of the four may raise ConfigError: the transition then fails, and the status gives the reason.
     """
 
     config_model: type[C]
@@ -63,7 +63,7 @@ class NormNode(LifecycleNode, Generic[C]):
         super().__init__(name, namespace="tactful")
         self.endpoints: list[Endpoint] = []
         self.clock = RosClock(self.get_clock())
-        self.engines = EnginePool(self.clock)  # a host of several nodes replaces it by one for all of them
+        self.engines = EnginePool(self.clock)  # a host of several nodes replaces it with a shared pool
         self.instance_id = uuid.uuid4().hex
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
@@ -86,11 +86,11 @@ class NormNode(LifecycleNode, Generic[C]):
         self.subscribe(MonitorStatus, STATUS_TOPIC, self._watch_duplicates, STATUS_QOS, "to notice a second host")
         self._told_settled = self.advertise(String, TOLD_TOPIC, EVENTS, "JSON: what was taken and given, for replays")
         self.subscribe(String, ASK_TOPIC, self._tell_settled, EVENTS, "asks each node for that")
-        # On the steady clock, so that the heartbeat goes on where simulated time stands still.
+        # The steady clock keeps the heartbeat running where simulated time stands still.
         self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._change_state = self._service_change_state.callback
         self._service_change_state.callback = self._change_state_if_possible
-        self._held.clear()  # what was made so far lives as long as the node
+        self._held.clear()  # what exists by now lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
     def open(self) -> None: ...
@@ -102,11 +102,11 @@ class NormNode(LifecycleNode, Generic[C]):
     def close(self) -> None: ...
 
     def is_finished(self) -> bool:
-        """True once the node has nothing more to do, as a player at the end of its bag."""
+        """Whether the node has nothing left to do, like a player at the end of its bag."""
         return False
 
     def advertise(self, type_: Any, topic: str, qos: QoSProfile, description: str) -> Publisher:
-        """A publisher of a record type or a message class until close, listed in the API page."""
+        """Create a publisher of a record type or message class. It lives until `close` and appears in the API page."""
         message_type = _as_message(type_)
         publisher = super().create_publisher(message_type, topic, qos, publisher_class=CountedPublisher)
         assert isinstance(publisher, CountedPublisher)
@@ -125,10 +125,10 @@ class NormNode(LifecycleNode, Generic[C]):
         *,
         raw: bool = False,
     ) -> Any:
-        """A subscription to a record type or a message class until close, listed in the API page.
+        """Create a subscription to a record type or message class. It lives until `close` and appears in the API page.
 
-        With raw the callback is given each message's bytes as they came.
-        Parameters qos_overrides.TOPIC.subscription.{reliability,history,depth} replace those of qos.
+        With `raw`, the callback receives the serialized bytes of each message. The parameters
+        qos_overrides.TOPIC.subscription.{reliability,history,depth} override `qos`.
         """
         message_type = _as_message(type_)
         callback = count_taken(self._taken_by_topic, self.resolve_topic_name(topic), callback)
@@ -147,7 +147,7 @@ class NormNode(LifecycleNode, Generic[C]):
         return subscription
 
     def loss_events(self, topic: str) -> SubscriptionEventCallbacks:
-        """Counts what the middleware lost on topic, and says so in the status."""
+        """Create event callbacks that count messages lost by the middleware and report the loss in the status."""
 
         def lost(event: Any) -> None:
             self.count("messages_lost", event.total_count_change)
@@ -160,7 +160,7 @@ class NormNode(LifecycleNode, Generic[C]):
         return SubscriptionEventCallbacks(message_lost=lost)
 
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
-        """A service with a quick, synchronous callback until close, listed in the API page."""
+        """Create a service with a fast, synchronous callback. It lives until `close` and appears in the API page."""
         service = super().create_service(type_, name, callback)
         self._held.append(lambda: self.destroy_service(service))
         self._note(Direction.SERVES, service.service_name, type_, description)
@@ -169,7 +169,7 @@ class NormNode(LifecycleNode, Generic[C]):
     def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
     ) -> ActionServer:
-        """An action until close, listed in the API page; execute is a coroutine function that only awaits."""
+        """Create an action, which lives until `close`. `execute` is a coroutine function that only awaits."""
         server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
         self._held.append(server.destroy)
         namespace = self.get_namespace().rstrip("/")
@@ -177,7 +177,10 @@ class NormNode(LifecycleNode, Generic[C]):
         return server
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
-        """The model's engine until close, shared with other nodes of this process; TactfulError where it fails."""
+        """Lease a model's engine until `close`, shared with the other nodes of this process.
+
+        Raises TactfulError where the engine cannot be opened.
+        """
         lease = self.engines.lease(model, urgency)
         self._leases.append(lease)
         return lease
@@ -185,22 +188,22 @@ class NormNode(LifecycleNode, Generic[C]):
     def bounded_queue(
         self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS
     ) -> BoundedQueue[Any]:
-        """A queue whose depth and drops stand in the status until close."""
+        """Create a queue whose depth and drops appear in the status until `close`."""
         return self.health_log.queue(name, capacity, policy)
 
     def count(self, name: str, by: int = 1) -> None:
-        """Adds to a counter of the status; from any thread."""
+        """Add to a status counter. Callable from any thread."""
         self.health_log.count(name, by)
 
     def raise_issue(self, about: str, health: Health, reason: str) -> bool:
-        """States in the status, until mended, that something is not well and what mends it; from any thread."""
+        """Report a problem and its remedy in the status until it is cleared. Callable from any thread."""
         return self.health_log.raise_issue(about, health, reason)
 
     def clear_issue(self, about: str) -> None:
         self.health_log.clear_issue(about)
 
     def status(self) -> MonitorStatus:
-        """The heartbeat as it would be sent now."""
+        """Build the status message of this moment."""
         return MonitorStatus(
             stamp_ns=self.clock.now_ns(),
             node=self.get_fully_qualified_name(),
@@ -216,7 +219,7 @@ class NormNode(LifecycleNode, Generic[C]):
         )
 
     def beat(self) -> None:
-        """Publishes the heartbeat and the diagnostics once."""
+        """Publish the status and the diagnostics once."""
         if not rclpy.ok(context=self.context):
             return
         if time.monotonic() > self._duplicate_heard_s + DUPLICATE_FORGOTTEN_S:
@@ -248,7 +251,7 @@ class NormNode(LifecycleNode, Generic[C]):
         return self._go(NodeState.UNCONFIGURED, self.wind_down)
 
     def wind_down(self) -> None:
-        """Stops and closes from whichever state the node is in."""
+        """Stop and close from any lifecycle state."""
         if self._state is NodeState.ACTIVE:
             self.stop()
             self._state = NodeState.INACTIVE
@@ -257,7 +260,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self._state = NodeState.UNCONFIGURED
 
     def _change_state_if_possible(self, request: Any, response: Any) -> Any:
-        """Refuse a transition that the present state does not have; rclpy raises, which would end the process."""
+        """Refuse a transition that the current state lacks. rclpy would raise, which would end the process."""
         wanted = request.transition
         possible = {label: number for number, label, *_ in self._state_machine.available_transitions}
         if wanted.label in possible if wanted.label else wanted.id in possible.values():
@@ -330,7 +333,7 @@ class NormNode(LifecycleNode, Generic[C]):
     def _tell_settled(self, message: Any) -> None:
         if self.executor is None:
             return
-        # Idle first: what a worker thread left to the executor before stands there before the reply.
+        # Read idleness first: work that a thread gave to the executor earlier then runs before the reply.
         idle = self.health_log.is_idle()
         self.executor.create_task(self._tell_traffic, message.data, idle)
 

@@ -1,6 +1,6 @@
-"""A node's ROS parameters, declared from its configuration model and checked against it.
+"""Declare a node's ROS parameters from its configuration model, and validate them against it.
 
-A part of the configuration gives its parameters its name and a dot before theirs, as windows.length_s.
+A parameter in a part of the model has the part's name as a prefix, as in windows.length_s.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from rclpy.parameter import Parameter
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, ConfigError, check_config
 
-# What rclpy itself declares; every other parameter must be in the model.
+# rclpy declares these itself. Every other parameter must be in the model.
 _OF_RCLPY = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 
 
 @record
 class ParameterSpec:
-    """A parameter as its configuration model states it."""
+    """One parameter of a configuration model."""
 
     name: str
     default: Any
@@ -35,7 +35,7 @@ class ParameterSpec:
 
     @property
     def is_live(self) -> bool:
-        """True where the parameter may be changed while the node runs."""
+        """Whether the parameter may change while the node runs."""
         return bool(self.schema.get("live"))
 
 
@@ -46,24 +46,27 @@ def specs(model: type[Config]) -> Mapping[str, ParameterSpec]:
 
 
 def declare(node: Node, model: type[Config], overrides: Mapping[str, Parameter]) -> None:
-    """Declare every parameter of model at its override or default; an override that the model lacks is an error."""
+    """Declare every parameter of `model` with its override or default.
+
+    Raises an error for an override that the model does not have.
+    """
     given = {name: parameter.value for name, parameter in overrides.items() if not name.startswith(_OF_RCLPY)}
     for name, spec in specs(model).items():
         value = given.pop(name, spec.default)
         if value is None and isinstance(spec.default, list):
-            value = []  # ROS gives an empty list in YAML no type, and so no value
+            value = []  # an empty YAML list has no type in ROS, and so no value
         descriptor = ParameterDescriptor(name=name, description=spec.description, dynamic_typing=True, read_only=False)
         node.declare_parameter(name, value, descriptor, ignore_override=True)
     _check(node, model, {**_values(node, model), **given})
 
 
 def read(node: Node, model: type[Config]) -> Config:
-    """The configuration that the parameters hold now, or a ConfigError."""
+    """Read the configuration from the current parameters. Raises ConfigError where it is invalid."""
     return _check(node, model, _values(node, model))
 
 
 def review(node: Node, model: type[Config], changes: list[Parameter], running: bool) -> SetParametersResult:
-    """Whether changes are valid, and allowed in the node's present state."""
+    """Check that changes are valid, and allowed in the node's current state."""
     values = _values(node, model)
     for change in changes:
         if change.name.startswith(_OF_RCLPY):
@@ -81,14 +84,14 @@ def review(node: Node, model: type[Config], changes: list[Parameter], running: b
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Put values named with dots into the parts that the dots name."""
+    """Move values with dotted names into nested dictionaries."""
     tree: dict[str, Any] = {}
     for name, value in values.items():
         *parts, key = name.split(".")
         branch = tree
         for part in parts:
             if not isinstance(branch.get(part), dict):
-                branch[part] = {}  # where a value of that name is given too, the check names what is wrong
+                branch[part] = {}  # if a value of that name is also set, validation reports it
             branch = branch[part]
         branch[key] = value
     return tree

@@ -1,4 +1,4 @@
-"""People whom the robot already tracks (REP-155) in, presence out."""
+"""The people node: tracked people of the robot (REP-155) in, presence out."""
 
 import re
 import time
@@ -22,7 +22,8 @@ WATCH_S = 0.5
 TF_TYPE, STRING_TYPE = "tf2_msgs/msg/TFMessage", "std_msgs/msg/String"
 
 _TOLD_ONCE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-# What a person's place hangs on is often told once, before anyone listens; either durability misses the other half.
+# Publishers often send what locates a person once, before any subscriber exists. A subscription of one durability alone
+# misses half of them.
 _OFTEN_TOLD_ONCE = (SENSOR, _TOLD_ONCE)
 _TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _TF = QoSProfile(depth=100)
@@ -46,9 +47,9 @@ class PeopleNodeConfig(PeopleConfig):
 
 
 class PeopleNode(NormNode[PeopleNodeConfig]):
-    """Presence from the people whom the robot's own recognisers track, in the place of the camera's faces.
+    """Publish presence from the people whom the robot's own recognisers track, instead of from faces.
 
-    While active it reads `/humans/persons/tracked`, of each person `engagement_status` and `anchor_frame`,
+    While active it reads `/humans/persons/tracked`, `engagement_status` and `anchor_frame` of each person,
     `/humans/interactions/gazing`, `/tf` and `/tf_static`. Set the camera's `faces` to false beside it.
     """
 
@@ -98,7 +99,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self.destroy_timer(self._timer)
 
     def _class_of(self, type_name: str) -> Any:
-        """The message class, or None where its package is missing, which the status then names."""
+        """Import the message class. Returns None where its package is missing, and names it in the status."""
         try:
             return message_class(type_name)
         except TypeMissingError as error:
@@ -114,7 +115,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         profiles: Iterable[QoSProfile],
         held: list[Subscription] | None = None,
     ) -> None:
-        """Subscribes outside the API page, which cannot depend on what packages are installed."""
+        """Subscribe without an entry in the API page, which must not depend on the installed packages."""
         if type_ is None:
             return
 
@@ -158,7 +159,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         return self._people.transforms(message, static=True)
 
     def _follow(self) -> None:
-        """Parts from those who went, and meets those who came."""
+        """Unsubscribe from people who left and subscribe to those who arrived."""
         wanted = self._people.is_relevant(self._published)
         for person_id in [one for one in self._by_person if one not in wanted]:
             self._part_from(person_id)
@@ -192,7 +193,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self.destroy_subscription(subscription)
 
     def _watch(self) -> None:
-        """Follows ids as they come and go, and names input that has stopped; no presence hangs on this timer."""
+        """Follow ids as they come and go, and report input that stopped. No presence depends on this timer."""
         if not self._active:
             return
         self._published = self._published_ids()
@@ -214,13 +215,13 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self.clear_issue("publishers")
 
     def _published_ids(self) -> list[str]:
-        """Persons of whom something is published, though no list names them yet: what is told once is not missed."""
+        """List the persons with a publisher, even if no list names them: some topics are published once."""
         pattern = re.compile(rf"{re.escape(self.config.humans)}/persons/(\w+)/(?:anchor_frame|engagement_status)")
         found = (pattern.fullmatch(name) for name, _ in self.get_topic_names_and_types())
         ids = sorted({match[1] for match in found if match})
         return [one for one in ids if self._is_published(one)]
 
     def _is_published(self, person_id: str) -> bool:
-        # A subscription of one's own is a topic in the graph, too.
+        # The node's own subscriptions also count as topics in the graph.
         prefix = f"{self.config.humans}/persons/{person_id}"
         return any(self.count_publishers(f"{prefix}/{name}") for name in ("anchor_frame", "engagement_status"))

@@ -1,4 +1,4 @@
-"""What the players share: a process with a node of its own, which ends with its parent."""
+"""The shared base of the players: a process with its own node, which ends with its parent."""
 
 import os
 import sys
@@ -17,13 +17,13 @@ SPIN_S = 0.2
 
 
 class PlayerError(TactfulError, RuntimeError):
-    """The nodes were not found, no longer answer, or lost what was sent to them."""
+    """Nodes were not found, stopped replying or lost messages."""
 
     exit_code = 1
 
 
 def run_player(play: Callable[[], None]) -> int:
-    """Run a player with ROS set up around it; print an error of ours, and return the exit code."""
+    """Run a player with ROS set up around it. Prints an error of ours; returns the exit code."""
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         play()

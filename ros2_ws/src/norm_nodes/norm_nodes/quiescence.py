@@ -1,6 +1,6 @@
-"""How a replay learns that nodes have dealt with all it sent: each tells on request what it took, gave and still does.
+"""Let a replay detect that nodes have processed every message: each reports its counts on request.
 
-One exchange asks about any number of messages, so that a lockstep replay need not await each of them.
+One exchange covers any number of messages, so a lockstep replay need not wait for each of them.
 """
 
 import os
@@ -17,15 +17,15 @@ from norm_core.records.record import record
 from norm_nodes.endpoint import EVENTS
 
 ASK_TOPIC, TOLD_TOPIC = "settle", "settled"
-# Nothing more is to come: what is under way ends here, which live only the clock could tell.
+# The recording is over: end what is still in progress. Live, only the clock could tell.
 ENDED_TOPIC = "recording_ended"
-# The senses have given all that they made of the recording: whoever decides by it closes what is open.
+# The senses have published all they made of the recording. Nodes that decide on it now close what is open.
 INPUT_ENDED_TOPIC = "input_ended"
 
 
 @record
 class DrainReport:
-    """What one node took and gave by topic since it was made, and whether it had nothing left to do."""
+    """The number of messages one node took and published by topic since it was made, and whether it is idle."""
 
     token: str
     node: str
@@ -33,11 +33,11 @@ class DrainReport:
     dropped: int
     taken: dict[str, int]
     given: dict[str, int]
-    heard_from: dict[str, int]  # publishers that each subscription has found: what others sent before is lost
+    heard_from: dict[str, int]  # publishers that each subscription has discovered; the rest are lost
 
 
 class DrainClient:
-    """Asks all nodes, and keeps the last reply of each by its name."""
+    """Ask every node for its report, and keep the last reply of each by name."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._asked = node, 0
@@ -47,12 +47,12 @@ class DrainClient:
         self.replies: dict[str, DrainReport] = {}
 
     def is_found_by(self, count: int) -> bool:
-        """Whether so many nodes can be asked, and can reply."""
+        """Whether `count` nodes can receive requests and reply."""
         found = (self._ask.get_subscription_count(), self._node.count_publishers(self._told_topic))
         return all(number >= count for number in found)
 
     def ask(self, names: Collection[str]) -> Callable[[], bool]:
-        """Tells, when called, whether the nodes of these names have replied."""
+        """Request a report of the named nodes. Returns a check that is true once all have replied."""
         self._asked += 1
         token = f"{os.getpid()}-{self._asked}"
         self._ask.publish(String(data=token))
@@ -64,10 +64,10 @@ class DrainClient:
 
 
 class CountedPublisher(Publisher):
-    """A publisher that adds to a tally with each message."""
+    """A publisher that counts its messages in a tally."""
 
     def counts(self, tally: Counter[str]) -> None:
-        """Where to count from now on."""
+        """Set the tally to count in from now on."""
         self._tally, self._name = tally, self.topic_name
         tally[self._name] += 0
 
@@ -77,7 +77,7 @@ class CountedPublisher(Publisher):
 
 
 def count_taken(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
-    """The callback of a subscription to topic, with each message counted once it was dealt with."""
+    """Wrap a subscription's callback so that each message is counted after the callback returns."""
     tally[topic] += 0
 
     def take(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""Measures a message's way to another process and back, for `tactful doctor`."""
+"""Measure a message's round trip to another process, for `tactful doctor`."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PATIENCE_S = 10.0
 
 
 def main() -> int:
-    """With the argument `echo` answers until its input ends; without, asks and prints the latencies as JSON."""
+    """With the argument `echo`, reply until stdin ends. Otherwise measure, and print the latencies as JSON."""
     rclpy.init()
     try:
         return _echo() if "echo" in sys.argv[1:] else _ask()

@@ -1,4 +1,4 @@
-"""Recommends the robot's next action to whoever asks, by action or by query. Advice: it never actuates."""
+"""The selector node: recommend the robot's next action, by action or by query. It never actuates."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -48,7 +48,7 @@ class SelectorNodeConfig(RequestConfig, SelectorFiles):
 
 @dataclass(frozen=True)
 class _Job:
-    """A request, who hears of its steps, and who gets what is decided."""
+    """A request, a callback for its progress and a callback for its decision."""
 
     due: DueRequest
     on_step: Callable[[str], None]
@@ -56,7 +56,7 @@ class _Job:
 
 
 class SelectorNode(NormNode[SelectorNodeConfig]):
-    """Answers SelectAction goals and queries from a thread of its own; callbacks only queue and await."""
+    """Answer SelectAction goals and queries in a separate thread. Callbacks only queue and await."""
 
     config_model = SelectorNodeConfig
 
@@ -69,7 +69,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         try:
             self._engine = self.lease_engine(config.model, Urgency.ACTION) if config.model else None
             self._selector = open_selector(
-                config.part(SelectorFiles),  # so that a node and a replay give one digest of one configuration
+                config.part(SelectorFiles),  # a node and a replay then compute the same digest
                 self.clock,
                 engine=self._engine,
                 requests=config.part(RequestConfig),
@@ -145,7 +145,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         try:
             if fault:
                 recommended = self._selector.refuse(due, fault, Outcome.INVALID)
-            # The future is set within the executor: set from the worker, it would wake nobody.
+            # The executor sets the future. Set from the worker thread, it would not wake the executor.
             elif self._jobs.put(_Job(due, on_step, lambda found: self._later(lambda: future.set_result(found)))):
                 recommended = await future
             else:
@@ -184,7 +184,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self._publish(self._selector.refuse(due, TOO_MANY))
 
     def _work(self) -> None:
-        # The encoder loads with its first sentence, and on a busy machine that takes seconds.
+        # The encoder loads with its first sentence, which takes seconds on a busy machine.
         self.raise_issue(
             "encoder", Health.DEGRADED, "sentence encoder: it is being loaded; the first answer waits for it"
         )
@@ -210,7 +210,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self._answers.publish(to_ros(recommended.answer))
 
     def _later(self, step: Callable[[], None]) -> None:
-        """Runs step among the callbacks; nothing where the node is no longer spun."""
+        """Run `step` in the executor. Does nothing where the node is no longer spun."""
         if self.executor is not None:
             self.executor.create_task(step)
 

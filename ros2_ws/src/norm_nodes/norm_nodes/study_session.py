@@ -1,4 +1,4 @@
-"""The monitor's hand in a study: its log, and the verdicts that reviewers give while it runs."""
+"""Log a study session from the monitor node, with the verdicts that reviewers give live."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -15,13 +15,13 @@ from study_desk.log.schema import Review, SessionInfo
 from study_desk.log.session_config import StudyConfig, participants_of, redactor_of
 from study_desk.log.writer import StudyLog
 
-# How long a flag, and a verdict, waits for the disk.
+# The longest wait for the disk, in seconds, for a flag and for a verdict.
 FLAG_S, VERDICT_S = 0.2, 2.0
 KNOWN_EVENTS = 10_000
 
 
 class StudySession:
-    """Keeps what happens where a log is wanted, and nothing where none is. Closing it seals the log."""
+    """A study log where one is configured, otherwise nothing. Closing it seals the log."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class StudySession:
         context: str,
         config_sha256: str,
     ) -> None:
-        """Take the digest of the node's whole configuration with its study's part.
+        """Take the digest of the node's whole configuration, including the study part.
 
         Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept.
         """
@@ -51,7 +51,7 @@ class StudySession:
         return self._log is not None and self._log.put(record, self._clock.now_ns())
 
     def keep_flags(self, flags: Sequence[SocialFlag]) -> None:
-        """To be called before flags are published: a crash then loses none that anybody saw."""
+        """Write flags to the log. Call it before they are published, so that a crash loses no flag that was seen."""
         if self._log is None or not flags:
             return
         self._events |= dict.fromkeys(flag.event_id for flag in flags)
@@ -62,7 +62,7 @@ class StudySession:
             self._health_log.count("study_log_late", len(flags))
 
     def review(self, request: Any, response: Any) -> Any:
-        """Answers the service: recorded only where the verdict is on the disk."""
+        """Handle the review service. A verdict counts as recorded only once it is on disk."""
         response.recorded, response.message = False, ""
         if self._log is None:
             response.message = "verdicts are kept nowhere: set the parameter study.log"
