@@ -87,11 +87,11 @@ class Observer:
 
     def settled_of(self, node: str) -> "Callable[[], DrainReport]":
         """Tells, when called, what the node has taken and given by then, and whether it is idle."""
-        from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, DrainReport
+        from norm_nodes.quiescence import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, DrainReport
         from std_msgs.msg import String
 
-        told = self.collect(String, f"/tactful/{TOLD_TOPIC}", 10)
-        ask = self.node.create_publisher(String, f"/tactful/{ASK_TOPIC}", 10)
+        told = self.collect(String, f"/tactful/{DRAIN_REPORT_TOPIC}", 10)
+        ask = self.node.create_publisher(String, f"/tactful/{DRAIN_REQUEST_TOPIC}", 10)
         name = f"/tactful/{node}"
 
         def settled() -> DrainReport:
@@ -112,7 +112,7 @@ class Observer:
     def counts_of(self, node: str) -> Callable[[], Counter[str]]:
         """Tells, when called, how many messages of each topic the node has taken by then."""
         settled = self.settled_of(node)
-        return lambda: Counter(settled().taken)
+        return lambda: Counter(settled().processed)
 
     def counted(self, name: str) -> int:
         """The highest value of a counter in any heartbeat so far."""

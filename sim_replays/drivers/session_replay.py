@@ -79,7 +79,7 @@ def over_dds(
     """What the nodes say, each sense in a process of its own; in lockstep where rate is 0, else at that pace."""
     topics = topics_of(bag)
     for one in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
-        for topic, why in one.what.get("not_played", {}).items():
+        for topic, why in one.what.get("skipped_topics", {}).items():
             if topic in {topics.audio, topics.camera}:
                 raise TransportError(f"{topic} cannot be played: {why}")
         yield one

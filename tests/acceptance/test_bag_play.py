@@ -84,15 +84,15 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
             if camera:
                 sense = observer.settled_of("camera")
                 observer.until(
-                    lambda: (s := sense()).taken[camera] == counts[camera] and s.idle, "a camera that is done"
+                    lambda: (s := sense()).processed[camera] == counts[camera] and s.idle, "a camera that is done"
                 )
-                counts[FRAMES] = sense().given[FRAMES]
+                counts[FRAMES] = sense().published[FRAMES]
                 del counts[camera]  # which the monitor does not take
-            observer.until(lambda: counts.items() <= monitor().taken.items(), "a monitor that has taken all")
+            observer.until(lambda: counts.items() <= monitor().processed.items(), "a monitor that has taken all")
             observer.until(lambda: end_input.get_subscription_count() == 1, "a monitor that hears of the end")
             end_input.publish(Empty())
-            observer.until(lambda: (s := monitor()).taken[ENDED] == 1 and s.idle, "a monitor that is done")
-            observer.until(lambda: len(said) == monitor().given[FLAGS], "every flag")
+            observer.until(lambda: (s := monitor()).processed[ENDED] == 1 and s.idle, "a monitor that is done")
+            observer.until(lambda: len(said) == monitor().published[FLAGS], "every flag")
         finally:
             process.terminate()
     assert process.returncode == 0

@@ -28,7 +28,7 @@ WATCH_S = 1.0
 WAIT_S = 0.2
 
 # Drivers often publish a format once, before any subscriber exists.
-_TOLD_ONCE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 # An entry in the segmenting thread's queue: the topic, and a call that runs the ears on the message.
 Event = tuple[str, Callable[[], Iterator[Utterance | RobotSpeech]]]
@@ -97,7 +97,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._listen_to("audio_type", config.audio_topic, self.hear, "the microphone")
         if config.audio_info_topic:
             # A subscription of one durability alone misses half of the publishers.
-            for qos in (SENSOR, _TOLD_ONCE):
+            for qos in (SENSOR, _LATCHED):
                 self._listen_to(
                     "audio_info_type", config.audio_info_topic, self._hear_info, "the format of bare bytes", qos
                 )

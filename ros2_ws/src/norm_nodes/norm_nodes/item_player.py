@@ -26,8 +26,8 @@ from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCE
 
 TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
 ANSWERS = "/tactful/answers"
-MOST_UNTAKEN = 25  # the queues of the subscribers hold 50
-MATCHED_WITHIN_S, TAKEN_WITHIN_S, ANSWERED_WITHIN_S = 20.0, 30.0, 600.0
+MAX_UNPROCESSED = 25  # the queues of the subscribers hold 50
+MATCH_TIMEOUT_S, PROCESS_TIMEOUT_S, ANSWER_TIMEOUT_S = 20.0, 30.0, 600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,13 +58,13 @@ class ItemPlayer(Player):
         self._node.create_subscription(record_class(Answer), ANSWERS, self._on_answer, EVENTS)
         self._asked_s: dict[str, float] = {}
         self._sent: Counter[str] = Counter()
-        self._taken_before: dict[str, int] = {}
-        self._untaken = 0
+        self._processed_at_start: dict[str, int] = {}
+        self._unprocessed = 0
 
     def play(self, bag: Path) -> None:
         """Play every episode that contains a selected query."""
-        self._until(self._is_matched, MATCHED_WITHIN_S, self._name)
-        self._meet()
+        self._wait_until(self._is_matched, MATCH_TIMEOUT_S, self._name)
+        self._await_publishers_matched()
         started_s = time.monotonic()
         first_ns: int | None = None
         for episode in episodes(bag):
@@ -77,48 +77,48 @@ class ItemPlayer(Player):
                 if self._rate:
                     self._spin_until(started_s + (entry.stamp_ns - first_ns) / NS_PER_S / self._rate)
                 self._send(entry)
-        self._until(lambda: not self._asked_s, ANSWERED_WITHIN_S, "the last answers")
+        self._wait_until(lambda: not self._asked_s, ANSWER_TIMEOUT_S, "the last answers")
 
     def _send(self, entry: Record) -> None:
         kind = type(entry).__name__
         if isinstance(entry, Query):
-            self._await_taken()
+            self._await_processed()
             self._asked_s[entry.query_id] = time.perf_counter()
             self._publishers[kind].publish(to_ros(entry))
             if not self._rate:
-                self._until(lambda: not self._asked_s, ANSWERED_WITHIN_S, f"the answer to {entry.query_id}")
+                self._wait_until(lambda: not self._asked_s, ANSWER_TIMEOUT_S, f"the answer to {entry.query_id}")
             return
         self._publishers[kind].publish(to_ros(entry))
         self._sent[TOPICS[kind]] += 1
-        self._untaken += 1
-        if self._untaken >= MOST_UNTAKEN:
-            self._await_taken()
+        self._unprocessed += 1
+        if self._unprocessed >= MAX_UNPROCESSED:
+            self._await_processed()
 
-    def _meet(self) -> None:
+    def _await_publishers_matched(self) -> None:
         """Wait until the node has discovered every publisher; earlier messages would be lost."""
-        deadline_s = time.monotonic() + MATCHED_WITHIN_S
-        while not all((told := self._exchange()).heard_from.get(topic) for topic in TOPICS.values()):
+        deadline_s = time.monotonic() + MATCH_TIMEOUT_S
+        while not all((report := self._request_report()).publisher_counts.get(topic) for topic in TOPICS.values()):
             if time.monotonic() > deadline_s:
-                raise PlayerError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {self._name} to be connected")
-        self._taken_before = told.taken
+                raise PlayerError(f"waited {MATCH_TIMEOUT_S:.0f} s in vain for {self._name} to be connected")
+        self._processed_at_start = report.processed
 
-    def _await_taken(self) -> None:
+    def _await_processed(self) -> None:
         """Wait until the node reports that it has processed every message.
 
         The middleware's own acknowledgement would come only with its heartbeat, every three seconds.
         """
-        deadline_s = time.monotonic() + TAKEN_WITHIN_S
-        while self._untaken:
-            taken = self._exchange().taken
-            if all(taken[topic] - self._taken_before[topic] >= count for topic, count in self._sent.items()):
-                self._untaken = 0
+        deadline_s = time.monotonic() + PROCESS_TIMEOUT_S
+        while self._unprocessed:
+            processed = self._request_report().processed
+            if all(processed[topic] - self._processed_at_start[topic] >= count for topic, count in self._sent.items()):
+                self._unprocessed = 0
             elif time.monotonic() > deadline_s:
-                raise PlayerError(f"waited {TAKEN_WITHIN_S:.0f} s in vain for {self._name} to take what was sent")
+                raise PlayerError(f"waited {PROCESS_TIMEOUT_S:.0f} s in vain for {self._name} to take what was sent")
 
-    def _exchange(self) -> DrainReport:
+    def _request_report(self) -> DrainReport:
         """Ask the node which messages it has processed."""
-        self._until(self._asker.ask({self._name}), TAKEN_WITHIN_S, "its reply")
-        return self._asker.replies[self._name]
+        self._wait_until(self._drain_client.request({self._name}), PROCESS_TIMEOUT_S, "its reply")
+        return self._drain_client.replies[self._name]
 
     def _on_answer(self, message: Any) -> None:
         answer = from_ros(Answer, message)
@@ -128,10 +128,10 @@ class ItemPlayer(Player):
             print(json.dumps({"took_s": took_s, "answer": to_plain(answer)}), flush=True)
 
     def _is_matched(self) -> bool:
-        heard = all(publisher.get_subscription_count() for publisher in self._publishers.values())
-        return heard and self._asker.is_found_by(1) and bool(self._node.count_publishers(ANSWERS))
+        has_subscribers = all(publisher.get_subscription_count() for publisher in self._publishers.values())
+        return has_subscribers and self._drain_client.is_found_by(1) and bool(self._node.count_publishers(ANSWERS))
 
-    def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
+    def _wait_until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         was_matched = self._is_matched()
 
         def holds() -> bool:
@@ -141,7 +141,7 @@ class ItemPlayer(Player):
                 raise PlayerError(f"{self._name} went away before {what}")
             return False
 
-        super()._until(holds, within_s, what)
+        super()._wait_until(holds, within_s, what)
 
 
 def _class_called(name: str) -> Any:

@@ -42,7 +42,7 @@ class JudgeQueries:
         self._jobs.close()
         self._worker.join(timeout=timeout_s)
 
-    def take(self, utterance: Utterance) -> None:
+    def add_utterance(self, utterance: Utterance) -> None:
         """Add an utterance. The monitor node knows who spoke and passes it on."""
         self._recent.take(utterance)
 
@@ -74,9 +74,9 @@ class JudgeQueries:
                     answer = self._questioner.answer(query, window, deadline)
                 except (RuntimeError, ValueError, MemoryError) as error:
                     answer = _failed(query, f"{type(error).__name__}: {error}")
-                self._tell(answer)
+                self._publish(answer)
 
-    def _tell(self, answer: Answer) -> None:
+    def _publish(self, answer: Answer) -> None:
         self._node.count(f"queries_{answer.outcome}")
         self._answers.publish(to_ros(answer))
 

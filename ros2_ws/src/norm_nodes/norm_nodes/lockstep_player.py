@@ -33,7 +33,7 @@ from norm_nodes.heartbeat import STATUS_QOS
 from norm_nodes.player_process import Player, PlayerError, run_player
 from norm_nodes.quiescence import ENDED_TOPIC, INPUT_ENDED_TOPIC, DrainReport
 
-TOLD = {
+OUTPUT_TOPICS = {
     "/tactful/utterances": Utterance,
     "/tactful/windows": ClosedWindow,
     "/tactful/flags": SocialFlag,
@@ -42,10 +42,10 @@ TOLD = {
 }
 # The order of these among other topics matters. The player waits until the nodes have processed all messages before and
 # including each of them.
-EDGES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
+BARRIER_TYPES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
 # The order counts: the senses end first, then the nodes that consume their output.
-ENDS = (f"/tactful/{ENDED_TOPIC}", f"/tactful/{INPUT_ENDED_TOPIC}")
-MATCHED_WITHIN_S, REPLY_WITHIN_S, BUSY_WITHIN_S = 30.0, 5.0, 600.0
+END_TOPICS = (f"/tactful/{ENDED_TOPIC}", f"/tactful/{INPUT_ENDED_TOPIC}")
+MATCH_TIMEOUT_S, REPLY_TIMEOUT_S, BUSY_TIMEOUT_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # the middleware sends again only with its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # subscribers keep 30 messages, 50 utterances
 BATCH_OF_LOSSLESS = 200  # for a topic whose subscribers keep every message
@@ -98,22 +98,22 @@ class LockstepPlayer(Player):
         self._batch_of = dict.fromkeys(lossless, BATCH_OF_LOSSLESS)
         self._expected = {f"/tactful/{name}" for name in nodes}
         self._publishers: dict[str, Publisher] = {}
-        self._not_played: dict[str, str] = {}
+        self._skipped_topics: dict[str, str] = {}
         for summary in bag.topics:
             try:
                 type_ = message_class(summary.type_name)
             except TypeMissingError as error:
-                self._not_played[summary.topic] = str(error)
+                self._skipped_topics[summary.topic] = str(error)
             else:
                 self._publishers[summary.topic] = self._node.create_publisher(type_, summary.topic, PLAYED)
-        for topic in ENDS:
+        for topic in END_TOPICS:
             self._publishers[topic] = self._node.create_publisher(Empty, topic, EVENTS)
         self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
-        self._heard: Counter[str] = Counter()
+        self._received: Counter[str] = Counter()
         if not quiet:
-            for topic, cls in TOLD.items():
-                self._node.create_subscription(record_class(cls), topic, self._telling(topic, cls), EVENTS)
-        self._before: dict[str, DrainReport] = {}
+            for topic, cls in OUTPUT_TOPICS.items():
+                self._node.create_subscription(record_class(cls), topic, self._printer(topic, cls), EVENTS)
+        self._replies_at_start: dict[str, DrainReport] = {}
         self._statuses: dict[str, MonitorStatus] = {}
         self._sent: Counter[str] = Counter()
         self._began_s = self._at_ns = self._first_ns = 0.0
@@ -121,38 +121,44 @@ class LockstepPlayer(Player):
     def run(self) -> None:
         """Play the whole bag, then print a summary."""
         count, names = len(self._expected), ", ".join(sorted(self._expected))
-        self._until(lambda: self._asker.is_found_by(count), MATCHED_WITHIN_S, f"the nodes {names}")
-        self._exchange()
-        wanted = Counter(topic for one in self._replies.values() for topic in one.taken)
+        self._wait_until(lambda: self._drain_client.is_found_by(count), MATCH_TIMEOUT_S, f"the nodes {names}")
+        self._request_reports()
+        wanted = Counter(topic for one in self._replies.values() for topic in one.processed)
         played = set(self._publishers) & set(wanted)
-        deadline_s = time.monotonic() + MATCHED_WITHIN_S
-        while strange := self._strangers(played, wanted):
+        deadline_s = time.monotonic() + MATCH_TIMEOUT_S
+        while unmatched := self._unmatched_topics(played, wanted):
             if time.monotonic() > deadline_s:
-                raise PlayerError(f"waited {MATCHED_WITHIN_S:.0f} s in vain for {', '.join(strange)} to be connected")
+                raise PlayerError(f"waited {MATCH_TIMEOUT_S:.0f} s in vain for {', '.join(unmatched)} to be connected")
             self._spin_until(time.monotonic() + LONGEST_PAUSE_S)
-            self._exchange()
-        self._settle(lossless=False)
-        self._before = self._replies
+            self._request_reports()
+        self._drain(lossless=False)
+        self._replies_at_start = self._replies
         first_ns, _ = self._bag.bounds_ns or (0, 0)
         self._first_ns, self._at_ns, self._began_s = first_ns, first_ns, time.monotonic()
-        topics = played - {*ENDS}
-        self._say("begin", {"unheard": sorted({*self._publishers} - played - {*ENDS}), "not_played": self._not_played})
+        topics = played - {*END_TOPICS}
+        self._print_line(
+            "begin",
+            {
+                "topics_without_subscriber": sorted({*self._publishers} - played - {*END_TOPICS}),
+                "skipped_topics": self._skipped_topics,
+            },
+        )
         if self._rate:
-            self._in_time(topics)
+            self._play_paced(topics)
         else:
-            self._in_lockstep(topics)
+            self._play_in_lockstep(topics)
         sent = dict(self._sent)
-        for topic in ENDS:
+        for topic in END_TOPICS:
             if topic in played:
-                self._settle(lossless=not self._rate)
+                self._drain(lossless=not self._rate)
                 self._publishers[topic].publish(Empty())
                 self._sent[topic] += 1
-        lost = self._settle(lossless=not self._rate)
+        lost = self._drain(lossless=not self._rate)
         took_s = time.monotonic() - self._began_s
         if not self._quiet:
             self._statuses.clear()  # drop statuses older than the last processed message
-            self._until(lambda: len(self._statuses) == len(self._expected), REPLY_WITHIN_S, "the last heartbeats")
-        self._say(
+            self._wait_until(lambda: len(self._statuses) == len(self._expected), REPLY_TIMEOUT_S, "the last heartbeats")
+        self._print_line(
             "end",
             {
                 "took_s": took_s,
@@ -163,15 +169,15 @@ class LockstepPlayer(Player):
             },
         )
 
-    def _strangers(self, played: set[str], wanted: Counter[str]) -> list[str]:
+    def _unmatched_topics(self, played: set[str], wanted: Counter[str]) -> list[str]:
         """List the topics on which some publisher and subscriber have not discovered each other."""
-        givers = Counter([*played, *(topic for one in self._replies.values() for topic in one.given)])
+        publisher_counts = Counter([*played, *(topic for one in self._replies.values() for topic in one.published)])
         found = {topic for topic in played if self._publishers[topic].get_subscription_count() < wanted[topic]}
         for one in self._replies.values():
-            found |= {topic for topic in one.taken if one.heard_from.get(topic, 0) < givers[topic]}
+            found |= {topic for topic in one.processed if one.publisher_counts.get(topic, 0) < publisher_counts[topic]}
         return sorted(found)
 
-    def _in_time(self, topics: set[str]) -> None:
+    def _play_paced(self, topics: set[str]) -> None:
         for message in self._bag.messages(topics):
             due_s = self._began_s + (message.stamp_ns - self._first_ns) / NS_PER_S / self._rate
             self._executor.spin_once(timeout_sec=0)
@@ -180,42 +186,42 @@ class LockstepPlayer(Player):
                 self._check_parent()
             self._send(message)
 
-    def _in_lockstep(self, topics: set[str]) -> None:
+    def _play_in_lockstep(self, topics: set[str]) -> None:
         batch: Counter[str] = Counter()
         from_ns, size = self._first_ns, 0
         for message in self._bag.messages(topics):
-            is_edge = message.type_name in EDGES
+            is_barrier = message.type_name in BARRIER_TYPES
             size += len(message.data)
             most = self._batch_of.get(message.topic, BATCH_OF_ONE_TOPIC)
             full = batch[message.topic] >= most or message.stamp_ns >= from_ns + BATCH_NS
             full |= size > self._batch_bytes
-            if batch and (full or is_edge):
-                self._settle()
+            if batch and (full or is_barrier):
+                self._drain()
                 batch.clear()
                 from_ns, size = message.stamp_ns, len(message.data)
             self._send(message)
             batch[message.topic] += 1
-            if is_edge:
-                self._settle()
+            if is_barrier:
+                self._drain()
                 batch.clear()
 
     def _send(self, message: BagMessage) -> None:
         self._at_ns = message.stamp_ns
         self._publishers[message.topic].publish(message.data)
         self._sent[message.topic] += 1
-        if message.type_name in EDGES and not self._quiet:
-            self._say(message.topic, to_plain(self._bag.decode(message)))
+        if message.type_name in BARRIER_TYPES and not self._quiet:
+            self._print_line(message.topic, to_plain(self._bag.decode(message)))
 
-    def _settle(self, lossless: bool = True) -> dict[str, int]:
+    def _drain(self, lossless: bool = True) -> dict[str, int]:
         """Wait until every node has processed every message sent.
 
         Returns the lost messages by subscriber and topic. Raises PlayerError for a loss where `lossless` is true.
         """
         pause_s, quiet_since_s, before = FIRST_PAUSE_S, time.monotonic(), None
-        deadline_s = time.monotonic() + BUSY_WITHIN_S
+        deadline_s = time.monotonic() + BUSY_TIMEOUT_S
         while True:
-            self._exchange()
-            missing = self._missing()
+            self._request_reports()
+            missing = self._unprocessed()
             now_s = time.monotonic()
             idle = all(one.idle for one in self._replies.values())
             if idle and not missing:
@@ -229,52 +235,54 @@ class LockstepPlayer(Player):
                 return missing
             if now_s > deadline_s:
                 busy = ", ".join(sorted(one.node for one in self._replies.values() if not one.idle))
-                raise PlayerError(f"still busy after {BUSY_WITHIN_S:.0f} s: {busy or 'nodes that have taken all'}")
+                raise PlayerError(f"still busy after {BUSY_TIMEOUT_S:.0f} s: {busy or 'nodes that have taken all'}")
             self._spin_until(now_s + pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _exchange(self) -> None:
+    def _request_reports(self) -> None:
         """Ask every node for its report, and wait for the replies."""
-        told = self._asker.ask(self._expected)
-        self._until(told, REPLY_WITHIN_S * 4, "the nodes to say whether they are done")
+        has_replied = self._drain_client.request(self._expected)
+        self._wait_until(has_replied, REPLY_TIMEOUT_S * 4, "the nodes to say whether they are done")
 
     @property
     def _replies(self) -> dict[str, DrainReport]:
-        return {name: self._asker.replies[name] for name in self._expected}
+        return {name: self._drain_client.replies[name] for name in self._expected}
 
-    def _missing(self) -> dict[str, int]:
+    def _unprocessed(self) -> dict[str, int]:
         """Count the messages that were published and not processed, by subscriber and topic."""
         given = Counter(self._sent)
-        for _, topic, count in self._since_before("given"):
+        for _, topic, count in self._counts_since_start("published"):
             given[topic] += count
-        taken = {(node, topic): count for node, topic, count in self._since_before("taken")}
-        if self._before and not self._quiet:
-            taken |= {(self._node.get_name(), topic): self._heard[topic] for topic in TOLD}
-        return {f"{topic} to {node}": given[topic] - n for (node, topic), n in taken.items() if given[topic] != n}
+        processed = {(node, topic): count for node, topic, count in self._counts_since_start("processed")}
+        if self._replies_at_start and not self._quiet:
+            processed |= {(self._node.get_name(), topic): self._received[topic] for topic in OUTPUT_TOPICS}
+        return {f"{topic} to {node}": given[topic] - n for (node, topic), n in processed.items() if given[topic] != n}
 
-    def _since_before(self, which: str) -> list[tuple[str, str, int]]:
-        return [
-            (node, topic, count - (getattr(self._before[node], which).get(topic, 0) if node in self._before else count))
-            for node, reply in self._replies.items()
-            for topic, count in getattr(reply, which).items()
-        ]
+    def _counts_since_start(self, direction: str) -> list[tuple[str, str, int]]:
+        """Count messages by node and topic; `direction` is "published" or "processed"."""
+        rows = []
+        for node, reply in self._replies.items():
+            counts = getattr(reply, direction)
+            at_start = getattr(self._replies_at_start.get(node, reply), direction)
+            rows += [(node, topic, count - at_start.get(topic, 0)) for topic, count in counts.items()]
+        return rows
 
     def _on_status(self, message: Any) -> None:
         status = from_ros(MonitorStatus, message)
         if status.node in self._expected:
             self._statuses[status.node] = status
             if not self._quiet:
-                self._say("/tactful/status", to_plain(status))
+                self._print_line("/tactful/status", to_plain(status))
 
-    def _telling(self, topic: str, cls: type) -> Callable[[Any], None]:
-        def tell(message: Any) -> None:
-            self._heard[topic] += 1
-            self._say(topic, to_plain(from_ros(cls, message)))
+    def _printer(self, topic: str, cls: type) -> Callable[[Any], None]:
+        def print_message(message: Any) -> None:
+            self._received[topic] += 1
+            self._print_line(topic, to_plain(from_ros(cls, message)))
 
-        return tell
+        return print_message
 
-    def _say(self, topic: str, what: dict[str, Any]) -> None:
-        """Print one line. `at_ns` is the position in the bag, from which a reader can tell how long something took."""
+    def _print_line(self, topic: str, what: dict[str, Any]) -> None:
+        """Print one line. `at_ns` is the position in the bag at that moment."""
         at_ns = int(self._at_ns)
         if self._rate and self._began_s:
             at_ns = int(self._first_ns + (time.monotonic() - self._began_s) * self._rate * NS_PER_S)

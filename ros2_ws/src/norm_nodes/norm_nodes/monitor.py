@@ -93,11 +93,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             raise ConfigError(f"monitor: fusion.muted: {', '.join(sorted(unknown))} is no cue and no attribute")
         try:
             meaning = Meanings.shipped()
-            self._engine = self._opened_engine()
+            self._engine = self._lease_engine()
             if config.suite.answers_queries and self._engine is None:
                 raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
             judges = self._engine is not None and not config.suite.answers_queries
-            self._judge, self._prompts = self._opened_judge() if judges else (None, None)
+            self._judge, self._prompts = self._build_judge() if judges else (None, None)
             # Last, because it locks the log. If a later step failed, nothing would release the lock.
             self._study = StudySession(
                 config.study,
@@ -148,7 +148,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         for thread in self._threads:
             thread.start()
         self._attentive_until_s = -math.inf
-        self._telling = self.create_timer(
+        self._attention_timer = self.create_timer(
             ATTENTION_EVERY_S, self._publish_attention, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
 
@@ -162,7 +162,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._records.put(Forget())
 
     def close(self) -> None:
-        self.destroy_timer(self._telling)
+        self.destroy_timer(self._attention_timer)
         self._records.close()
         self._to_judge.close()
         if self._queries:
@@ -171,7 +171,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             thread.join(timeout=self.config.judge.deadline_s)
         self._study.close()
 
-    def _opened_engine(self) -> EngineLease | None:
+    def _lease_engine(self) -> EngineLease | None:
         """Lease the engine. None where no model is set or it cannot be opened; the cues run on."""
         model = self.config.judge.model
         if not model:
@@ -186,7 +186,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.raise_issue("judge", Health.DEGRADED, why)
             return None
 
-    def _opened_judge(self) -> tuple[Judge | None, PromptFiles | None]:
+    def _build_judge(self) -> tuple[Judge | None, PromptFiles | None]:
         """Build the judge, and the prompt writer where a folder is set. The judge reports images that it withheld."""
         assert self._engine
         config, model_info = self.config.judge, self._engine.model_info
@@ -231,7 +231,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 return
             self._records.put(record)
             if self._queries and isinstance(record, Utterance):
-                self._queries.take(record)
+                self._queries.add_utterance(record)
 
         self.subscribe(type_, topic, take, EVENTS, description)
 

@@ -42,7 +42,13 @@ from norm_nodes.heartbeat import (
     STATUS_TOPIC,
     diagnosis,
 )
-from norm_nodes.quiescence import ASK_TOPIC, TOLD_TOPIC, CountedPublisher, DrainReport, count_taken
+from norm_nodes.quiescence import (
+    DRAIN_REPORT_TOPIC,
+    DRAIN_REQUEST_TOPIC,
+    CountedPublisher,
+    DrainReport,
+    count_processed,
+)
 
 C = TypeVar("C", bound=Config)
 
@@ -69,16 +75,16 @@ class NormNode(LifecycleNode, Generic[C]):
         self.superseded_by: str | None = None
         self._duplicate_heard_s = -math.inf
         self.health_log = HealthLog(self._log)
-        self._taken_by_topic: Counter[str] = Counter()
-        self._given_by_topic: Counter[str] = Counter()
-        self._listening: list[Any] = []
-        self._held: list[Callable[[], object]] = []
+        self._processed_by_topic: Counter[str] = Counter()
+        self._published_by_topic: Counter[str] = Counter()
+        self._counted_subscriptions: list[Any] = []
+        self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
         self._state = NodeState.UNCONFIGURED
         parameters.declare(self, self.config_model, self._parameter_overrides)
         self.config: C = self._read_config()
         self.add_on_set_parameters_callback(self._review_parameters)
-        self.add_post_set_parameters_callback(self._take_parameters)
+        self.add_post_set_parameters_callback(self._update_config)
         self._status = self.advertise(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
         self._diagnostics = self.advertise(
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
@@ -90,7 +96,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._change_state = self._service_change_state.callback
         self._service_change_state.callback = self._change_state_if_possible
-        self._held.clear()  # what exists by now lives as long as the node
+        self._releases.clear()  # what exists by now lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
     def open(self) -> None: ...
@@ -110,9 +116,9 @@ class NormNode(LifecycleNode, Generic[C]):
         message_type = _as_message(type_)
         publisher = super().create_publisher(message_type, topic, qos, publisher_class=CountedPublisher)
         assert isinstance(publisher, CountedPublisher)
-        publisher.counts(self._given_by_topic)
-        self._held.append(lambda: self.destroy_publisher(publisher))
-        self._note(Direction.PUBLISHES, publisher.topic_name, message_type, description)
+        publisher.count_in(self._published_by_topic)
+        self._releases.append(lambda: self.destroy_publisher(publisher))
+        self._record_endpoint(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
 
     def subscribe(
@@ -131,7 +137,7 @@ class NormNode(LifecycleNode, Generic[C]):
         qos_overrides.TOPIC.subscription.{reliability,history,depth} override `qos`.
         """
         message_type = _as_message(type_)
-        callback = count_taken(self._taken_by_topic, self.resolve_topic_name(topic), callback)
+        callback = count_processed(self._processed_by_topic, self.resolve_topic_name(topic), callback)
         subscription = super().create_subscription(
             message_type,
             topic,
@@ -141,9 +147,9 @@ class NormNode(LifecycleNode, Generic[C]):
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
             raw=raw,
         )
-        self._listening.append(subscription)
-        self._held.append(lambda: self._stop_listening(subscription))
-        self._note(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
+        self._counted_subscriptions.append(subscription)
+        self._releases.append(lambda: self._unsubscribe(subscription))
+        self._record_endpoint(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
         return subscription
 
     def loss_events(self, topic: str) -> SubscriptionEventCallbacks:
@@ -162,8 +168,8 @@ class NormNode(LifecycleNode, Generic[C]):
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
         """Create a service with a fast, synchronous callback. It lives until `close` and appears in the API page."""
         service = super().create_service(type_, name, callback)
-        self._held.append(lambda: self.destroy_service(service))
-        self._note(Direction.SERVES, service.service_name, type_, description)
+        self._releases.append(lambda: self.destroy_service(service))
+        self._record_endpoint(Direction.SERVES, service.service_name, type_, description)
         return service
 
     def serve_action(
@@ -171,9 +177,11 @@ class NormNode(LifecycleNode, Generic[C]):
     ) -> ActionServer:
         """Create an action, which lives until `close`. `execute` is a coroutine function that only awaits."""
         server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
-        self._held.append(server.destroy)
+        self._releases.append(server.destroy)
         namespace = self.get_namespace().rstrip("/")
-        self._note(Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description)
+        self._record_endpoint(
+            Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description
+        )
         return server
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
@@ -231,24 +239,24 @@ class NormNode(LifecycleNode, Generic[C]):
         self._diagnostics.publish(array)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        return self._go(NodeState.INACTIVE, self._configure)
+        return self._transition(NodeState.INACTIVE, self._configure)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         super().on_activate(state)
-        return self._go(NodeState.ACTIVE, self.start)
+        return self._transition(NodeState.ACTIVE, self.start)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         super().on_deactivate(state)
-        return self._go(NodeState.INACTIVE, self.stop)
+        return self._transition(NodeState.INACTIVE, self.stop)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        return self._go(NodeState.UNCONFIGURED, self._clean_up)
+        return self._transition(NodeState.UNCONFIGURED, self._clean_up)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        return self._go(NodeState.FINALIZED, self.wind_down)
+        return self._transition(NodeState.FINALIZED, self.wind_down)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        return self._go(NodeState.UNCONFIGURED, self.wind_down)
+        return self._transition(NodeState.UNCONFIGURED, self.wind_down)
 
     def wind_down(self) -> None:
         """Stop and close from any lifecycle state."""
@@ -295,12 +303,12 @@ class NormNode(LifecycleNode, Generic[C]):
         self.health_log.reset()
 
     def _release(self) -> None:
-        while self._held:
-            self._held.pop()()
+        while self._releases:
+            self._releases.pop()()
         while self._leases:
             self._leases.pop().close()
 
-    def _go(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
+    def _transition(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
         try:
             step()
         except (ConfigError, OSError) as error:
@@ -327,30 +335,30 @@ class NormNode(LifecycleNode, Generic[C]):
         assert isinstance(config, self.config_model)
         return config
 
-    def _take_parameters(self, _: list[Parameter]) -> None:
+    def _update_config(self, _: list[Parameter]) -> None:
         self.config = self._read_config()
 
-    def _tell_settled(self, message: Any) -> None:
+    def _on_drain_request(self, message: Any) -> None:
         if self.executor is None:
             return
         # Read idleness first: work that a thread gave to the executor earlier then runs before the reply.
         idle = self.health_log.is_idle()
-        self.executor.create_task(self._tell_traffic, message.data, idle)
+        self.executor.create_task(self._publish_drain_report, message.data, idle)
 
-    def _tell_traffic(self, token: str, idle: bool) -> None:
-        settled = DrainReport(
+    def _publish_drain_report(self, token: str, idle: bool) -> None:
+        report = DrainReport(
             token=token,
             node=self.get_fully_qualified_name(),
             idle=idle,
             dropped=sum(queue.dropped for queue in self.health_log.queues),
-            taken=self._without_bookkeeping(self._taken_by_topic),
-            given=self._without_bookkeeping(self._given_by_topic),
-            heard_from={sub.topic_name: sub.get_publisher_count() for sub in self._listening},
+            processed=self._without_bookkeeping(self._processed_by_topic),
+            published=self._without_bookkeeping(self._published_by_topic),
+            publisher_counts={sub.topic_name: sub.get_publisher_count() for sub in self._counted_subscriptions},
         )
-        self._told_settled.publish(String(data=to_json(settled)))
+        self._drain_reports.publish(String(data=to_json(report)))
 
-    def _stop_listening(self, subscription: Any) -> None:
-        self._listening.remove(subscription)
+    def _unsubscribe(self, subscription: Any) -> None:
+        self._counted_subscriptions.remove(subscription)
         self.destroy_subscription(subscription)
 
     def _without_bookkeeping(self, tally: Counter[str]) -> dict[str, int]:
@@ -367,7 +375,7 @@ class NormNode(LifecycleNode, Generic[C]):
         else:
             self.raise_issue("duplicate_node", Health.DEGRADED, advice)
 
-    def _note(self, direction: Direction, name: str, message_type: Any, description: str) -> None:
+    def _record_endpoint(self, direction: Direction, name: str, message_type: Any, description: str) -> None:
         kind = {Direction.SERVES: "srv", Direction.ACTS: "action"}.get(direction, "msg")
         type_name = f"{message_type.__module__.split('.')[0]}/{kind}/{message_type.__name__}"
         endpoint = Endpoint(direction, name, type_name, description)

@@ -21,10 +21,10 @@ from norm_nodes.norm_node import NormNode
 WATCH_S = 0.5
 TF_TYPE, STRING_TYPE = "tf2_msgs/msg/TFMessage", "std_msgs/msg/String"
 
-_TOLD_ONCE = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 # Publishers often send what locates a person once, before any subscriber exists. A subscription of one durability alone
 # misses half of them.
-_OFTEN_TOLD_ONCE = (SENSOR, _TOLD_ONCE)
+_EITHER_DURABILITY = (SENSOR, _LATCHED)
 _TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _TF = QoSProfile(depth=100)
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -80,12 +80,12 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._engagement_class = self._class_of(config.engagement_type)
         self._heard_s = time.monotonic()
         self._active = True
-        self._hear(self._class_of(config.ids_type), self._persons_topic, self._on_ids, _OFTEN_TOLD_ONCE)
+        self._subscribe_each(self._class_of(config.ids_type), self._persons_topic, self._on_ids, _EITHER_DURABILITY)
         gazing = f"{config.humans}/interactions/gazing"
-        self._hear(self._class_of(config.gaze_type), gazing, self._on_gaze, (SENSOR,))
+        self._subscribe_each(self._class_of(config.gaze_type), gazing, self._on_gaze, (SENSOR,))
         tf_class = self._class_of(TF_TYPE)
-        self._hear(tf_class, "/tf", self._on_transforms, (_TF,))
-        self._hear(tf_class, "/tf_static", self._on_fixed_transforms, (_TF_STATIC,))
+        self._subscribe_each(tf_class, "/tf", self._on_transforms, (_TF,))
+        self._subscribe_each(tf_class, "/tf_static", self._on_fixed_transforms, (_TF_STATIC,))
 
     def stop(self) -> None:
         self._active = False
@@ -107,7 +107,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self.raise_issue(f"type of {type_name}", Health.DEGRADED, why)
             return None
 
-    def _hear(
+    def _subscribe_each(
         self,
         type_: Any,
         topic: str,
@@ -146,7 +146,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def _on_ids(self, message: Any) -> list[Presence]:
         presences = self._people.ids(message, self.clock.now_ns())
-        self._follow()
+        self._update_subscriptions()
         return presences
 
     def _on_gaze(self, message: Any) -> list[Presence]:
@@ -158,7 +158,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def _on_fixed_transforms(self, message: Any) -> list[Presence]:
         return self._people.transforms(message, static=True)
 
-    def _follow(self) -> None:
+    def _update_subscriptions(self) -> None:
         """Unsubscribe from people who left and subscribe to those who arrived."""
         wanted = self._people.is_relevant(self._published)
         for person_id in [one for one in self._by_person if one not in wanted]:
@@ -173,18 +173,18 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             return
         held = self._by_person[person_id] = []
         prefix = f"{self.config.humans}/persons/{person_id}"
-        self._hear(
+        self._subscribe_each(
             self._engagement_class,
             f"{prefix}/engagement_status",
             lambda message: self._people.engagement(person_id, message, self.clock.now_ns()),
-            _OFTEN_TOLD_ONCE,
+            _EITHER_DURABILITY,
             held,
         )
-        self._hear(
+        self._subscribe_each(
             message_class(STRING_TYPE),
             f"{prefix}/anchor_frame",
             lambda message: self._people.anchor(person_id, message),
-            _OFTEN_TOLD_ONCE,
+            _EITHER_DURABILITY,
             held,
         )
 
@@ -197,7 +197,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         if not self._active:
             return
         self._published = self._published_ids()
-        self._follow()
+        self._update_subscriptions()
         silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
         nobody = not self.count_publishers(self._persons_topic)
         if silent or nobody:

@@ -43,9 +43,9 @@ class Player:
         self._node = Node(name, namespace="tactful", enable_rosout=False, start_parameter_services=False)
         self._executor = EventsExecutor()
         self._executor.add_node(self._node)
-        self._asker = DrainClient(self._node)
+        self._drain_client = DrainClient(self._node)
 
-    def _until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
+    def _wait_until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         deadline_s = time.monotonic() + within_s
         while not condition():
             if time.monotonic() > deadline_s:

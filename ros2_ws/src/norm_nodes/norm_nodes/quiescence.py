@@ -16,7 +16,7 @@ from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
 from norm_nodes.endpoint import EVENTS
 
-ASK_TOPIC, TOLD_TOPIC = "settle", "settled"
+DRAIN_REQUEST_TOPIC, DRAIN_REPORT_TOPIC = "drain_request", "drain_report"
 # The recording is over: end what is still in progress. Live, only the clock could tell.
 ENDED_TOPIC = "recording_ended"
 # The senses have published all they made of the recording. Nodes that decide on it now close what is open.
@@ -31,42 +31,42 @@ class DrainReport:
     node: str
     idle: bool
     dropped: int
-    taken: dict[str, int]
-    given: dict[str, int]
-    heard_from: dict[str, int]  # publishers that each subscription has discovered; the rest are lost
+    processed: dict[str, int]
+    published: dict[str, int]
+    publisher_counts: dict[str, int]  # publishers that each subscription has discovered; the rest are lost
 
 
 class DrainClient:
     """Ask every node for its report, and keep the last reply of each by name."""
 
     def __init__(self, node: Node) -> None:
-        self._node, self._asked = node, 0
-        self._told_topic = f"/tactful/{TOLD_TOPIC}"
-        self._ask = node.create_publisher(String, f"/tactful/{ASK_TOPIC}", EVENTS)
-        node.create_subscription(String, self._told_topic, self._on_told, EVENTS)
+        self._node, self._request_count = node, 0
+        self._report_topic = f"/tactful/{DRAIN_REPORT_TOPIC}"
+        self._requests = node.create_publisher(String, f"/tactful/{DRAIN_REQUEST_TOPIC}", EVENTS)
+        node.create_subscription(String, self._report_topic, self._on_report, EVENTS)
         self.replies: dict[str, DrainReport] = {}
 
     def is_found_by(self, count: int) -> bool:
         """Whether `count` nodes can receive requests and reply."""
-        found = (self._ask.get_subscription_count(), self._node.count_publishers(self._told_topic))
+        found = (self._requests.get_subscription_count(), self._node.count_publishers(self._report_topic))
         return all(number >= count for number in found)
 
-    def ask(self, names: Collection[str]) -> Callable[[], bool]:
+    def request(self, names: Collection[str]) -> Callable[[], bool]:
         """Request a report of the named nodes. Returns a check that is true once all have replied."""
-        self._asked += 1
-        token = f"{os.getpid()}-{self._asked}"
-        self._ask.publish(String(data=token))
+        self._request_count += 1
+        token = f"{os.getpid()}-{self._request_count}"
+        self._requests.publish(String(data=token))
         return lambda: all(name in self.replies and self.replies[name].token == token for name in names)
 
-    def _on_told(self, message: Any) -> None:
-        settled = from_json(DrainReport, message.data)
-        self.replies[settled.node] = settled
+    def _on_report(self, message: Any) -> None:
+        report = from_json(DrainReport, message.data)
+        self.replies[report.node] = report
 
 
 class CountedPublisher(Publisher):
     """A publisher that counts its messages in a tally."""
 
-    def counts(self, tally: Counter[str]) -> None:
+    def count_in(self, tally: Counter[str]) -> None:
         """Set the tally to count in from now on."""
         self._tally, self._name = tally, self.topic_name
         tally[self._name] += 0
@@ -76,12 +76,12 @@ class CountedPublisher(Publisher):
         self._tally[self._name] += 1
 
 
-def count_taken(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
+def count_processed(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
     """Wrap a subscription's callback so that each message is counted after the callback returns."""
     tally[topic] += 0
 
-    def take(message: Any) -> None:
+    def count_and_call(message: Any) -> None:
         callback(message)
         tally[topic] += 1
 
-    return take
+    return count_and_call
