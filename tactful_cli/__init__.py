@@ -1,1 +1,1 @@
-"""The command line, one file a verb."""
+"""The command line, one file per verb."""

@@ -1,4 +1,4 @@
-"""Runs the command line as `python -m tactful_cli`."""
+"""Run the command line as `python -m tactful_cli`."""
 
 from tactful_cli.main import main
 

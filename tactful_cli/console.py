@@ -1,4 +1,4 @@
-"""Where a verb writes: results on standard output, everything else on standard error."""
+"""Output of the verbs: results on standard output, everything else on standard error."""
 
 import json
 import sys
@@ -9,19 +9,19 @@ from rich.table import Table
 
 out = Console(highlight=False, soft_wrap=False)
 err = Console(stderr=True, highlight=False)
-_UNCUT = 1_000  # columns, of which a table takes what it needs
+_UNCUT = 1_000  # columns; a table uses only what it needs
 
 
 def complain(message: str) -> None:
-    """One error for a person, on standard error."""
+    """Print one error for a person to standard error."""
     print(f"tactful: {message}", file=sys.stderr)
 
 
 def print_table(table: Table) -> None:
-    """A table on standard output, as wide as it needs to be where that is no terminal."""
+    """Print a table to standard output, untruncated where that is no terminal."""
     (out if out.is_terminal else Console(highlight=False, width=_UNCUT)).print(table)
 
 
 def print_json(value: Any) -> None:
-    """A result for a program: JSON alone."""
+    """Print a result for a program, as JSON alone."""
     print(json.dumps(value, indent=2, ensure_ascii=False))

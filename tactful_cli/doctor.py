@@ -1,4 +1,4 @@
-"""`tactful doctor`: what works here, what does not, and how to mend it."""
+"""`tactful doctor`: check what works on this machine, and print remedies."""
 
 import importlib.util
 import json
@@ -36,7 +36,7 @@ AUDIO_WORDS = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "
 
 class CheckResult(StrEnum):
     OK = "ok"
-    ABSENT = "absent"  # not here, and not needed by the default set-up
+    ABSENT = "absent"  # missing, and not needed by the default set-up
     BROKEN = "broken"  # the default set-up does not work
 
 
@@ -50,8 +50,8 @@ class CheckRow:
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Check what works here. Exits with 1 only where the default set-up is broken."""
-    with ThreadPoolExecutor() as pool:  # most checks wait for a process of their own
+    """Check this installation. Exits with 1 only if the default set-up is broken."""
+    with ThreadPoolExecutor() as pool:  # most checks wait for a child process
         rows = [row for found in pool.map(_examine, CHECKS) for row in found]
     healthy = all(row.verdict is not CheckResult.BROKEN for row in rows)
     if as_json:
@@ -91,7 +91,7 @@ def _python() -> Iterator[CheckRow]:
 
 
 def _checkout() -> Iterator[CheckRow]:
-    """Whether anything but this checkout may be imported under the names of our packages."""
+    """Check that Python imports our packages from this checkout alone."""
     installed = {Path(str(copy.locate_file(""))).resolve() for copy in distributions(name="tactful")}
     lying = {Path(entry).resolve() for entry in sys.path if Path(entry, "norm_core", "__init__.py").is_file()}
     copies = sorted(map(str, (installed | lying) - {ROOT}))

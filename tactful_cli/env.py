@@ -1,4 +1,4 @@
-"""`tactful env`, which the ./tactful script answers itself, since only a shell can be entered."""
+"""`tactful env`. The ./tactful script answers it itself, because only a shell can be set up."""
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.verb import single
@@ -8,5 +8,5 @@ app = single()
 
 @app.command()
 def env() -> None:
-    """Print the shell lines that enter the environment: eval "$(./tactful env)"."""
+    """Print shell lines that activate the environment: eval "$(./tactful env)"."""
     raise TactfulError("`env` is answered by the ./tactful script; call it as ./tactful env")

@@ -1,4 +1,4 @@
-"""`tactful flags`: what the monitor flags in a bag, as a coder would note it."""
+"""`tactful flags`: run the monitor on a bag, and list its flags like a coder's notes."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -34,36 +34,35 @@ from tactful_cli.verb import single
 
 app = single()
 
-JUDGE_EVERY_S = 30.0  # as the node's judge looks by default
+JUDGE_EVERY_S = 30.0  # the default of the monitor node
 
 
 @app.command()
 def flags(  # noqa: PLR0917
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
-    topic: Annotated[str, typer.Option(help="Audio topic; the only one where it is left out.")] = "",
+    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
-    language: Annotated[str, typer.Option(help="Language code of the speech, as en or zh.")] = "en",
-    floor: Annotated[float, typer.Option(min=0, max=1, help="Probability below which nothing is flagged.")] = 0.5,
+    language: Annotated[str, typer.Option(help="Language code of the speech, such as en or zh.")] = "en",
+    floor: Annotated[float, typer.Option(min=0, max=1, help="Least probability of a flag.")] = 0.5,
     prompts: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write every prompt that a judge would be asked about this bag: JSON, and its pictures beside it. No "
-            "model is loaded.",
+            help="Folder for the prompts that a judge would receive about this bag, as JSON and images. Loads no model.",
         ),
     ] = None,
     model: Annotated[
         str,
-        typer.Option(help="Manifest whose limits --prompts keeps to; if empty, a model on this machine."),
+        typer.Option(help="Model whose limits --prompts respects; default: a model on this machine."),
     ] = "",
     context: Annotated[
-        DeploymentContext, typer.Option(help="Where the robot works, which bounds what --prompts may ask of pictures.")
+        DeploymentContext, typer.Option(help="Where the robot works; limits what --prompts may ask about images.")
     ] = DeploymentContext.UNSPECIFIED,
-    errors_only: Annotated[bool, typer.Option("--errors-only", help="Leave competences out.")] = False,
-    explained: Annotated[bool, typer.Option("--explain", help="Say how each was measured.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    errors_only: Annotated[bool, typer.Option("--errors-only", help="Show only errors.")] = False,
+    explained: Annotated[bool, typer.Option("--explain", help="Show how each flag was measured.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Flag social errors and competences in a bag, by cues alone, as the monitor's node does."""
+    """List social errors and competences in a bag. Runs cues only, like the monitor node without a judge."""
     with BagReader(bag) as reader:
         start_ns = (reader.bounds_ns or (0, 0))[0]
         senses = senses_of(reader, topic, language, robot_topic or ())
@@ -77,7 +76,7 @@ def flags(  # noqa: PLR0917
                 if isinstance(record, SocialFlag):
                     found[record.event_id] = record
                 elif isinstance(record, Utterance) and record.final:
-                    start_ns = min(start_ns, record.start_ns)  # a recorder has it once it is over
+                    start_ns = min(start_ns, record.start_ns)  # a recorder stores an utterance only after it ends
                 if written:
                     _write_prompts(written, monitor, prompts)
                 progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(found), 'event')}")
@@ -108,7 +107,7 @@ def flags(  # noqa: PLR0917
 
 
 def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> PromptFiles:
-    """What writes the prompts of a judge that is not loaded: its limits are those that its manifest states."""
+    """Create the prompt writer for a judge that is not loaded, with the limits of its manifest."""
     model_info = model_info_of(Catalogue().manifest(model)) if model else ModelInfo(model="", engine="")
     config = JudgeConfig(deployment_context=context)
     if not model_info.on_this_machine:
@@ -122,7 +121,7 @@ def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> Promp
 
 
 def _write_prompts(written: PromptFiles, monitor: Monitor, folder: Path | None) -> None:
-    """Write what falls due as it does: the monitor holds only the newest of it."""
+    """Write prompts as windows fall due, because the monitor keeps only the newest windows."""
     for window in monitor.windows_to_judge():
         try:
             written.write(window)
@@ -135,7 +134,7 @@ def _write_prompts(written: PromptFiles, monitor: Monitor, folder: Path | None) 
 def senses_of(
     reader: BagReader, topic: str, language: str, robot_topics: Iterable[str] = (), *, needs_words: bool = True
 ) -> BagSenses:
-    """What is heard and seen in a bag: by its utterances where it has any and no topic is named, else by its sound."""
+    """Choose the senses for a bag: its utterances if present and no topic is named, otherwise its sound."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
     given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
     if not topic and not given and (needs_words or audio_topics(reader, hearing.stated)):

@@ -1,4 +1,4 @@
-"""`tactful hear`: the speech path over a sound file or a bag."""
+"""`tactful hear`: run the speech path on a sound file or a bag."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ RobotTopics = Annotated[
     list[str] | None,
     typer.Option(
         "--robot-topic",
-        help="Topic that tells what the robot says: String, captions, TTS goals or RobotSpeech; those of RobotSpeech "
-        "where it is left out.",
+        help="Topic with the robot's words: String, captions, TTS goals or RobotSpeech; default: the RobotSpeech topics. "
+        "Repeatable.",
     ),
 ]
 
@@ -41,12 +41,12 @@ RobotTopics = Annotated[
 @app.command()
 def hear(  # noqa: PLR0917
     source: Annotated[Path, typer.Argument(metavar="FILE|BAG", help="Sound file (wav, flac, ...) or rosbag2 folder.")],
-    channel: Annotated[int, typer.Option(min=-1, max=7, help="Channel to hear; -1 for the mean of all.")] = 0,
-    topic: Annotated[str, typer.Option(help="Audio topic of the bag; the only one where it is left out.")] = "",
+    channel: Annotated[int, typer.Option(min=-1, max=7, help="Audio channel to use; -1: the mean of all.")] = 0,
+    topic: Annotated[str, typer.Option(help="Audio topic of the bag; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
-    language: Annotated[str, typer.Option(help="Language code, as en or zh.")] = "en",
-    model: Annotated[str, typer.Option(help="Folder of a CTranslate2 Whisper model; the packaged one if empty.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    language: Annotated[str, typer.Option(help="Language code, such as en or zh.")] = "en",
+    model: Annotated[str, typer.Option(help="Folder of a CTranslate2 Whisper model; default: the packaged one.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Print who said what, and when, in a sound file or a bag."""
     config = HearingConfig(
@@ -63,18 +63,18 @@ def hear(  # noqa: PLR0917
             start_ns = (bag.bounds_ns or (0, 0))[0]
             _show(_from_bag(bag, topic, robot_topic or [], ears), health_log, start_ns, as_json)
     else:
-        # A file begins at one second, as a stamp of zero would be one that was never set.
+        # A file starts at one second, because a stamp of zero means "not set".
         ears = Ears(config, health_log, Whisper(config.whisper), str(source))
         _show(_from_file(source, ears, NS_PER_S), health_log, NS_PER_S, as_json)
 
 
 def _show(heard: Iterator[Utterance | RobotSpeech], health_log: HealthLog, start_ns: int, as_json: bool) -> None:
-    """Print what could be heard, and then what was wrong."""
+    """Print the utterances, then the problems."""
     rows: list[dict[str, Any]] = []
     damage: BagError | None = None
     try:
         for found in heard:
-            if isinstance(found, Utterance) and found.final:  # others are marks of silence
+            if isinstance(found, Utterance) and found.final:  # the rest mark silence
                 rows.append(_row(found, start_ns))
     except BagError as error:
         damage = error
@@ -99,7 +99,7 @@ def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Utterance]:
 
 
 def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], ears: Ears) -> Iterator[Utterance | RobotSpeech]:
-    """Everything that bears on speech, in the order in which it was recorded."""
+    """Feed the ears every message that concerns speech, in recorded order."""
     infos = {t.topic for t in bag.topics if t.type_name.endswith("/AudioInfo")}
     own = [t.topic for t in bag.topics if t.type_name == message_type(RobotSpeech)]
     faults: Counter[str] = Counter()
@@ -126,12 +126,12 @@ def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], ears: Ears) -
 
 
 def audio_topics(bag: BagReader, stated: PcmFormat) -> list[str]:
-    """The topics whose first message has the fields of an audio message."""
+    """List the topics whose first message has the fields of an audio message."""
     return [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), stated)]
 
 
 def only_audio_topic(bag: BagReader, stated: PcmFormat) -> str:
-    """The bag's one audio topic."""
+    """Find the bag's only audio topic. Raises an error where there is none or several."""
     heard = audio_topics(bag, stated)
     if len(heard) == 1:
         return heard[0]
@@ -143,7 +143,7 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat) -> str:
 def _first(bag: BagReader, topic: str) -> Any:
     try:
         return bag.decode(next(iter(bag.messages([topic]))))
-    except (BagError, MessageError):  # a type without a definition is no audio that could be heard
+    except (BagError, MessageError):  # a type without a definition cannot be decoded as audio
         return None
 
 

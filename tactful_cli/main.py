@@ -1,4 +1,4 @@
-"""The command line's verbs, and what its exit codes mean."""
+"""The verbs of the command line, and its exit codes."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ from tactful_cli.console import complain
 
 EXIT_INTERRUPTED = 130
 
-# Each verb is the `app` of the module of its name, imported only when it is called: importing all takes half a second.
+# Each verb is the `app` of a module, imported on demand. Importing all modules takes half a second.
 VERBS = {
     "doctor": "doctor",
     "setup": "setup",
@@ -38,7 +38,7 @@ VERBS = {
 
 
 class Verbs(TyperGroup):
-    """A group whose commands are imported on demand; Any stands for click's types, which typer may vendor."""
+    """A command group that imports its commands on demand. Any stands for click's types, which typer may vendor."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
@@ -71,7 +71,7 @@ def tactful() -> None:
 
 
 def main() -> None:
-    """Runs the verb on the command line and exits with its code."""
+    """Run the verb on the command line, and exit with its code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:
@@ -85,5 +85,5 @@ def main() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Leaves by way of every with statement, so that no process started here outlives this one."""
+    """Exit through every with statement, so that no child process survives."""
     sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""`tactful nodes`: runs nodes in this terminal until interrupted."""
+"""`tactful nodes`: run nodes in this terminal until interrupted."""
 
 import os
 import sys
@@ -16,14 +16,14 @@ def nodes(
     context: typer.Context,
     names: Annotated[
         list[str],
-        typer.Argument(help="bag_player, camera, ears, people, monitor, selector ...; several share one process."),
+        typer.Argument(help="Nodes to run in one process: bag_player, camera, ears, people, monitor, selector ..."),
     ],
     wait: Annotated[
-        bool, typer.Option("--wait", help="Leave them unconfigured, for a launch file or an operator to drive.")
+        bool, typer.Option("--wait", help="Leave the nodes unconfigured, for a launch file or an operator.")
     ] = False,
-    executor: Annotated[str, typer.Option(help="How callbacks are run: events or single.")] = "events",
+    executor: Annotated[str, typer.Option(help="rclpy executor: events or single.")] = "events",
 ) -> None:
-    """Run nodes here until interrupted. Append --ros-args and what follows it for parameters and remappings."""
+    """Run nodes in one process until interrupted. Put parameters and remappings after --ros-args."""
     options = ["--executor", executor, *([] if wait else ["--autostart"])]
-    # The options stand first: after --ros-args everything is for ROS.
+    # Our options come first: ROS takes everything after --ros-args.
     os.execv(sys.executable, [sys.executable, "-m", "norm_nodes.node_host", *options, *names, *context.args])

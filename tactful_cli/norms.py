@@ -1,4 +1,4 @@
-"""`tactful norms`: scenes in which the right action is known, indexed and found again."""
+"""`tactful norms`: index scenes with a known right action, and search them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ def index(
     scenes: Annotated[Path, typer.Argument(metavar="FILE", help="EgoNormia's JSON, or JSONL of precedents.")],
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder to write the index into.")],
 ) -> None:
-    """Index scenes by meaning; JSONL holds a line each with source, scene, action, and where known justification."""
+    """Index scenes by meaning. A JSONL line holds source, scene, action and optionally justification."""
     published = scenes.suffix == ".json"
     found = egonormia.precedents(*egonormia.read(scenes)) if published else read_precedents(scenes)
     encoder = SentenceEncoder()
@@ -32,12 +32,14 @@ def index(
 @app.command()
 def query(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder that `norms index` wrote.")],
-    scene: Annotated[str, typer.Argument(help="The scene, in words.")],
-    not_of: Annotated[str, typer.Option(help="Source whose precedents are left out, as the scene's own video.")] = "",
-    count: Annotated[int, typer.Option(min=1, max=50, help="How many.")] = 5,
+    scene: Annotated[str, typer.Argument(help="Description of the scene.")],
+    not_of: Annotated[
+        str, typer.Option(help="Source whose precedents are excluded, such as the scene's own video.")
+    ] = "",
+    count: Annotated[int, typer.Option(min=1, max=50, help="Number of precedents to show.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Show the precedents most like a scene, the most alike first."""
+    """Show the precedents most similar to a scene, the most similar first."""
     found = PrecedentIndex.load(folder).query(scene, SentenceEncoder(), not_of=not_of, count=count)
     if as_json:
         print_json([{"cosine": cosine, **to_plain(precedent)} for precedent, cosine in found])

@@ -1,4 +1,4 @@
-"""`tactful scenarios`: scripted encounters with the events a trained coder marks, and bags made from them."""
+"""`tactful scenarios`: scripted encounters with labelled events, and bags made from them."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,17 +20,17 @@ from tactful_cli.verb import AsJson, group
 
 app = group("Scripted encounters with marked events: list them, check them, make bags of them.")
 
-Out = Annotated[Path, typer.Option("--out", help="Folder that the bags are put into.")]
-Seed = Annotated[int, typer.Option(help="Draws gaps, loudness, noise and camera jitter.")]
-FramesHz = Annotated[float, typer.Option(min=0, max=30, help="Pictures each second; 0 for none.")]
-SpeechBy = Annotated[Speech, typer.Option(help="The program that speaks.")]
-Transcripts = Annotated[bool, typer.Option("--transcripts", help="Utterances as given, and no sound.")]
-Force = Annotated[bool, typer.Option("--force", help="Make bags anew that are there already.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder to write the bags into.")]
+Seed = Annotated[int, typer.Option(help="Random seed of gaps, loudness, noise and camera jitter.")]
+FramesHz = Annotated[float, typer.Option(min=0, max=30, help="Camera images per second; 0: none.")]
+SpeechBy = Annotated[Speech, typer.Option(help="Speech synthesizer.")]
+Transcripts = Annotated[bool, typer.Option("--transcripts", help="Write utterances instead of sound.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing bags.")]
 
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """Show every encounter: its split, length and number of events."""
+    """List every encounter with its split, length and number of events."""
     rows = [_row(split, encounter) for split in SPLITS for encounter in encounters(split)]
     if as_json:
         print_json(rows)
@@ -43,7 +43,7 @@ def list_all(as_json: AsJson = False) -> None:
 
 @app.command()
 def counts(as_json: AsJson = False) -> None:
-    """Show how often each attribute is marked in each split; an event of two attributes counts for both."""
+    """Count the attributes in each split. An event with two attributes counts twice."""
     found = {split: event_counts(split) for split in SPLITS}
     rows = [
         {"attribute": attribute.value}
@@ -61,9 +61,11 @@ def counts(as_json: AsJson = False) -> None:
 
 @app.command()
 def check(
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="Scripts; all that come along.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE", help="Script files; default: all shipped ones.")
+    ] = None,
 ) -> None:
-    """Check scripts: their keys, references and times."""
+    """Check the keys, references and times of scripts."""
     chosen = files or [path for split in SPLITS for path in paths(split)]
     for path in chosen:
         read(path)
@@ -74,14 +76,14 @@ def check(
 def make(  # noqa: PLR0917
     folder: Out,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Encounters or script files.")] = None,
-    split: Annotated[str, typer.Option(help=f"A whole split: {' or '.join(SPLITS)}.")] = "",
+    split: Annotated[str, typer.Option(help=f"All encounters of a split: {' or '.join(SPLITS)}.")] = "",
     seed: Seed = 0,
     frames_hz: FramesHz = 2.0,
     speech: SpeechBy = Speech.FLITE,
     transcripts: Transcripts = False,
     force: Force = False,
 ) -> None:
-    """Make a bag of each encounter, with the truth in a file beside it."""
+    """Write one bag per encounter, with its labels in a separate file."""
     chosen = [read(Path(name) if name.endswith(".yaml") else find(name)) for name in names or []]
     chosen += encounters(split) if split else ()
     if not chosen:
@@ -94,14 +96,14 @@ def make(  # noqa: PLR0917
 @app.command()
 def clean(  # noqa: PLR0917
     folder: Out,
-    length_s: Annotated[float, typer.Option(min=1, help="How long the talks last together, at least.")] = 7200,
+    length_s: Annotated[float, typer.Option(min=1, help="Least total length of the talks in seconds.")] = 7200,
     seed: Seed = 0,
     frames_hz: FramesHz = 1.0,
     speech: SpeechBy = Speech.FLITE,
     transcripts: Transcripts = False,
     force: Force = False,
 ) -> None:
-    """Make bags of ordinary talk in which nothing is an error."""
+    """Write bags of ordinary talk that contains no error."""
     config = GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech)
     _generate(list(clean_talk(length_s, seed)), folder, config, force)
 

@@ -1,4 +1,4 @@
-"""`tactful see`: what the camera path makes of a bag: kept frames, faults and faces."""
+"""`tactful see`: run the camera path on a bag and show selected frames, faults and faces."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,18 +33,18 @@ KEPT = "norm_interfaces/msg/Frame"
 @app.command()
 def see(
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
-    topic: Annotated[str | None, typer.Option(help="The camera's topic; the bag's first one by default.")] = None,
-    keep_hz: Annotated[float, typer.Option(min=0.01, max=30, help="Frames kept each second of stamp time.")] = 1.0,
-    faces: Annotated[bool, typer.Option(help="Whether to look for faces.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    topic: Annotated[str | None, typer.Option(help="Camera topic; default: the first in the bag.")] = None,
+    keep_hz: Annotated[float, typer.Option(min=0.01, max=30, help="Frames to select per second of stamp time.")] = 1.0,
+    faces: Annotated[bool, typer.Option(help="Detect faces.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Show what is kept of a bag's camera, what was wrong with it, and the faces in it."""
+    """Show the frames selected from a bag's camera, its faults and its faces."""
     try:
         finder = FaceFinder() if faces else None
     except FaceWeightsMissingError as error:
         complain(f"camera: no faces are detected, because {error}")
         finder = None
-    health_log = HealthLog(now_s=lambda: 0.0)  # so that what was wrong at the beginning still stands at the end
+    health_log = HealthLog(now_s=lambda: 0.0)  # a constant clock, so that early faults stay listed
     with BagReader(bag) as reader:
         topic = topic or _first_camera(reader, bag)
         eyes = Eyes(topic, health_log, FrameConfig(keep_hz=keep_hz), finder)
@@ -52,7 +52,7 @@ def see(
         with err.status(f"{topic}: reading") as progress:
             for found in _seen(reader, topic, eyes):
                 if isinstance(found, Frame):
-                    # without its picture, as an hour then takes a few megabytes
+                    # Without its image, so that an hour takes only a few megabytes.
                     rows.append((replace(found, tile_jpeg=b""), None))
                 else:
                     rows[-1] = rows[-1][0], found

@@ -1,4 +1,4 @@
-"""`tactful setup`: the extras, which the default set-up leaves out. The ./tactful script installs them."""
+"""`tactful setup`: install optional extras. The ./tactful script does the installation."""
 
 import re
 import tomllib
@@ -27,7 +27,7 @@ def _project() -> dict[str, Any]:
 
 
 def _packages() -> dict[str, list[str]]:
-    """The packages of each extra."""
+    """List the packages of each extra."""
     extras: dict[str, list[str]] = _project()["project"]["optional-dependencies"]
     return {name: [re.split(r"[^\w.-]", each)[0] for each in listed] for name, listed in extras.items()}
 
@@ -50,7 +50,7 @@ def setup(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install extras into the environment; without a name, list them. They are kept when the environment is remade."""
+    """Install extras, or list them if none is named. A rebuilt environment keeps them."""
     purposes = _project()["tool"]["tactful"]["extras"]
     packages = _packages()
     rows = [

@@ -1,4 +1,4 @@
-"""`tactful test`: the checks of the whole project."""
+"""`tactful test`: run the checks of the whole project."""
 
 import os
 import subprocess
@@ -16,26 +16,26 @@ from tactful_cli.verb import single
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What makes the wheels' ROS visible, and another Python's programs and libraries fail.
+# Variables that expose the wheels' ROS, and break programs of another Python.
 _OF_ROS = ("LD_LIBRARY_PATH", "PYTHONPATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "_ROS_WHEELS_BOOTSTRAP_COMPLETE")
 
-# The markers that tests/conftest.py gives to each test by where it lies and what it needs.
+# tests/conftest.py assigns these markers by a test's folder and needs.
 STAGES = {
     "unit": "no ROS graph: one module or a few",
     "graph": "the nodes over DDS: tests marked ros",
     "acceptance": "the product from outside: its commands, its topics, its wheel, and goldens of what it says",
 }
 
-# Every option but --help is pytest's.
+# pytest receives every option except --help.
 app = single(ignore_unknown_options=True, allow_extra_args=True)
 
 
 @app.command(epilog=" ".join(f"{name.capitalize()}: {what}." for name, what in STAGES.items()))
 def test(context: typer.Context) -> None:
-    """Run ruff, mypy, the stages unit, graph and acceptance, and then the tests that need torch.
+    """Run ruff, mypy, the stages unit, graph and acceptance, then the tests that need torch.
 
-    With a stage's name, run that alone: tactful test graph -x
-    With any other arguments, run pytest: tactful test -k bags -x; its own help is tactful test -- --help
+    To run one stage, name it: tactful test graph -x
+    Any other arguments go to pytest: tactful test -k bags -x; for its help: tactful test -- --help
     """
     if not (ROOT / "tests").is_dir():
         raise TactfulError("test: this is an installed package; the tests are in the checkout")
@@ -67,9 +67,9 @@ def test(context: typer.Context) -> None:
 
 
 def _with_torch() -> list[str] | None:
-    """The tests marked torch, in the environment that has it; None where this machine has none."""
+    """Build the command for the tests marked torch. Returns None where no environment has torch."""
     python = Path(os.environ.get("TACTFUL_TRANSFORMERS_VENV", ROOT / ".venv-transformers"), "bin", "python")
-    # By name, as the other modules import what that environment lacks.
+    # By name, because the other modules import packages that this environment lacks.
     modules = sorted(map(str, ROOT.glob("tests/norm_core/engines/test_transformers_*.py")))
     return [str(python), "-m", "pytest", "-m", "torch and not slow", *modules] if python.is_file() else None
 

@@ -27,34 +27,38 @@ def anonymize(  # noqa: PLR0917
     made: MadePath,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Further topic that passes as it is. Repeatable.", autocompletion=topics_of),
+        typer.Option(help="Additional topic to copy unchanged. Repeatable.", autocompletion=topics_of),
     ] = None,
     audio: Annotated[
-        AudioTreatment, typer.Option(help="Drop all sound, or mute all voices but consented ones.")
+        AudioTreatment, typer.Option(help="Drop all sound, or mute every voice without consent.")
     ] = AudioTreatment.DROP,
     no_face: Annotated[
-        NoFacePolicy, typer.Option(help="Blur, leave or drop a picture in which no face is found.")
+        NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
     ] = NoFacePolicy.BLUR,
     participant: Annotated[
         list[str] | None,
         typer.Option(
-            help="Pseudonym, and with = the person ids of this session: P-7K3MX=person_1,voice_2. Repeatable."
+            help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."
         ),
     ] = None,
     voice: Annotated[
         list[str] | None,
-        typer.Option(help="Pseudonym of who may be heard, where the transcript labels them. Repeatable."),
+        typer.Option(
+            help="Pseudonym of a participant who consented to sound, if the transcript labels them. Repeatable."
+        ),
     ] = None,
     no_words: Annotated[
-        list[str] | None, typer.Option(help="Pseudonym of whose words are withheld. Repeatable.")
+        list[str] | None, typer.Option(help="Pseudonym of a participant whose words are removed. Repeatable.")
     ] = None,
-    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out; it stays apart.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="YAML of what may be kept of words; names go by default.")] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Key file with the names to remove; store it apart from the output.")
+    ] = None,
+    policy: Annotated[Path | None, typer.Option(help="YAML redaction policy for words; default: remove names.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a bag that may be shared: faces blurred, sound dropped or muted, names out, unlisted topics dropped.
+    """Write a shareable copy of a bag: blur faces, drop or mute sound, remove names and drop unlisted topics.
 
-    A machine misses faces and names: look through the result before it leaves your hands.
+    Detectors miss faces and names: check the result before you share it.
     """
     choices = AnonymizeOptions(
         audio=audio,

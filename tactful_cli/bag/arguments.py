@@ -1,4 +1,4 @@
-"""What the verbs of `tactful bag` take, and how they tell how far they are."""
+"""The arguments and progress bars that the verbs of `tactful bag` share."""
 
 import sys
 import time
@@ -14,12 +14,12 @@ from norm_core.bags.reader import BagError, BagReader
 from tactful_cli.console import err
 
 BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag, or one .mcap or .db3 file.")]
-MadePath = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make; one that exists is refused.")]
+MadePath = Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write; must not exist.")]
 
 
 def topics_of(ctx: Any, incomplete: str) -> list[str]:
-    """The topics of the bag on the command line, for tab completion; Any is click's context, which typer may vendor."""
-    # An option that still waits for its value leaves the arguments before it unparsed.
+    """List the topics of the bag on the command line, for tab completion. Any is click's context type."""
+    # click leaves earlier arguments unparsed while an option lacks its value.
     bag = ctx.params.get("bag") or next(iter(ctx.args), None)
     try:
         with BagReader(Path(bag or "")) as reader:
@@ -30,7 +30,7 @@ def topics_of(ctx: Any, incomplete: str) -> list[str]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, now and then a line elsewhere; what it yields is told the part done, and the whole."""
+    """Show a progress bar on a terminal, otherwise a line now and then. Yields a function of (done, total)."""
     if not sys.stderr.isatty():
         yield progress_lines(what)
         return
@@ -41,7 +41,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def progress_lines(what: str, every_s: float = 30) -> Callable[[int, int], None]:
-    """Print the share that is done to standard error, at most once in every_s."""
+    """Print the completed share to standard error, at most once every `every_s` seconds."""
     due_s = time.monotonic() + every_s
 
     def tell(done: int, whole: int) -> None:

@@ -1,4 +1,4 @@
-"""`tactful bag`: what a recorded bag holds; recording and playing one without rosbag2."""
+"""`tactful bag`: inspect, record and play bags without rosbag2."""
 
 import json
 import os
@@ -23,7 +23,7 @@ app = group("Look into, mend, cut, anonymize, record and play rosbag2 bags (docs
 
 @app.command()
 def info(bag: BagPath, as_json: AsJson = False) -> None:
-    """Show a bag's topics, types, counts and length."""
+    """Show a bag's topics, types, message counts and length."""
     definitions = Definitions()
     with BagReader(bag) as reader:
         topics, bounds, count, notes = reader.topics, reader.bounds_ns, reader.message_count, reader.notes
@@ -60,18 +60,16 @@ def info(bag: BagPath, as_json: AsJson = False) -> None:
 @app.command()
 def play(
     bag: BagPath,
-    rate: Annotated[float, typer.Option(help="How many times faster than recorded.")] = 1.0,
+    rate: Annotated[float, typer.Option(help="Playback speed as a multiple of the recorded one.")] = 1.0,
 ) -> None:
-    """Publish a bag's messages as they were recorded."""
+    """Publish a bag's messages at the recorded pace."""
     _host("bag_player", {"bag": str(bag.resolve()), "rate": float(rate)})
 
 
 @app.command()
 def record(
-    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder to make; one that exists is refused.")],
-    topics: Annotated[
-        list[str] | None, typer.Argument(help="Topics to record; all of them where none is named.")
-    ] = None,
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="New folder to write; must not exist.")],
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics to record; default: all.")] = None,
 ) -> None:
     """Record topics into a new bag until interrupted."""
     _host("bag_recorder", {"bag": str(bag.resolve()), "topics": topics or ["*"]})
@@ -82,7 +80,7 @@ for _part in (mend, anonymize):
 
 
 def _host(node: str, parameters: dict[str, Any]) -> None:
-    # ROS reads a value as YAML, of which JSON is the part without surprises.
+    # ROS reads a value as YAML; JSON is a safe subset of it.
     given = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
     command = [sys.executable, "-m", "norm_nodes.node_host", node, "--autostart", "--ros-args", *given]
     os.execv(sys.executable, command)

@@ -1,4 +1,4 @@
-"""`tactful bag recover, cut`."""
+"""`tactful bag recover` and `tactful bag cut`."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -23,7 +23,7 @@ _MOST_SHOWN = 12
 
 @app.command()
 def recover(bag: BagPath, made: MadePath, as_json: AsJson = False) -> None:
-    """Make a valid bag of a damaged or unfinished one, and say what was lost. Exits with 1 where something was."""
+    """Write a valid bag from a damaged or unfinished one, and report the losses. Exits with 1 if data was lost."""
     with progress("recovering") as tell:
         found = recover_bag(bag, made, tell)
     if as_json:
@@ -41,22 +41,24 @@ def cut(  # noqa: PLR0917
     from_: Annotated[
         str, typer.Option("--from", metavar="TIME", help="Seconds after the bag's start, or a stamp in s or ns.")
     ] = "0",
-    to: Annotated[str, typer.Option(metavar="TIME", help="The first time left out; the bag's end if not given.")] = "",
+    to: Annotated[
+        str, typer.Option(metavar="TIME", help="End, exclusive, in the same form; default: the end of the bag.")
+    ] = "",
     topics: Annotated[
         list[str] | None,
-        typer.Option(help="Topic to keep; all if none is given. Repeatable.", autocompletion=topics_of),
+        typer.Option(help="Topic to keep; default: all. Repeatable.", autocompletion=topics_of),
     ] = None,
     latched: Annotated[
         list[str] | None,
         typer.Option(
-            help="Topic whose last message before the cut is kept too; /tf_static and those recorded as transient "
-            "local always are. Repeatable.",
+            help="Topic whose last message before the cut is kept too. /tf_static and transient local topics are always "
+            "kept. Repeatable.",
             autocompletion=topics_of,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take a stretch of a bag, or some of its topics, into a new one."""
+    """Copy a time range of a bag, or some of its topics, into a new bag."""
     done = 0
     with BagReader(bag) as reader:
         whole = reader.message_count

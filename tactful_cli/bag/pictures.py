@@ -1,4 +1,4 @@
-"""A bag's pictures as a model's input: what a recipe measures activations on."""
+"""Turn a bag's images into model inputs, on which a quantization recipe measures activations."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ _KEPT = "norm_interfaces/msg/Frame"
 def bag_inputs(
     bag: Path, manifest: Manifest, inputs: dict[str, tuple[int | None, ...]], most: int
 ) -> list[dict[str, NDArray[np.float32]]]:
-    """Up to most of a bag's kept frames, spread over its length, as the model of the manifest takes a picture."""
+    """Read up to `most` selected frames, spread over the bag, in the input format of the model."""
     divided_by, offset = (manifest.settings.get(f"picture_{name}") for name in ("divided_by", "offset"))
     if not isinstance(divided_by, int | float) or not isinstance(offset, int | float) or len(inputs) != 1:
         raise ConfigError(
@@ -52,7 +52,7 @@ def _frames(bag: Path) -> Iterator[Frame | None]:
 
 
 def _fitted(frame: Frame, height_px: int, width_px: int) -> NDArray[Any]:
-    """The frame's tile as RGB in the middle of a black (1, 3, height, width)."""
+    """Centre a frame's tile, as RGB, in a black array of shape (1, 3, height, width)."""
     bgr = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
     if bgr is None:
         raise BagError("a kept frame is no JPEG")

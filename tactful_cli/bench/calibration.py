@@ -1,4 +1,4 @@
-"""`tactful bench calibrate`: how far the selector's doubt can be trusted, from a run's raw answers."""
+"""`tactful bench calibrate`: measure from a run's raw answers how well the selector's uncertainty is calibrated."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tactful_cli.console import print_json, print_table
 
 
 def show_calibration(folder: Path, wanted: list[float], as_json: bool) -> None:
-    """One row for the coverage that the run had, and one for each share of sets that are to hold the right option."""
+    """Print one row for the run's own coverage, and one for each wanted coverage."""
     run = open_run(folder)
     coverage = run.config.get("answering", {}).get("coverage")
     if coverage is None:

@@ -1,4 +1,4 @@
-"""`tactful bench compare`, `show` and `leaderboard`: runs beside one another and beside the papers' rows."""
+"""`tactful bench compare`, `show` and `leaderboard`: set runs beside each other and beside published rows."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tactful_cli.console import print_json, print_table
 
 
 def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
-    """Shows what two runs differ in; True where every answer, probability and digest is the same."""
+    """Print the differences of two runs. Returns True where every answer, probability and digest is equal."""
     runs = open_run(first), open_run(second)
     rows, differing = compare(*runs), first_difference(*runs)
     if as_json:
@@ -41,8 +41,8 @@ def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
 
 
 def show_runs(folders: list[Path], form: str, as_json: bool, *, table: str | None = None, by: str = "") -> None:
-    """One row a run, scored again from its raw answers, or one a group; then controls, and a table of the paper's."""
-    # What was fitted on labels comes last, below all that it must not be measured against.
+    """Print one row per run, scored again from its raw answers, or per group; then controls and published rows."""
+    # Runs fitted on labels come last, because the others must not be compared with them.
     runs = sorted(map(open_run, folders), key=lambda run: run.is_fitted)
     suites = {run.key.suite for run in runs}
     if len(suites) != 1:
@@ -68,7 +68,7 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, table: str | Non
         figures = [str(found.figures[c]) if c in found.figures else "" for c in columns]
         its_rows = [[name, *figures, str(found.items), str(unanswered)], *_groups(found, name, by, columns)]
         (fitted if run.is_fitted else rows).extend(its_rows)
-    # Those that saw nothing are the same for all runs of the same questions.
+    # The controls saw nothing, so they are equal for all runs of the same questions.
     alike = all(run.key.targets == runs[0].key.targets for run in runs)
     controls = {
         name if alike and name in CONTROLS[suite.name] else f"{name} ({of})": figures
@@ -89,7 +89,7 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, table: str | Non
 
 
 def _groups(found: Report, run: str, by: str, columns: tuple[str, ...]) -> list[list[str]]:
-    """A row a group, as a norm's category or a show; how many were asked is the count of the first figure."""
+    """One row per group, such as a norm's category or a show, with its number of questions."""
     if not by:
         return []
     if by not in found.breakdown:
@@ -103,7 +103,7 @@ def _groups(found: Report, run: str, by: str, columns: tuple[str, ...]) -> list[
 
 
 def draw(folder: Path, path: Path) -> None:
-    """Writes a run's calibration and confusion as an SVG picture."""
+    """Draw a run's calibration and confusion matrix as SVG."""
     run = open_run(folder)
     write_whole(path, picture(run.name, measure_calibration(run), confusions(run)))
     print(

@@ -1,4 +1,4 @@
-"""`tactful bench`: the papers' benchmarks, run through the same nodes as a robot, and scored."""
+"""`tactful bench`: run the published benchmarks through the robot's own nodes, and score them."""
 
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -29,32 +29,30 @@ app = group("Run the papers' benchmarks through the robot's nodes, score answers
 
 @app.callback()
 def bench() -> None:
-    """Run and score the papers' benchmarks."""
+    """Run and score the published benchmarks."""
 
 
 SuiteName = Annotated[str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(SUITES)}.")]
-Data = Annotated[Path, typer.Option("--data", help="The dataset's file, or the folder that holds it.")]
+Data = Annotated[Path, typer.Option("--data", help="File of the dataset, or its folder.")]
 Style = Annotated[str, typer.Option(help="Prompt style of EgoGapBench: default, egoplan or exclusion.")]
 Setting = Annotated[
     str, typer.Option(help="; ".join(f"{name}: {', '.join(names)}" for name, names in SETTINGS.items()))
 ]
-Limit = Annotated[int, typer.Option(min=0, help="Ask the first so many items alone; 0 for all.")]
-Pictures = Annotated[
-    Path | None, typer.Option(help="Folder of pictures, videos and sound, where they lie apart from the data.")
-]
+Limit = Annotated[int, typer.Option(min=0, help="Number of items to ask, from the first; 0: all.")]
+Pictures = Annotated[Path | None, typer.Option(help="Folder of images, videos and sound, if apart from the data.")]
 FrameForm = Annotated[str, typer.Option("--frames", help=f"How a video is shown: {', '.join(get_args(Frames))}.")]
 Drawn = Annotated[
     str,
     typer.Option(
         "--precedents",
         metavar="NAME|INDEX",
-        help="EgoNormia: best-5, random-5 or none, of the half that is not asked; or what `tactful norms index` wrote.",
+        help="EgoNormia: best-5, random-5 or none, from the half not asked; or an index of `tactful norms index`.",
     ),
 ]
-Whisper = Annotated[str, typer.Option(help="CTranslate2 model for the setting whisper; the packaged one if empty.")]
-Only = Annotated[Path | None, typer.Option(help="Ask the ids in this file alone, as of a split: a list, or lines.")]
-Sampling = Annotated[str, typer.Option(help="robot: tiles of at most 448 px; paper: as they are.")]
-Seed = Annotated[int, typer.Option(help="Shuffles options and frames, and draws swapped others and halves.")]
+Whisper = Annotated[str, typer.Option(help="CTranslate2 model for the setting whisper; default: the packaged one.")]
+Only = Annotated[Path | None, typer.Option(help="File with the ids to ask, as a JSON list or lines; default: all.")]
+Sampling = Annotated[str, typer.Option(help="robot: tiles of at most 448 px; paper: original size.")]
+Seed = Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")]
 
 
 @app.command()
@@ -62,13 +60,13 @@ def score(  # noqa: PLR0917
     suite: SuiteName,
     data: Data,
     predictions: Annotated[
-        Path, typer.Option(metavar="FILE.jsonl", help="A line an answer: {id, task, answer, outcome}.")
+        Path, typer.Option(metavar="FILE.jsonl", help="Predictions, one per line: {id, task, answer, outcome}.")
     ],
     style: Style = "default",
     only: Only = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score predictions without a model. Whatever was not answered counts as wrong, and is counted by outcome."""
+    """Score predictions without a model. An item without an answer counts as wrong, and its outcome is counted."""
     chosen = suite_called(suite)
     targets = chosen.read(data, style)
     read = read_predictions(predictions, targets)
@@ -82,10 +80,12 @@ def score(  # noqa: PLR0917
 
 @app.command()
 def example(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="hsri or videonorms, which are given on request only.")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder to make.")],
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="hsri or videonorms; their data is available on request only.")
+    ],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New folder to write.")],
 ) -> None:
-    """Make a folder of a suite from the shipped encounters, to try the suite on: no figure of the benchmark."""
+    """Write an example folder of a suite from the shipped encounters. Its scores are no benchmark results."""
     count = suite_data.write(suite, folder)
     print(f"{folder}: {count} annotations, made of encounters that this project invented")
     print(f"Try: tactful bench run {suite} --data {folder} --setting text --out {folder}-run")
@@ -96,7 +96,7 @@ def build(  # noqa: PLR0917
     suite: SuiteName,
     data: Data,
     setting: Setting,
-    out: Annotated[Path, typer.Option("--out", metavar="BAG", help="The bag to make.")],
+    out: Annotated[Path, typer.Option("--out", metavar="BAG", help="Bag to write.")],
     limit: Limit = 0,
     style: Style = "default",
     pictures: Pictures = None,
@@ -107,7 +107,7 @@ def build(  # noqa: PLR0917
     only: Only = None,
     seed: Seed = 0,
 ) -> None:
-    """Write a bag of a suite's items, an episode each; what is right lies beside it, never in it."""
+    """Write a suite's items to a bag, one episode per item. The labels go into a separate file."""
     asking = _asking(
         suite, data, setting, limit=limit, style=style, pictures=pictures, sampling=sampling, frames=frames,
         precedents=_drawn(precedents), whisper=whisper, only=only, seed=seed,
@@ -120,9 +120,9 @@ def run(  # noqa: PLR0917
     suite: SuiteName,
     data: Data,
     setting: Setting,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The run's folder; one begun before goes on.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the run; an unfinished run resumes.")],
     model: Annotated[
-        str, typer.Option(help=f"{ENCODER}: the packaged sentence encoder; else a manifest's name.")
+        str, typer.Option(help=f"{ENCODER}: the packaged sentence encoder; otherwise the name of a model.")
     ] = ENCODER,
     limit: Limit = 0,
     style: Style = "default",
@@ -133,40 +133,42 @@ def run(  # noqa: PLR0917
     only: Only = None,
     seed: Seed = 0,
     transport: Annotated[
-        How, typer.Option(help="dds: the selector's node in its own process; direct: in this one.")
+        How, typer.Option(help="dds: the selector node in its own process; direct: in this process.")
     ] = How.DDS,
-    rate: Annotated[float, typer.Option(min=0, help="Times the bag's pace, over DDS; 0 waits for every answer.")] = 0.0,
-    shards: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the episodes.")] = 1,
+    rate: Annotated[
+        float, typer.Option(min=0, help="Multiple of the bag's pace, over DDS; 0: wait for every answer.")
+    ] = 0.0,
+    shards: Annotated[int, typer.Option(min=1, max=256, help="Number of processes that share the episodes.")] = 1,
     ray: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Ray cluster that they run on; local begins one here.")
+        str, typer.Option(metavar="ADDRESS", help="Ray cluster for the processes; local: start one here.")
     ] = "",
     when_unsure: Annotated[
         str, typer.Option(help="best_effort, ask_human or do_nothing; the latter two abstain.")
     ] = "best_effort",
     precedents: Drawn = "",
     fitted: Annotated[
-        Path | None, typer.Option(metavar="ARTEFACT", help="What `bench fit` wrote; such a run is shown apart.")
+        Path | None, typer.Option(metavar="ARTEFACT", help="Weights of `bench fit`; such a run is listed separately.")
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(help=f"A step to leave out, to see what it adds: {', '.join(execute.STEPS_LESS)}."),
+        typer.Option(help=f"Step to leave out (ablation): {', '.join(execute.STEPS_LESS)}."),
     ] = None,
     pictures_may_leave: Annotated[
-        bool, typer.Option("--pictures-may-leave", help="Send pictures to a model that is not on this machine.")
+        bool, typer.Option("--pictures-may-leave", help="Allow sending images to a model on another machine.")
     ] = False,
     context: Annotated[
         DeploymentContext,
         typer.Option(
             "--deployment-context",
-            help="Where the clips were taken; only home, public and health let emotions be inferred from pictures.",
+            help="Where the clips were taken; only home, public and health allow inferring emotions from images.",
         ),
     ] = DeploymentContext.UNSPECIFIED,
     blind: Annotated[
-        bool, typer.Option("--with-blind", help="Ask the same with nothing shown or told as well, in OUT/blind.")
+        bool, typer.Option("--with-blind", help="Also ask every question without any input, in OUT/blind.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a suite's bag, play it to the selector, and score what was answered. Interrupted, it goes on."""
+    """Build a suite's bag, play it to the selector and score the answers. Resumes an interrupted run."""
     asking = _asking(
         suite, data, setting, limit=limit, style=style, pictures=pictures, sampling=sampling, frames=frames,
         precedents=_drawn(precedents), whisper=whisper, only=only, seed=seed,
@@ -189,10 +191,10 @@ def run(  # noqa: PLR0917
 @app.command()
 def grade(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of videonorms.")],
-    judge: Annotated[str, typer.Option(help="The model that grades: a manifest's name.")],
+    judge: Annotated[str, typer.Option(help="Name of the model that grades.")],
     as_json: AsJson = False,
 ) -> None:
-    """Let a model grade what was written, from 1 to 5, against every reference. Interrupted, it goes on."""
+    """Let a model grade written answers from 1 to 5 against every reference. Resumes an interrupted run."""
     runs.grade(run, judge, as_json)
 
 
@@ -200,11 +202,11 @@ def grade(
 def fit(
     suite: SuiteName,
     data: Data,
-    out: Annotated[Path, typer.Option("--out", metavar="ARTEFACT", help="The file to write.")],
+    out: Annotated[Path, typer.Option("--out", metavar="ARTEFACT", help="File to write.")],
     setting: Setting = "blind",
     style: Style = "default",
 ) -> None:
-    """Fit weights on a suite's labels, by folds of images, for `bench run --fitted`: no evidence of perception."""
+    """Fit weights on a suite's labels, in folds by image, for `bench run --fitted`: no evidence of perception."""
     made = execute.fit(_asking(suite, data, setting, style=style), out)
     print(
         f"{out}: fitted on {count_of(made.items, 'item')} of "
@@ -216,11 +218,12 @@ def fit(
 def calibrate(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     wanted: Annotated[
-        list[float] | None, typer.Option("--wanted", help="Share of sets that are to hold the right option; repeat it.")
+        list[float] | None,
+        typer.Option("--wanted", help="Share of sets that should hold the right option. Repeatable."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how often the options that could be right hold the right one, cross-validated by picture or video."""
+    """Measure how often the calibrated set holds the right option, cross-validated by image or video."""
     for share in wanted or []:
         if not 0 < share < 1:
             raise RunError(f"--wanted {share}: is a share between 0 and 1")
@@ -231,10 +234,10 @@ def calibrate(
 def compare(
     first: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     second: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of another run of the same questions.")],
-    parity: Annotated[bool, typer.Option("--parity", help="End with 1 unless the two are the same.")] = False,
+    parity: Annotated[bool, typer.Option("--parity", help="Exit with 1 unless both runs are equal.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two runs in pairs (McNemar, bootstrap over pictures or videos), and name their first difference."""
+    """Compare two runs item by item (McNemar, bootstrap over images or videos), and show the first difference."""
     if not comparison.show_comparison(first, second, as_json) and parity:
         raise typer.Exit(1)
 
@@ -243,13 +246,15 @@ def compare(
 def show(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
     form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "terminal",
-    by: Annotated[str, typer.Option(help="A row a group as well: norm, activity, culture, show or category.")] = "",
+    by: Annotated[
+        str, typer.Option(help="Also show one row per group: norm, activity, culture, show or category.")
+    ] = "",
     plot: Annotated[
         Path | None, typer.Option(metavar="OUT.svg", help="Draw one run's calibration and confusion.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score runs again from their raw answers, without any model, and show them as a table."""
+    """Score runs again from their raw answers, without a model, and print a table."""
     if plot and len(runs) > 1:
         raise RunError("--format: a plot shows one run; name one folder")
     comparison.show_runs(runs, _form(form), as_json, by=by)
@@ -261,7 +266,7 @@ def show(
 def leaderboard(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
     form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "markdown",
-    table: Annotated[str, typer.Option(help="Which of the paper's tables; the main one where left out.")] = "",
+    table: Annotated[str, typer.Option(help="Table of the paper; default: the main one.")] = "",
 ) -> None:
     """Show runs above the rows that the suite's paper reports, with their source."""
     comparison.show_runs(runs, _form(form), False, table=table)
@@ -269,37 +274,39 @@ def leaderboard(
 
 @app.command()
 def monitor(  # noqa: PLR0917
-    split: Annotated[str, typer.Option(help="Scripted encounters to watch: development or held_out.")] = "development",
+    split: Annotated[str, typer.Option(help="Split of scripted encounters: development or held_out.")] = "development",
     limit: Limit = 0,
-    seed: Annotated[int, typer.Option(help="Stretches the gaps between turns, and draws clean talk.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the gaps between turns and of clean talk.")] = 0,
     source: Annotated[
         monitor_bench.BenchSource,
-        typer.Option("--from", help="script: its words and times; audio: what ears and camera make of them."),
+        typer.Option(
+            "--from", help="script: use the script's words and times; audio: use the output of ears and camera."
+        ),
     ] = monitor_bench.BenchSource.SCRIPT,
     kept: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where what was heard is kept; an interrupted run goes on from it.")
+        Path,
+        typer.Option(metavar="DIR", help="Cache folder of the senses' output; an interrupted run resumes from it."),
     ] = Path("runs/heard"),
     clean_s: Annotated[
-        float, typer.Option(min=0, max=36_000, help="Count false alarms in so many seconds of clean talk instead.")
+        float, typer.Option(min=0, max=36_000, help="Count false alarms in this many seconds of clean talk instead.")
     ] = 0,
-    model: Annotated[str, typer.Option(help="Ask this model too, and show what it adds to the cues.")] = "",
+    model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
     judge_every_s: Annotated[
-        float, typer.Option(min=0, help="The judge's slow beat; 0: cues alone trigger it.")
+        float, typer.Option(min=0, help="Seconds between the judge's periodic windows; 0: only cues trigger it.")
     ] = 30.0,
     triggering: Annotated[
-        bool, typer.Option("--triggering", help="Measure instead what asking the judge only at times loses.")
+        bool, typer.Option("--triggering", help="Measure which events the judge's triggers miss instead.")
     ] = False,
-    bag: Annotated[
-        list[Path] | None, typer.Option(help="Watch this bag in place of the scripts; may be given several times.")
-    ] = None,
+    bag: Annotated[list[Path] | None, typer.Option(help="Bag to use instead of the scripts. Repeatable.")] = None,
     labels: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE.csv", help="A bag's labels: class, onset_s, offset_s a line.")
+        list[Path] | None,
+        typer.Option(metavar="FILE.csv", help="Labels of a bag, one per line: class, onset_s, offset_s. Repeatable."),
     ] = None,
-    topic: Annotated[str, typer.Option(help="Audio topic of the bags; the only one where it is left out.")] = "",
-    language: Annotated[str, typer.Option(help="Language code of the bags' speech, as en or zh.")] = "en",
+    topic: Annotated[str, typer.Option(help="Audio topic of the bags; default: the only one.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of the bags' speech, such as en or zh.")] = "en",
     as_json: AsJson = False,
 ) -> None:
-    """Watch scripted encounters with the norm monitor and measure its flags, beside baselines that watch less."""
+    """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
     if bag or labels:
         labelled_bags.evaluate(bag or [], labels or [], topic, language, as_json)
     elif triggering:
@@ -326,5 +333,5 @@ def _asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
 
 
 def _drawn(precedents: str) -> str:
-    """The name where it is one; else a folder was meant."""
+    """Accept a method name as it is, and check anything else as a folder."""
     return precedents if precedents in get_args(Precedents) else ""

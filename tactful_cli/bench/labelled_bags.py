@@ -1,4 +1,4 @@
-"""`tactful bench monitor --bag BAG --labels FILE.csv`: the monitor's error flags against labelled intervals."""
+"""`tactful bench monitor --bag BAG --labels FILE.csv`: score the monitor's error flags on labelled intervals."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from tactful_cli.flags import senses_of
 
 
 def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as_json: bool) -> None:
-    """Prints the measures over all bags together; one file of labels a bag, in the same order."""
+    """Print the measures over all bags. Give one label file per bag, in the same order."""
     if len(bags) != len(labels):
         raise TactfulError(
             f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each bag"

@@ -1,4 +1,4 @@
-"""`tactful bench monitor`: the norm monitor on scripted encounters, by the measures of an online detector."""
+"""`tactful bench monitor`: score the monitor on scripted encounters with the measures of online detection."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -49,7 +49,7 @@ from sim_replays.scenarios.library import encounters
 from sim_replays.suites.target import SuiteError
 from tactful_cli.console import err, print_json, print_table
 
-_HEADLINE = "2"  # the tolerance in seconds whose interval is shown
+_HEADLINE = "2"  # the tolerance, in seconds, whose confidence interval is shown
 _UNMEASURED = frozenset(Basis) - MEASURED
 
 
@@ -61,11 +61,11 @@ class BenchSource(StrEnum):
 def evaluate(  # noqa: PLR0917
     split: str, limit: int, seed: int, source: BenchSource, kept: Path, model: str, judge_every_s: float, as_json: bool
 ) -> None:
-    """Prints one row a detector and polarity, the events told apart by whether the table can have a row, attributes."""
+    """Print one row per detector and polarity, events by whether a cue exists for them, and attributes."""
     if model and source is BenchSource.AUDIO:
         raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
-    engine = open_engine_by_name(model, clock) if model else None  # first: a model that is not here is known at once
+    engine = open_engine_by_name(model, clock) if model else None  # first, so that a missing model fails at once
     chosen = encounters(split)[: limit or None]
     meaning, table = load_meaning(), ThresholdTable.shipped()
     sessions = _sessions(chosen, meaning, table, seed, source, kept)
@@ -111,7 +111,7 @@ def evaluate(  # noqa: PLR0917
 
 
 def show_rows(rows: Mapping[str, OnlineScores]) -> None:
-    """A table with a row a detector."""
+    """Print a table with one row per detector."""
     tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
     shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
     for name, row in rows.items():
@@ -120,7 +120,7 @@ def show_rows(rows: Mapping[str, OnlineScores]) -> None:
 
 
 def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
-    """Prints which labelled events a judge would not be shown, one row a way to trigger and kind of event."""
+    """Print which labelled events a judge would miss, one row per trigger and kind of event."""
     chosen = encounters(split)[: limit or None]
     meaning, table = load_meaning(), ThresholdTable.shipped()
     ways = {"cues alone": CUES_ALONE_S, "and every 30 s": SLOW_BEAT_S, "every window": EVERY_WINDOW_S}
@@ -142,7 +142,7 @@ def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
 
 
 def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
-    """Prints how many errors are flagged in clean talk."""
+    """Print how many errors are flagged in clean talk."""
     talks = track(list(clean_talk(length_s, seed)), "watching", console=err)
     found = false_alarms(talks, load_meaning(), ThresholdTable.shipped(), seed)
     if as_json:
@@ -161,7 +161,7 @@ def load_meaning() -> Meanings:
 
 
 def _told_of(asking: JudgeStandIn, model: str) -> dict[str, Any]:
-    """How the asking went."""
+    """Summarize the outcomes of the judge's questions."""
     return {
         "model": model,
         "windows": len(asking.spent_s),

@@ -1,4 +1,4 @@
-"""`tactful bench run` and `build`: a suite's items as a bag, played to the selector."""
+"""`tactful bench run` and `build`: write a suite's items to a bag and play it to the selector."""
 
 import sys
 import time
@@ -41,7 +41,7 @@ class How(StrEnum):
 
 @record
 class Spread:
-    """Over how many processes a run is spread, and on which Ray cluster; on this machine where it names none."""
+    """The number of processes of a run, and their Ray cluster. An empty address means this machine."""
 
     shards: int = 1
     ray: str = ""
@@ -61,7 +61,7 @@ def run(
     blind: bool,
     as_json: bool,
 ) -> None:
-    """Runs what is left to be run, blind as well where that is asked for, and shows the score of the whole."""
+    """Run the open items, also without input where `blind` is set, and print the score."""
     began_s = time.monotonic()
     with _progress() as progress:
         played = _transport(how, files, rate, spread)
@@ -82,7 +82,7 @@ def run(
 
 
 def grade(folder: Path, judge: str, as_json: bool) -> None:
-    """Grades what is not graded yet, and shows the score with the grades."""
+    """Grade the ungraded answers, and print the score with the grades."""
     found = open_run(folder)
     targets, read = list(found.key.targets), predictions(found).predictions
     wanted = len(pairs(targets, read))
@@ -98,7 +98,7 @@ def grade(folder: Path, judge: str, as_json: bool) -> None:
 
 
 def make(bag: Path, asking: RunConfig) -> str:
-    """Builds a bag where it is not built; says what it holds."""
+    """Build a bag if it does not exist. Returns a line about its contents."""
     made = items_of_suite(asking)
     if is_built(bag, asking, made):
         return f"{bag} is built already"
@@ -120,7 +120,7 @@ def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread) -> 
 
 @contextmanager
 def _progress() -> Iterator[execute.Progress]:
-    """A bar on a terminal, a line now and then elsewhere; both with rate and time left."""
+    """Show a progress bar on a terminal, otherwise lines; both with rate and remaining time."""
     if not sys.stderr.isatty():
         yield _Lines().tell
         return

@@ -1,4 +1,4 @@
-"""How a score is shown in the terminal."""
+"""Print a score in the terminal."""
 
 from rich.table import Table
 
@@ -9,7 +9,7 @@ from tactful_cli.console import complain, print_json, print_table
 
 
 def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
-    """The figures with their intervals, then outcomes and notes; as JSON the notes also go to standard error."""
+    """Print the figures with intervals, then outcomes and notes. With JSON, notes also go to standard error."""
     if as_json:
         for note in found.notes:
             complain(note)

@@ -1,4 +1,4 @@
-"""`tactful demo`: a shipped session through the robot's nodes, over real DDS."""
+"""`tactful demo`: play a shipped session through the robot's nodes, over real DDS."""
 
 import tempfile
 import time
@@ -23,20 +23,22 @@ app = single()
 
 @app.command()
 def demo(
-    folder: Annotated[Path | None, typer.Option(help="Where to write; a new temporary folder by default.")] = None,
-    rate: Annotated[float, typer.Option(min=0.1, max=10, help="How many times faster than recorded.")] = 1.0,
-    fast: Annotated[bool, typer.Option("--fast", help="In lockstep: as fast as the models allow, no drops.")] = False,
-    domain: Annotated[
-        int | None, typer.Option(min=0, max=232, help="ROS domain to use; one that is free by default.")
-    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder to write to; default: a new temporary folder.")] = None,
+    rate: Annotated[
+        float, typer.Option(min=0.1, max=10, help="Playback speed as a multiple of the recorded one.")
+    ] = 1.0,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Play in lockstep: as fast as the models allow, without drops.")
+    ] = False,
+    domain: Annotated[int | None, typer.Option(min=0, max=232, help="ROS domain; default: a free one.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play two short encounters to the camera, ears, monitor and selector over DDS, and watch what they say."""
+    """Play two short encounters to the camera, ears, monitor and selector over DDS, and show their output."""
     if find_spec("norm_nodes") is None:
         raise TactfulError("demo: the nodes are not installed; run ./tactful demo in a checkout")
     began_s = time.monotonic()
     folder = folder or Path(tempfile.mkdtemp(prefix="tactful-demo-"))
-    # A bag is never written over.
+    # The recorder never overwrites a bag.
     folder = folder / time.strftime("%Y%m%d-%H%M%S")
     folder.mkdir(parents=True)
     session = write_demo_session(folder / "session")

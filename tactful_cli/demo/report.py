@@ -1,4 +1,4 @@
-"""How the demo ends: what was flagged against what a person marked, what was chosen, and the files that tell of it."""
+"""The end of the demo: flags against human labels, decisions, and the files written."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ TOLERANCE_S = 2.0
 
 
 def summary(session: DemoSession, view: DemoView, end: Mapping[str, Any], took_s: float) -> dict[str, Any]:
-    """The demo's result as plain JSON."""
+    """Summarize the demo's result as plain JSON."""
     pairs = _pairs(session, view)
     right = {scene.choice.query.query_id: scene.choice.right for scene in session.scenes}
     return {
@@ -41,7 +41,7 @@ def summary(session: DemoSession, view: DemoView, end: Mapping[str, Any], took_s
 
 
 def show(session: DemoSession, view: DemoView, told: Mapping[str, Any], console: Console) -> None:
-    """The same for a person."""
+    """Print the summary for a person."""
     console.print()
     console.print(_table(session, view))
     console.print(
@@ -56,7 +56,7 @@ def show(session: DemoSession, view: DemoView, told: Mapping[str, Any], console:
 
 
 def write(folder: Path, session: DemoSession, view: DemoView, said: Sequence[tuple[int, str, Any]]) -> dict[str, Path]:
-    """Writes what the nodes said, as a bag and as lines of JSON; gives every file by what it is."""
+    """Write the nodes' output as a bag and as JSON lines. Returns each file by its content."""
     files = {
         "session": session.bag,
         "labels": session.bag.with_name(f"{session.bag.name}.truth.json"),

@@ -1,4 +1,4 @@
-"""What the demo shows while it plays: a line for whatever happens, and on a terminal the lanes of speech below them."""
+"""The demo's display: one line per event and, on a terminal, lanes of speech below."""
 
 from collections.abc import Iterator
 from types import TracebackType
@@ -40,14 +40,14 @@ _COLUMN_NS, _INDENT = NS_PER_S // 2, 14
 
 @record
 class DemoCounts:
-    """A flag as it stood last, and how far the session had been played when it was first known."""
+    """The latest state of a flag, and the position in the session at which it first appeared."""
 
     flag: SocialFlag
     known_ns: int
 
 
 class DemoView:
-    """Takes what the nodes say, in order; use it in a with statement."""
+    """Show the nodes' output in order. Use it in a with statement."""
 
     def __init__(self, session: DemoSession, console: Console) -> None:
         self.flags: dict[str, DemoCounts] = {}
@@ -76,7 +76,7 @@ class DemoView:
             self._live.stop()
 
     def take(self, said: NodeOutput) -> Any:
-        """Shows what was said, and gives it as a record where it is one."""
+        """Show one output, and return it as a record if it is one."""
         self._at_ns, self._wall_s = max(self._at_ns, said.at_ns), said.wall_s
         while self._scenes and self._scenes[0].start_ns <= self._at_ns:
             scene = self._scenes.pop(0)
@@ -88,7 +88,7 @@ class DemoView:
         return told
 
     def clock(self, at_ns: int) -> str:
-        """Minutes and seconds since the session began."""
+        """Format the time since the start of the session as minutes and seconds."""
         seconds = max(0, at_ns - self._start_ns) // NS_PER_S
         return f"{seconds // 60}:{seconds % 60:02}"
 
@@ -151,9 +151,9 @@ class DemoView:
 
     def _complaints(self, status: MonitorStatus) -> Iterator[RenderableType]:
         for reason in status.reasons if status.health is not Health.OK else ():
-            # Once each: a reason's particulars in brackets change from one heartbeat to the next.
+            # Report each once. Details in brackets change with every heartbeat, so they are no part of the key.
             key = f"{status.node}{reason.split(' (')[0]}"
-            # In lockstep the nodes' wall clocks see the bag stand still now and then, which says nothing.
+            # In lockstep, the nodes' wall clocks see the bag stand still at times. That is no fault.
             if key not in self._noted and status.health is not Health.STALE and "being loaded" not in reason:
                 self._noted.add(key)
                 yield self._line(self._at_ns, "note", "dim", Text(f"{status.node.split('/')[-1]}: {reason}", "dim"))
@@ -179,7 +179,7 @@ class DemoView:
                         cells[place] = "█"
             rows.append(_lane(name, Text("".join(cells), style=colour)))
         marks = Text(" " * columns)
-        # Errors last: of two in one place the error is seen.
+        # Errors last: where two flags share a place, the error stays visible.
         for seen in sorted(self.flags.values(), key=lambda one: one.flag.polarity is Polarity.ERROR):
             place = (seen.flag.onset_ns - from_ns) // _COLUMN_NS
             if 0 <= place < columns:
@@ -191,7 +191,7 @@ class DemoView:
         return Group(*rows, Text(facts, style="dim", no_wrap=True, overflow="ellipsis"))
 
     def counts(self) -> str:
-        """What was counted so far, in a line."""
+        """Summarize the counts so far in one line."""
         frames = self._counter("camera", "frames_kept")
         said = self._counter("ears", "utterances_final")
         return (
@@ -201,7 +201,7 @@ class DemoView:
         )
 
     def dropped(self) -> int:
-        """Messages that the middleware or a queue lost, and windows that closed without a source."""
+        """Count messages lost by the middleware or a queue, and windows closed without a source."""
         lost = sum(self._counter(node.split("/")[-1], "messages_lost") for node in self.statuses)
         queues = sum(queue.dropped for status in self.statuses.values() for queue in status.queues)
         return lost + queues + sum(bool(window.missing) for window in self.windows)

@@ -1,4 +1,4 @@
-"""What a model takes to load and how fast it answers, on this machine and now."""
+"""Measure a model's load time, memory and speed on this machine."""
 
 import os
 import resource
@@ -27,7 +27,7 @@ _OPTIONS = ("Greet the guest and answer.", "Turn away.", "Water the plants.", "A
 
 
 def bench(name: str, seconds: float, threads: int) -> dict[str, Any]:
-    """Loads the model in this process and asks it for so many seconds."""
+    """Load the model in this process, and ask it for `seconds` seconds."""
     catalogue = Catalogue()
     manifest, beside = catalogue.manifest(name), catalogue.path(name).parent
     before_mb = _resident_mb()
@@ -43,7 +43,7 @@ def bench(name: str, seconds: float, threads: int) -> dict[str, Any]:
                 session.run(None, session.blank())
     else:
         provider, ask = _engine(catalogue, name)
-    ask()  # some load on their first question
+    ask()  # some models load on the first question
     load_s = time.perf_counter() - started_s
     loaded_mb = _resident_mb()
     asked, started_s = 0, time.perf_counter()
@@ -69,7 +69,7 @@ def _engine(catalogue: Catalogue, name: str) -> tuple[str, Callable[[], None]]:
 
     def ask() -> None:
         nonlocal number
-        number += 1  # another question each time, or a memory of answers would be timed
+        number += 1  # a new question each time, so that no cached answer is timed
         question = Question(parts=(Text(text=f"Visit {number}: what should the robot do?"),), options=_OPTIONS)
         scores = engine.ask_many(_SCENE, [question])[0]
         if scores.outcome is Outcome.INVALID:

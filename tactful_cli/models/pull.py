@@ -1,4 +1,4 @@
-"""The progress of a pull, on standard error."""
+"""Show the progress of a pull on standard error."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from tactful_cli.console import err
 
 
 def pull_with_progress(name: str, mirror: str, folder: Path | None, timeout_s: float) -> dict[str, Any]:
-    """Pulls one model, and gives what the command prints of it."""
+    """Pull one model. Returns the values that the command prints."""
     manifest, store = Catalogue().manifest(name), Store()
     origin = Origin(
         mirror=mirror, folder=folder, line=ProgressLine(token=os.environ.get("HF_TOKEN", ""), timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""The recipes of `tactful models quantize`: each makes weights or has them made, and a manifest that names them."""
+"""The recipes of `tactful models quantize`. Each produces weights and a manifest for them."""
 
 import shutil
 import subprocess
@@ -52,7 +52,7 @@ class Recipe(StrEnum):
 
 
 def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict[str, Any]:
-    """Runs the recipe on a model, and gives what the command prints of it."""
+    """Run the recipe on a model. Returns the values that the command prints."""
     catalogue, store = Catalogue(), Store()
     manifest, beside = catalogue.manifest(name), catalogue.path(name).parent
     new_name = new_name or f"{name}-{recipe.value}"
@@ -93,7 +93,7 @@ def _onnx(
 ) -> dict[str, Any]:
     session = open_session(model)
     examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MOST_EXAMPLES) if bag else []
-    # Every fourth example is kept from the recipe, so that the comparison is not of what it was fitted on.
+    # Hold out every fourth example, so that the comparison uses data that the recipe has not seen.
     fitted, held = [e for i, e in enumerate(examples) if i % 4 != 3], list(examples[3::4])
     target = catalogue.own / new_name / f"{model.stem}.{recipe.value}.onnx"
     catalogue.own.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def _onnx(
         "made_from": manifest.name,
         "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}, on {on}.",
     }
-    plain.pop("memory", None)  # measured on another file
+    plain.pop("memory", None)  # it was measured on another file
     made = _written(plain, new_name, catalogue)
     return made | {
         "size_ratio": size_ratio,
@@ -222,9 +222,7 @@ def _need(module: str, recipe: Recipe, extra: str) -> None:
 
 def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:
     path = catalogue.own / f"{new_name}.yaml"
-    check_config(
-        Manifest, plain, str(path)
-    )  # before it is written: a manifest that cannot be read would break the listing
+    check_config(Manifest, plain, str(path))  # before writing: a bad manifest breaks the listing
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return {"name": new_name, "manifest_path": str(path)}

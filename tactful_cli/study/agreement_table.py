@@ -1,4 +1,4 @@
-"""How agreement looks in a terminal: a table for each pair of coders, a row a label, a column a measure."""
+"""Print agreement as one table per pair of coders, one row per label and one column per measure."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ _SHORT = {
 
 
 def tables(found: Agreement) -> Iterator[Table]:
-    """Humans among themselves first, then the monitor with each of them."""
+    """Make the tables: pairs of humans first, then the monitor with each human."""
     groups: dict[tuple[str, tuple[str, ...]], list[AgreementRow]] = {}
     for row in found.rows:
         groups.setdefault((row.comparison, row.coders), []).append(row)
@@ -59,5 +59,5 @@ def _cell(estimate: Estimate) -> str:
 
 
 def _short(value: float) -> str:
-    """Without the zero before the point, as is usual for what cannot exceed 1."""
+    """Format without the leading zero, as is usual for values of at most 1."""
     return f"{value:.2f}".replace("0.", ".", 1)

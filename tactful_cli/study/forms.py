@@ -56,16 +56,16 @@ TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
 @app.command()
 def export(  # noqa: PLR0917
     source: SourcePath,
-    form: Annotated[Form, typer.Option("--form", help="What to write.")],
+    form: Annotated[Form, typer.Option("--form", help="Output format.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; beside the source if left out.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: beside the source.")
     ] = None,
-    coder: Annotated[str, typer.Option(help="Whose labels; all for everyone's.")] = MONITOR,
-    media: Annotated[list[str] | None, typer.Option(help="Video or sound to link. Repeatable.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    coder: Annotated[str, typer.Option(help="Coder whose labels to write; all: every coder.")] = MONITOR,
+    media: Annotated[list[str] | None, typer.Option(help="Video or sound file to link. Repeatable.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a session's labels and speech for a coder's tool or for statistics."""
+    """Write a session's labels and speech for an annotation tool or for statistics."""
     recording = open_recording(source)
     sheet = sheet_of(recording, _labels_of(recording, coder))
     if media:
@@ -95,25 +95,25 @@ def import_(  # noqa: PLR0917
         Path | None,
         typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON."),
     ] = None,
-    coder: Annotated[str, typer.Option(help="Pseudonym of who coded or reviewed; as the file says if left out.")] = "",
+    coder: Annotated[str, typer.Option(help="Pseudonym of the coder or reviewer; default: as in the file.")] = "",
     observation: Annotated[
-        str, typer.Option(metavar="ID", help="Observation to take of a BORIS export that holds several.")
+        str, typer.Option(metavar="ID", help="Observation to import from a BORIS export with several.")
     ] = "",
-    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of comments.")] = None,
-    add: Annotated[bool, typer.Option("--add", help="Add to the labels that this coder has in the log.")] = False,
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add to this coder's labels in the log.")] = False,
     complete: Annotated[
         bool,
         typer.Option(
             "--complete",
-            help="Record that the coder coded the whole session, whatever was found; a form without rows implies it.",
+            help="Record that the coder coded the whole session. A form without rows implies it.",
         ),
     ] = False,
     outside: Annotated[
-        bool, typer.Option("--outside", help="Take labels that begin before the session or after its end.")
+        bool, typer.Option("--outside", help="Accept labels that start before or after the session.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Append a coder's labels, or a reviewer's verdicts, to a log; what it holds already is not taken twice."""
+    """Append a coder's labels or a reviewer's verdicts to a log. Entries already in the log are skipped."""
     recording = open_recording(log)
     if file is None and not complete:
         raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
@@ -148,15 +148,17 @@ def import_(  # noqa: PLR0917
 def agreement(  # noqa: PLR0917
     sources: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of different sessions.")],
     tolerance: Annotated[
-        list[float] | None, typer.Option(help="Seconds within which onsets match. Repeatable.")
+        list[float] | None, typer.Option(help="Tolerance of matching onsets in seconds. Repeatable.")
     ] = None,
-    frame_s: Annotated[float, typer.Option(min=0.05, max=60, help="Length of a frame.")] = 1.0,
-    resamples: Annotated[int, typer.Option(min=1, max=100_000, help="Bootstrap draws of whole sessions.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    picture: Annotated[Path | None, typer.Option(help="Folder to write confusion pictures (SVG) into.")] = None,
+    frame_s: Annotated[float, typer.Option(min=0.05, max=60, help="Frame length in seconds.")] = 1.0,
+    resamples: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Number of bootstrap samples of whole sessions.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Folder to write confusion matrices (SVG) into.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute how far coders agree: humans among themselves, and the monitor with each of them."""
+    """Compute agreement between human coders, and between the monitor and each of them."""
     sessions = sessions_of(open_all(sources))
     found = measure_agreement(
         sessions, tolerances_s=tuple(tolerance or TOLERANCES_S), frame_s=frame_s, resamples=resamples, seed=seed
@@ -177,13 +179,13 @@ def agreement(  # noqa: PLR0917
 
 
 def _spare(path: Path, *, force: bool) -> None:
-    """Refuses to write over a file, which may hold a coder's work; an empty one holds none."""
+    """Refuse to overwrite a file that may hold a coder's work. An empty file may be overwritten."""
     if path.is_file() and path.stat().st_size and not force:
         raise FormError(f"{path}: is there already, and may hold a coder's work: name another with -o, or add --force")
 
 
 def _check_times(file: Path, coded: Iterable[Label | Review], recording: Recording) -> None:
-    """Refuses labels that begin outside the session, by a millisecond or more."""
+    """Refuse labels that start outside the session by a millisecond or more."""
     origin_ns = sheet_of(recording).origin_ns
     begun_ns = [entry.start_ns for entry in coded if isinstance(entry, Label)]
     outside = [ns for ns in begun_ns if not origin_ns - NS_PER_MS < ns < recording.end_ns + NS_PER_MS]
@@ -227,7 +229,7 @@ def _read(file: Path, recording: Recording, coder: str, observation: str) -> tup
 def _new(
     read: tuple[Label | Review, ...], recording: Recording, log: Path, *, empty_by: str, add: bool
 ) -> tuple[Label | Review, ...]:
-    """What the log lacks; a second version of a coder's work beside the first would count both."""
+    """Select the entries that the log lacks. A second version of a coder's work would count twice, so it is refused."""
     known: set[Label | Review] = {*recording.labels, *recording.reviews}
     found = tuple(entry for entry in read if entry not in known)
     coders = recording.coders & {entry.coder for entry in found if isinstance(entry, Label)}
@@ -243,7 +245,7 @@ def _new(
 def _codings(
     read: Iterable[Label | Review], found: Iterable[Label | Review], recording: Recording, coder: str, *, complete: bool
 ) -> tuple[Coding, ...]:
-    """The records that a coding is complete; new labels renew one that is in the log."""
+    """Make the records of complete codings. New labels renew an existing record."""
     new = [entry.coder for entry in found if isinstance(entry, Label)]
     coders = {*new} & {coding.coder for coding in recording.codings}
     if complete:
@@ -278,7 +280,7 @@ def _reviews(file: Path, recording: Recording, coder: str) -> tuple[Review, ...]
 
 
 def _known(file: Path, reviews: tuple[Review, ...], recording: Recording) -> tuple[Review, ...]:
-    """The verdicts, each of which must be on an event of the log."""
+    """Check that each verdict refers to an event of the log."""
     known = {flag.event_id for flag in recording.flags}
     if unknown := [review.event_id for review in reviews if review.event_id not in known]:
         raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")

@@ -1,4 +1,4 @@
-"""`tactful study`: logs, exports, agreement, reports and reviews of a session, and what privacy asks."""
+"""`tactful study`: logs, exports, agreement, reports, reviews and privacy of study sessions."""
 
 from tactful_cli.study import forms, logs, pages, privacy
 from tactful_cli.verb import group

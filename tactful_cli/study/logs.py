@@ -34,38 +34,45 @@ SourcePath = Annotated[Path, typer.Argument(metavar="BAG|LOG", help="Study log, 
 @app.command("log")
 def log_(  # noqa: PLR0917
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag of the session.")],
-    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the log in; an empty or new one.")],
+    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to write the log into; must be new or empty.")],
     study: Annotated[str, typer.Option(help="Name of the study.")],
-    session: Annotated[str, typer.Option(help="Name of the session; each once in a study.")],
+    session: Annotated[str, typer.Option(help="Name of the session; unique in the study.")],
     condition: Annotated[str, typer.Option(help="Condition of the session.")] = "",
     participant: Annotated[
         list[str] | None,
         typer.Option(
-            help="Pseudonym, and with = the person ids of this session: P-7K3MX=person_1,voice_2. Repeatable."
+            help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."
         ),
     ] = None,
-    clips: Annotated[list[str] | None, typer.Option(help="Pseudonym of who consented to clips. Repeatable.")] = None,
-    no_words: Annotated[
-        list[str] | None, typer.Option(help="Pseudonym of who did not consent to a transcript. Repeatable.")
+    clips: Annotated[
+        list[str] | None, typer.Option(help="Pseudonym of a participant who consented to clips. Repeatable.")
     ] = None,
-    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out; it stays apart.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="YAML of what may be kept of words; names go by default.")] = None,
-    retention_days: Annotated[int, typer.Option(min=0, help="Days after which study expire empties it; 0: none.")] = 0,
-    media: Annotated[list[str] | None, typer.Option(help="Video or sound to link in exports. Repeatable.")] = None,
+    no_words: Annotated[
+        list[str] | None,
+        typer.Option(help="Pseudonym of a participant who did not consent to a transcript. Repeatable."),
+    ] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Key file with the names to remove; store it apart from the output.")
+    ] = None,
+    policy: Annotated[Path | None, typer.Option(help="YAML redaction policy for words; default: remove names.")] = None,
+    retention_days: Annotated[
+        int, typer.Option(min=0, help="Days after which `study expire` erases the log; 0: never.")
+    ] = 0,
+    media: Annotated[list[str] | None, typer.Option(help="Video or sound file to link in exports. Repeatable.")] = None,
     watch: Annotated[
         bool | None,
         typer.Option(
             "--watch/--as-recorded",
-            help="Run the monitor over the bag, or take the flags in it; by itself it runs where the bag holds none.",
+            help="Run the monitor, or use the flags in the bag; default: run it if the bag has none.",
         ),
     ] = None,
-    topic: Annotated[str, typer.Option(help="Audio topic to watch; the only one if left out.")] = "",
-    language: Annotated[str, typer.Option(help="Language code of speech to be recognised, as en or zh.")] = "en",
+    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
+    language: Annotated[str, typer.Option(help="Language code of the speech, such as en or zh.")] = "en",
     as_json: AsJson = False,
 ) -> None:
-    """Write a bag's speech, presence, flags and decisions into a new log; no picture and no sound.
+    """Write a bag's speech, presence, flags and decisions to a new log, without images or sound.
 
-    The monitor runs over a bag that holds no flags, as its node would.
+    If the bag holds no flags, the monitor runs on it first.
     """
     participants = participants_of(participant or (), clips or (), no_words or ())
     info = SessionInfo(
@@ -113,13 +120,13 @@ def log_(  # noqa: PLR0917
 
 @app.command()
 def example(
-    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the log in; an empty or new one.")],
+    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to write the log into; must be new or empty.")],
     session: Annotated[str, typer.Option(help="Name of the session.")] = "S07",
-    minutes: Annotated[float, typer.Option(min=1, max=600, help="Its length.")] = 10,
-    flags: Annotated[int, typer.Option(min=0, max=20_000, help="How many flags it holds.")] = 34,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same session.")] = 7,
+    minutes: Annotated[float, typer.Option(min=1, max=600, help="Length of the session in minutes.")] = 10,
+    flags: Annotated[int, typer.Option(min=0, max=20_000, help="Number of flags.")] = 34,
+    seed: Annotated[int, typer.Option(help="Random seed of the session.")] = 7,
 ) -> None:
-    """Write a generated session, to try the study desk with."""
+    """Write a generated session for trying the study tools."""
     write_log(folder, session=session, length_s=minutes * 60, flags=flags, seed=seed)
     print(folder)
 
@@ -127,10 +134,10 @@ def example(
 @app.command()
 def verify(
     log: LogPath,
-    expect: Annotated[str, typer.Option(help="Head hash that was cited; another, or none, is a fault.")] = "",
+    expect: Annotated[str, typer.Option(help="Expected head hash; verification fails if it differs.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Check a log's chain line by line. Exits with 1 where a line was changed, removed or cut short."""
+    """Verify a log's hash chain. Exits with 1 if a line was changed, removed or truncated."""
     contents = read(log)
     faults = [asdict(fault) for fault in contents.faults]
     if expect and expect != contents.head:
@@ -163,17 +170,17 @@ def verify(
 @app.command("bag")
 def bag_(
     log: LogPath,
-    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag that the session was recorded in.")],
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Bag of the session's recording.")],
 ) -> None:
-    """Enter the name, hash and offset of a session's bag into a log that a node wrote while it was recorded."""
+    """Add the name, hash and offset of a session's bag to a log that a node wrote live."""
     named = name_bag(log, bag, WallClock())
     print(f"{named.name}  sha256 {named.sha256}  begins at {named.offset_ns} ns")
 
 
 @app.command("migrate")
 def migrate_(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Log of an older schema; it stays as it is.")],
-    new: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to make the new log in.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Log with an older schema; left unchanged.")],
+    new: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to write the new log into.")],
 ) -> None:
     """Write an older log into a new one in the present schema, which names the old one's head."""
     print(f"{new}: {count_of(migrate(old, new), 'entry', 'entries')}")
@@ -181,11 +188,11 @@ def migrate_(
 
 @app.command("recover")
 def recover_(
-    old: Annotated[Path, typer.Argument(metavar="LOG", help="Log that is not sound; it stays as it is.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder to make the new log in.")],
+    old: Annotated[Path, typer.Argument(metavar="LOG", help="Damaged log; left unchanged.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder to write the new log into.")],
     as_json: AsJson = False,
 ) -> None:
-    """Save what is sound in a damaged log into a new one, which says what is missing; if anything is, exits with 1."""
+    """Copy the valid part of a damaged log to a new log that lists the losses. Exits with 1 if data was lost."""
     done = recover_log(old, new)
     told = [*(f"lost: {what}" for what in done.lost), f"{new}: {count_of(done.entries, 'entry', 'entries')}"]
     _print(asdict(done), "\n".join(told), as_json=as_json)
@@ -196,10 +203,10 @@ def recover_(
 @app.command()
 def explain(
     source: SourcePath,
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="Event id, or the beginning of one.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="Event id, or a prefix of it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say why an event was flagged: what was measured, against what, by what."""
+    """Explain why an event was flagged: the measured values, their thresholds and their sources."""
     recording = open_recording(source)
     found = [flag for flag in recording.flags if flag.event_id.startswith(event)]
     if len(found) != 1:

@@ -29,15 +29,17 @@ app = typer.Typer()
 def report(
     source: SourcePath,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; beside the source if left out.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: beside the source.")
     ] = None,
     frames: Annotated[
         Path | None,
-        typer.Option(metavar="BAG", help="Bag to take at most 3 pictures a flag from, faces blurred, 40 MB in all."),
+        typer.Option(
+            metavar="BAG", help="Bag to take images from: at most 3 per flag and 40 MB in total, faces blurred."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make one HTML file of a session, which opens offline; it holds no pictures unless --frames asks for them."""
+    """Write a session as one HTML file that opens offline. It holds images only with --frames."""
     recording = open_recording(source)
     pictures: dict[str, list[str]] = {}
     notes: list[str] = []
@@ -62,17 +64,17 @@ def report(
 def review(  # noqa: PLR0917
     log: LogPath,
     reviewer: Annotated[
-        list[str] | None, typer.Option(help="Pseudonym of a reviewer, each with a token. Repeatable.")
+        list[str] | None, typer.Option(help="Pseudonym of a reviewer; each receives a token. Repeatable.")
     ] = None,
-    bag: Annotated[Path | None, typer.Option(help="Bag to cut clips from, for participants who consented.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; a free one if 0.")] = 0,
+    bag: Annotated[Path | None, typer.Option(help="Bag to cut clips from, for participants with consent.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Anything but this machine's own opens the log to the network.")
+        str, typer.Option(help="Address to listen on. Any address other than loopback exposes the log to the network.")
     ] = "127.0.0.1",
-    keys: Annotated[Path | None, typer.Option(help="Key file with the names to take out of notes.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from notes.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve the report on this machine; verdicts are appended to the log until interrupted."""
+    """Serve the report on this machine until interrupted, and append verdicts to the log."""
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
     tokens = {new_token(): name for name in reviewer or ["R1"]}
@@ -115,7 +117,7 @@ def review(  # noqa: PLR0917
 
 
 def face_finder() -> FindFaces | None:
-    """The face detector; None, with a word on standard error, where its weights are missing."""
+    """Load the face detector. Returns None, and warns on standard error, where its weights are missing."""
     try:
         return TiledFaceDetector().find
     except FaceWeightsMissingError as error:

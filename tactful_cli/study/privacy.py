@@ -19,7 +19,7 @@ from tactful_cli.verb import AsJson
 
 app = typer.Typer()
 participant = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Pseudonyms and the names behind them, in a file of its own."
+    no_args_is_help=True, rich_markup_mode=None, help="Manage the key file, which links pseudonyms to names."
 )
 
 Keys = Annotated[Path, typer.Option(help="Key file; keep it apart from every log.")]
@@ -28,15 +28,15 @@ Keys = Annotated[Path, typer.Option(help="Key file; keep it apart from every log
 @app.command()
 def erase(  # noqa: PLR0917
     log: LogPath,
-    participant: Annotated[str, typer.Option(help="Pseudonym whose data are to go.")],
-    keys: Annotated[Path | None, typer.Option(help="Key file to remove them from too.")] = None,
-    reason: Annotated[str, typer.Option(help="What the tombstone says.")] = "the participant's wish",
+    participant: Annotated[str, typer.Option(help="Pseudonym whose data to erase.")],
+    keys: Annotated[Path | None, typer.Option(help="Key file from which to remove the participant too.")] = None,
+    reason: Annotated[str, typer.Option(help="Reason to store in the tombstone.")] = "the participant's wish",
     keep_unattributed: Annotated[
-        bool, typer.Option("--keep-unattributed", help="Keep what names no participant, where others took part too.")
+        bool, typer.Option("--keep-unattributed", help="Keep entries without a participant if several took part.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take a participant's data out of a log, for good; a tombstone stays, and the chain still verifies."""
+    """Erase a participant's data from a log for good. A tombstone remains, and the hash chain stays valid."""
     done = erasing.erase(log, participant, WallClock(), reason, keep_unattributed=keep_unattributed)
     forgotten = KeyFile(keys).forget(participant) if keys else False
     if as_json:
@@ -61,7 +61,7 @@ def expire(
     logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Folders of study logs.")],
     as_json: AsJson = False,
 ) -> None:
-    """Empty the logs whose retention time has passed. Exits with 1 where a log could not be, after all the others."""
+    """Erase the logs whose retention time is over. Tries every log, then exits with 1 if one failed."""
     counts: dict[str, int] = {}
     for log in logs:
         try:
@@ -82,7 +82,7 @@ def inventory_(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Logs, bags and folders of a study.")],
     as_json: AsJson = False,
 ) -> None:
-    """List what is stored, whether it is personal, and why."""
+    """List stored data, whether each item is personal, and why."""
     found = inventory(paths)
     if as_json:
         print_json(asdict(found))
@@ -102,11 +102,11 @@ def inventory_(
 @participant.command()
 def add(
     keys: Keys,
-    name: Annotated[list[str], typer.Option(help="A name by which the participant may be called. Repeatable.")],
-    pseudonym: Annotated[str, typer.Option(help="Pseudonym; drawn at random if left out.")] = "",
+    name: Annotated[list[str], typer.Option(help="Name or nickname of the participant. Repeatable.")],
+    pseudonym: Annotated[str, typer.Option(help="Pseudonym; default: random.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Give someone a pseudonym."""
+    """Assign a pseudonym to a participant."""
     given = KeyFile(keys).add(tuple(name), pseudonym=pseudonym)
     if as_json:
         print_json({"pseudonym": given})
@@ -126,5 +126,5 @@ def list_(keys: Keys, as_json: AsJson = False) -> None:
 
 @participant.command()
 def forget(keys: Keys, pseudonym: Annotated[str, typer.Argument(help="Pseudonym to remove.")]) -> None:
-    """Remove who stands behind a pseudonym; logs are not changed."""
+    """Delete the name behind a pseudonym. Logs are not changed."""
     print("removed" if KeyFile(keys).forget(pseudonym) else "was not there")

@@ -1,4 +1,4 @@
-"""The monitor run over a bag for `tactful study log`: what the senses and the monitor's node would have told."""
+"""Run the senses and the monitor on a bag for `tactful study log`."""
 
 import heapq
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from tactful_cli.flags import senses_of
 
 
 def holds_flags(bag: BagReader) -> bool:
-    """Whether the monitor was recorded in a bag."""
+    """Whether the bag holds recorded flags."""
     return any(t.type_name == message_type(SocialFlag) and t.message_count for t in bag.topics)
 
 
 def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, Any]]:
-    """What is said, seen and flagged in a bag, and the decisions in it, each with when it was known; tells progress."""
+    """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
     senses = senses_of(bag, topic, language, needs_words=False)
     clock = ReplayClock()
     monitor = replay_monitor(senses.sources, clock)
