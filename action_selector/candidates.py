@@ -1,4 +1,4 @@
-"""What the robot could do: given in the question, from its skill catalogue, or proposed by a model and filtered."""
+"""Candidate actions: given in the request, listed in the skill catalogue, or proposed by a model."""
 
 import re
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
 
 @record
 class Candidate:
-    """One thing to do; an empty action is none of the above. unmet says which precondition does not hold.
+    """One possible action. An empty action means none of the above; `unmet` names a precondition that fails.
 
-    same_as is the first index of the same words: what is repeated is judged once, and stands or falls with it.
+    `same_as` is the first index with the same words: repeated candidates share one verdict.
     """
 
     index: int
@@ -37,14 +37,14 @@ class Candidate:
 
 
 class Needs(Config):
-    """Preconditions. A place or role that is unknown does not fail; a fact must be vouched for by the asker."""
+    """Preconditions of a skill. An unknown place or role passes; a fact passes only if the request states it."""
 
     places: tuple[str, ...] = Field(default=(), description="the robot must stand in one of these")
     roles: tuple[str, ...] = Field(default=(), description="the robot must act as one of these")
     facts: tuple[str, ...] = Field(default=(), description="all of these must be stated with the question")
 
     def unmet(self, viewpoint: Viewpoint, facts: Iterable[str]) -> str:
-        """Why they do not hold, or nothing."""
+        """Explain which precondition fails. Returns an empty string where all hold."""
         if viewpoint.place and self.places and not _names_one(viewpoint.place, self.places):
             return f"it is done in the {' or '.join(self.places)}, and the robot is here: {viewpoint.place}"
         if viewpoint.role and self.roles and not _names_one(viewpoint.role, self.roles):
@@ -61,7 +61,7 @@ class Skill(Config):
 
 
 class SkillCatalogue(Config):
-    """What a robot can do, as its team writes it down."""
+    """The skills of a robot, as its team writes them down."""
 
     skills: tuple[Skill, ...] = Field(min_length=1, max_length=64)
     may_do_nothing: bool = Field(default=True, description="whether none of them is a possible answer")
@@ -87,7 +87,7 @@ class Proposals(BaseModel):
 
 
 class ProposingModel(Protocol):
-    """The part of an engine that writes."""
+    """The writing part of an engine."""
 
     def generate(
         self,
@@ -102,7 +102,7 @@ class ProposingModel(Protocol):
 def of_request(
     options: tuple[str, ...], catalogue: SkillCatalogue | None, viewpoint: Viewpoint, facts: Iterable[str]
 ) -> tuple[Candidate, ...]:
-    """The options given, with what the catalogue knows of them; all its skills where none are given."""
+    """Build candidates from the options and the catalogue. Without options, every skill is a candidate."""
     facts = tuple(facts)
     known = {_plain(skill.action): skill for skill in catalogue.skills} if catalogue else {}
     if not options and catalogue:
@@ -121,7 +121,10 @@ def of_request(
 def propose(
     engine: ProposingModel, prompt: Prompt, deadline: Deadline, most: int = 6
 ) -> tuple[tuple[str, ...], Outcome, str]:
-    """Actions that a model proposes, filtered, with an empty one at the end; none where it could not, and why."""
+    """Ask a model for up to `most` actions, filter them and append an empty one.
+
+    Returns no actions, and the reason, where the model fails.
+    """
     written = engine.generate(prompt, Proposals, max_tokens=300, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:
         return (), written.outcome, written.reason
@@ -140,10 +143,10 @@ def _plain(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words that tell one place or fact from another."""
+    """Split into the words that identify a place or fact."""
     return [word for word in re.findall(r"[^\W_]+", text.casefold()) if word not in _SMALL_WORDS]
 
 
 def _names_one(stated: str, wanted: Iterable[str]) -> bool:
-    """Whether all words of a wanted one stand in what is stated, as gym in "the gym, ground floor"."""
+    """Whether `stated` contains all words of one wanted text, as "gym" in "the gym, ground floor"."""
     return any(set(_words(one)) <= set(_words(stated)) for one in wanted)

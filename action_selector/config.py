@@ -1,4 +1,4 @@
-"""What a robot team may set about the selector."""
+"""The settings of the selector."""
 
 from typing import Annotated, Literal
 
@@ -64,7 +64,7 @@ class SelectorConfig(Config):
 
 
 class RequestConfig(Config):
-    """What a request is decided upon, and how long that may take."""
+    """Which records a request needs, and how long a decision may take."""
 
     window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past is looked at")
     longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is 0 or -1")

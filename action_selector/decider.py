@@ -1,4 +1,4 @@
-"""What should be done next, from where the robot stands: one question in, one decision out."""
+"""Decide what the robot should do next: one request in, one decision out."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
 
 class Decider:
-    """Decides by likeness alone, or with a model; each question by itself, so that no other changes its answer."""
+    """Decide by similarity alone, or with a model. Requests are independent of each other."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class Decider:
 
     @property
     def shows_pictures(self) -> bool:
-        """Whether the model may be shown pictures; true without a model, from which none are held back."""
+        """Whether the model may receive images. True without a model, because nothing is withheld then."""
         return self._engine is None or self._engine.model_info.on_this_machine or self.config.pictures_may_leave
 
     def held_back(self, request: Request) -> str:
-        """Why a request's pictures are not shown to the model that could take them; empty where none are held back."""
+        """Explain why a request's images are withheld from the model. Empty where they are not."""
         if (
             self._engine is None
             or self.shows_pictures
@@ -69,14 +69,14 @@ class Decider:
         return f"without its pictures, as the model {self._engine.model_info.model} does not run on this machine"
 
     def prepare(self) -> None:
-        """Loads the encoder, and encodes ahead what every question is compared with: rules, skills and norms."""
+        """Load the encoder, and encode the rules, skills and norms that every request uses."""
         rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
         skills = (skill.action for skill in self._catalogue.skills) if self._catalogue else ()
         never = (rule.never for rule in self._rules.hard)
         learn(self._sentences, ("", *norms.norm_texts(), *skills, *rules, *never))
 
     def decide(self, request: Request, deadline: Deadline, told: Told | None = None) -> Decision:
-        """A decision, whatever is asked; told hears the name of each step as it begins."""
+        """Decide on any request. `told` receives the name of each step as it starts."""
         stages = StageTimer(deadline, told)
         verdict = DecisionBuilder(outcome=Outcome.FAILED)
         try:
@@ -145,7 +145,7 @@ class Decider:
         return verdict
 
     def _why(self, case: ChoiceCase, verdict: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
-        """What speaks for what was chosen: a rule of the house, else what it was chosen by."""
+        """Describe what supports the choice: a house rule, or otherwise the evidence."""
         if verdict.chosen is None:
             return ""
         favour = house_rules.in_favour(verdict.texts[verdict.chosen], rules, self._sentences, self.config.rule_least)
@@ -163,7 +163,7 @@ class Decider:
         return for_model
 
     def _observe(self, request: Request, people: tuple[OtherAgent, ...], deadline: Deadline) -> Observation:
-        """What the asker says; else what a model sees; else whom the robot tracks, though not what they do."""
+        """Observe the scene: from the request, otherwise with a model, otherwise from tracked people."""
         told = observation_given(request.others, request.viewpoint)
         if request.others is not None:
             return told
@@ -191,7 +191,7 @@ class Decider:
     def _fallen(
         self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[house_rules.HouseRule, ...]
     ) -> dict[int, vetoes.Vetoed]:
-        """Why candidates fall; of those repeated, the first for them all."""
+        """Collect the veto of each candidate. A repeated candidate shares the veto of its first occurrence."""
         config = self.config
         actions = [candidate.action for candidate in candidates]
         against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
@@ -200,12 +200,12 @@ class Decider:
         fallen = vetoes.of_house_rules(by_rule) | vetoes.of_orders(candidates)
         fallen = vetoes.of_preconditions(candidates) | fallen
         if config.veto_others:
-            # Of all of them: a candidate that falls for another reason still takes up the other whose action it is.
+            # Use all candidates: one with another veto may still be the match of another agent.
             fallen = vetoes.of_others(candidates, observation, self._sentences, config.match_least) | fallen
         return {candidates[index].same_as: fall for index, fall in sorted(fallen.items())}
 
     def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:
-        """As many precedents as the rules of the house leave room for."""
+        """Retrieve precedents, fewer where house rules take their place."""
         room = max(0, self.config.precedents - rules)
         if self._precedents is None or not room:
             return []
@@ -230,7 +230,7 @@ def _evidence(
     rules: tuple[house_rules.HouseRule, ...],
     precedents: list[Precedent],
 ) -> ScoringEvidence:
-    """The rules of the house alone where any applies, else the precedents: they outrank what was found elsewhere."""
+    """Collect evidence: applicable house rules, which outrank precedents, otherwise the precedents."""
     advised = [rule.do for rule in rules if rule.do] if rules else [one.action for one in precedents if one.action]
     return ScoringEvidence(
         scene=scene,

@@ -1,4 +1,4 @@
-"""What the selector needs of a model: an Engine, or a lease of one."""
+"""The model interface of the selector: an Engine, or a lease of one."""
 
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ from norm_core.engines.request_context import Deadline
 
 
 class SelectorModel(ScoringModel, Protocol):
-    """Scores options and, where its card says so, writes."""
+    """A model that scores options and, where its manifest allows, writes text."""
 
     def generate(
         self, prompt: Prompt, schema: Any = None, *, max_tokens: int = 256, deadline: Deadline | None = None

@@ -1,4 +1,4 @@
-"""The prompts of the selector: our words plain, everything from the world quoted."""
+"""The selector's prompts. Our own words stand plain; text from the world is quoted."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ NORMS = tuple(Norm)
 
 
 def pictures(request: Request, most: int | None) -> tuple[Image, ...]:
-    """The newest pictures that a model may take, in the order of time."""
+    """Select the newest images that fit the model, in order of time."""
     frames = request.window.frames if request.window else ()
     images = (*request.images, *(Image(jpeg=frame.tile_jpeg) for frame in frames))
     return images if most is None else images[len(images) - min(most, len(images)) :]
@@ -31,7 +31,7 @@ def scene(
     precedents: Sequence[Precedent],
     most_images: int | None,
 ) -> Prompt:
-    """What every question about one request begins with."""
+    """Build the common beginning of every question about one request."""
     words = prompt_file("select_action")
     said = words.texts
     parts: list[Part] = [*pictures(request, most_images)]
@@ -61,9 +61,9 @@ def scene(
 def observation_prompt(
     request: Request, most_images: int | None, task: str = "observe_scene", people: Sequence[OtherAgent] = ()
 ) -> Prompt:
-    """Asks a model to write what is seen, or what could be done; task names the file of words.
+    """Build a prompt for describing the scene or proposing actions; `task` names the prompt file.
 
-    people are those whom the robot's sensors track, of whom a model sees what they do.
+    `people` are tracked by the robot's sensors. The model adds what they do.
     """
     words = prompt_file(task)
     parts: list[Part] = [*pictures(request, most_images)]
@@ -79,24 +79,24 @@ def observation_prompt(
 
 
 def choice_question(actions: Sequence[str]) -> Question:
-    """Which of the actions; an empty one reads as none of the above."""
+    """Ask which action to choose. An empty action reads as "none of the above"."""
     return Question(parts=(Text(text=_words("choose")),), options=tuple(map(_readable, actions)))
 
 
 def justification_question(action: str, justifications: Sequence[str]) -> Question:
-    """Which reason, given the action."""
+    """Ask which justification fits the action."""
     parts = (Text(text=_words("chosen")), Quoted(text=_readable(action), label="action"), Text(text=_words("justify")))
     return Question(parts=parts, options=tuple(map(_readable, justifications)))
 
 
 def yes_or_no(action: str, ask: str) -> list[Question]:
-    """One question in both orders of its answers; ask is `possible` or `sensible`."""
+    """Ask a yes-no question in both answer orders. `ask` is `possible` or `sensible`."""
     parts = (Text(text=_words("candidate")), Quoted(text=_readable(action), label="action"), Text(text=_words(ask)))
     return [Question(parts=parts, options=_YES_NO), Question(parts=parts, options=_YES_NO[::-1])]
 
 
 def norm_served(action: str) -> list[Question]:
-    """Which kind of norm an action serves most, in both orders of NORMS."""
+    """Ask which norm an action serves most, in both orders of NORMS."""
     words = prompt_file("select_action").texts
     parts = (Text(text=words["candidate"]), Quoted(text=_readable(action), label="action"), Text(text=words["serves"]))
     kinds = tuple(words[f"norm_{norm}"] for norm in NORMS)
@@ -104,7 +104,7 @@ def norm_served(action: str) -> list[Question]:
 
 
 def _readable(action: str) -> str:
-    """Without orders to the chooser; what is nothing but an order has fallen before it is asked about."""
+    """Remove injected instructions. Candidates that consist of one were vetoed earlier."""
     return (strip_instructions(action) or action) if action.strip() else _words("none")
 
 

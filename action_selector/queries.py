@@ -1,4 +1,4 @@
-"""Queries of an episode as requests, and decisions as answers to them."""
+"""Convert an episode's queries to requests, and decisions to answers."""
 
 from action_selector.request import Request
 from norm_core.engines.prompt import Image
@@ -7,7 +7,7 @@ from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import Window
 
-# Which part of a decision answers a task.
+# Tasks that ask for the chosen action.
 ACTION_TASKS = ("eas", "action")
 JUSTIFICATION_TASK = "justification"
 SENSIBLE_TASK = "sensible"
@@ -17,7 +17,7 @@ TASKS = (*ACTION_TASKS, JUSTIFICATION_TASK, SENSIBLE_TASK)
 def request_of(
     query: Query, window: Window | None = None, *, images: tuple[Image, ...] = (), source: str = ""
 ) -> Request:
-    """The request that a query makes; options are actions, whichever part of the decision is wanted."""
+    """Convert a query to a request. The options are actions, whichever task is asked."""
     return Request(
         query_id=query.query_id,
         candidates=query.options,
@@ -33,7 +33,7 @@ def request_of(
 
 
 def answer_of(decision: Decision, query: Query) -> Answer:
-    """What the decision says to the query's task; for sensible, also where it chose nothing."""
+    """Extract the answer to the query's task. The task `sensible` has an answer even without a choice."""
     outcome, chosen = decision.outcome, _chosen_index(decision, query.task)
     if query.task == JUSTIFICATION_TASK and outcome is Outcome.ANSWERED and not chosen:
         outcome = Outcome.INVALID

@@ -1,4 +1,4 @@
-"""What the selector is asked, and the bounds of what it takes; all of its text is untrusted."""
+"""The selector's request and its limits. All of its text is untrusted."""
 
 from norm_core.engines.prompt import Image
 from norm_core.engines.request_context import Deadline
@@ -6,20 +6,20 @@ from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.record import record
 from norm_core.records.window import Window
 
-MOST_CANDIDATES = 64  # and others, and justifications
+MOST_CANDIDATES = 64  # of others and of justifications too
 LONGEST_CHARACTERS = 20_000
 
 
 class UnusableError(ValueError):
-    """A request that no answer can be given to; its message says what to ask instead."""
+    """A request that cannot be answered; the message says what to send instead."""
 
 
 @record
 class Request:
-    """One question. None for others or viewpoint means they are to be observed; an empty option is none of the above.
+    """One request. None for `others` or `viewpoint` means "observe them"; an empty option is none of the above.
 
-    facts are what the asker vouches for, as "hands_free", and source is where the scene comes from: precedents of
-    the same source are never shown. images are pictures beside the window's frames, as a suite's.
+    `facts` are stated by the caller, such as "hands_free". `source` is the scene's origin, whose own precedents are
+    never used. `images` are images beside the window's frames, as in a suite.
     """
 
     query_id: str
@@ -37,7 +37,10 @@ class Request:
 
 
 def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_frames: bool) -> None:
-    """Raises where the request cannot be answered; frames are needed where somebody has yet to look at the scene."""
+    """Check a request against the limits. Raises UnusableError.
+
+    `needs_frames` is true where a model still has to observe the scene.
+    """
     now_ns = deadline.clock.now_ns()
     if deadline.deadline_ns is not None and deadline.deadline_ns <= deadline.asked_ns:
         raise UnusableError("the deadline had already passed when the question came: ask with a later one")

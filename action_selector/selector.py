@@ -1,4 +1,4 @@
-"""The selector: what the senses and those who ask give goes in with its stamps, decisions and answers come out."""
+"""The selector role: stamped records and requests in, decisions and answers out."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ PICTURES_HELD_BACK = (
 
 @record
 class DueRequest:
-    """A request that can be decided now, how long that may take, and the query that it came from, if any."""
+    """A request that is due, its deadline and, if any, its query."""
 
     request: Request
     deadline: Deadline
@@ -39,40 +39,40 @@ class DueRequest:
 
 @record
 class Recommendation:
-    """What is decided on a request, and what that says to the task of its query."""
+    """A decision on a request, and the answer to its query."""
 
     decision: Decision
     answer: Answer | None = None
 
 
 class Selector:
-    """Recommend a next action to whoever asks, from what was lately seen and heard; advice, never motion.
+    """Recommend the next action from what was recently seen and heard. It advises and never moves the robot.
 
-    take(), end_input() and ask() belong to one thread and give the requests that are due at once; decide() takes as
-    long as a model does, and a driver may give it a thread of its own.
+    Call take(), end_input() and ask() from one thread: they return due requests at once. decide() takes as long as the
+    model; a driver may give it a thread of its own.
     """
 
     def __init__(
         self, decider: Decider, clock: Clock, config: RequestConfig | None = None, health_log: HealthLog | None = None
     ) -> None:
-        """Outcomes are counted in the health log, which also states what keeps decisions from being made."""
+        """Count outcomes in the health log, which also reports what prevents decisions."""
         self._decider, self._clock, self._config = decider, clock, config or RequestConfig()
         self._health_log = health_log or HealthLog()
         self._recent = RecentRecords(self._config.window_s)
         self._held = HeldQueries(self._config.sources, s_to_ns(self._config.frames_every_s))
 
     def prepare(self) -> None:
-        """Load the encoder ahead of the first request; EngineError where it cannot be loaded."""
+        """Load the encoder ahead of the first request. Raises EngineError where it cannot be loaded."""
         self._decider.prepare()
 
     def take(self, record: SelectorRecord) -> list[DueRequest]:
-        """Take a record and give the queries that are due with it; records come in the order of arrival.
+        """Add a record in order of arrival, and return the requests that are now due.
 
-        Queries of tasks that are not the selector's are left to others.
+        Ignores queries whose tasks belong to other roles.
         """
         if isinstance(record, Query) and record.task not in TASKS:
             return []
-        if isinstance(record, Episode):  # an edge ends what the queries before it are about
+        if isinstance(record, Episode):  # an episode's edge closes the queries before it
             due = self.end_input()
             self._recent.take(record)
             return due
@@ -83,15 +83,15 @@ class Selector:
         return [self._due(query) for query in self._held.take(record)]
 
     def end_input(self) -> list[DueRequest]:
-        """Give the queries that still wait: nothing more comes before them."""
+        """Return the waiting queries, as no more records will come."""
         return [self._due(query) for query in self._held.release()]
 
     def drop_queries(self) -> int:
-        """Drop the queries that still wait for records, and count them."""
+        """Drop the waiting queries, and return their number."""
         return len(self._held.release())
 
     def ask(self, request: Request, deadline_ns: int | None = None) -> DueRequest:
-        """Take a request about this moment; without a deadline it has the time that is configured."""
+        """Submit a request about the present moment. Without a deadline, the configured time limit applies."""
         now_ns = self._clock.now_ns()
         if deadline_ns is None:
             deadline_ns = now_ns + s_to_ns(self._config.longest_s)
@@ -99,7 +99,7 @@ class Selector:
         return DueRequest(request=replace(request, window=window), deadline=Deadline(self._clock, deadline_ns))
 
     def decide(self, due: DueRequest, on_step: Callable[[str], None] | None = None) -> Recommendation:
-        """Decide on a request, whatever it is; on_step hears the name of each step as it begins."""
+        """Decide on any request. `on_step` receives the name of each step as it starts."""
         try:
             decision = self._decider.decide(due.request, due.deadline, on_step)
         except (RuntimeError, ValueError, MemoryError) as error:
@@ -117,7 +117,7 @@ class Selector:
         return replace(found, answer=answer)
 
     def refuse(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
-        """Decide nothing, and say why."""
+        """Return a refusal with its reason."""
         now_ns, deadline_ns = due.deadline.clock.now_ns(), due.deadline.deadline_ns
         decision = Decision(
             stamp_ns=now_ns,
@@ -131,7 +131,7 @@ class Selector:
         return self._recommendation(due, decision)
 
     def _due(self, query: Query) -> DueRequest:
-        """Make the request of a query; without a deadline time stands still at its stamp, as a replay needs it."""
+        """Convert a query to a request. Without a deadline, the clock stays at the query's stamp, as replays need."""
         is_live = query.deadline_ns is not None
         clock = self._clock if is_live else ReplayClock(query.stamp_ns)
         window = self._recent.window(query.stamp_ns, clock.now_ns())

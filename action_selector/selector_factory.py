@@ -1,4 +1,4 @@
-"""A selector from the files that a robot's team keeps."""
+"""Create a selector from a robot team's files."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from norm_core.runtime.time import Clock
 
 
 class SelectorFiles(SelectorConfig):
-    """The selector's settings and where its files lie; an empty path is none."""
+    """The selector's settings and the paths of its files. An empty path means no file."""
 
     model: str = Field(default="", description="name of the model that is asked; empty for likeness alone")
     skills: str = Field(default="", description="YAML catalogue of the robot's skills; empty for none")
@@ -35,7 +35,7 @@ def open_selector(
     requests: RequestConfig | None = None,
     health_log: HealthLog | None = None,
 ) -> Selector:
-    """Read every file, or raise a TactfulError that names the first that cannot be used."""
+    """Read every file and create the selector. Raises a TactfulError that names the first unusable file."""
     encoder = SentenceEncoder()
     weights_sha256 = encoder.weights_sha256
     catalogue, rules, index = (_path(path) for path in (files.skills, files.house_rules, files.precedents_index))

@@ -1,4 +1,4 @@
-"""Where a decision's time goes, step by step, and who is told of each step."""
+"""Measure the steps of a decision, and report each step to an observer."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ Told = Callable[[str], None]
 
 
 class StageTimer:
-    """Contiguous segments from asking to answering; a limit that has passed raises at the next step."""
+    """Contiguous time segments of one decision. An expired deadline raises at the next step."""
 
     def __init__(self, deadline: Deadline, told: Told | None = None) -> None:
         self._limit, self._told = deadline, told
@@ -20,7 +20,7 @@ class StageTimer:
         self._spent_ns: dict[str, int] = {}
 
     def enter(self, name: str) -> None:
-        """Time counts for this step from now on; time before the first step counts for it."""
+        """Start a step. Time before the first step counts towards it."""
         now_ns = self._limit.clock.now_ns()
         self._spent_ns.setdefault(name, 0)
         if self._name:
@@ -31,7 +31,7 @@ class StageTimer:
             self._told(name)
 
     def end(self, now_ns: int) -> tuple[LatencySegment, ...]:
-        """The segments, which sum to now_ns less when it was asked."""
+        """End the last step. The segments sum to `now_ns` minus the start."""
         spent = dict(self._spent_ns) or {STEPS[0]: 0}
         last = self._name or STEPS[0]
         spent[last] += now_ns - self._since_ns

@@ -48,7 +48,7 @@ def flags(  # noqa: PLR0917
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for the prompts that a judge would receive about this bag, as JSON and images. Loads no model.",
+            help="Folder for the prompts that a judge would receive about this bag: JSON and images. Loads no model.",
         ),
     ] = None,
     model: Annotated[

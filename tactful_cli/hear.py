@@ -32,7 +32,7 @@ RobotTopics = Annotated[
     list[str] | None,
     typer.Option(
         "--robot-topic",
-        help="Topic with the robot's words: String, captions, TTS goals or RobotSpeech; default: the RobotSpeech topics. "
+        help="Topic with the robot's words: String, captions, TTS goals or RobotSpeech; default: those of RobotSpeech. "
         "Repeatable.",
     ),
 ]

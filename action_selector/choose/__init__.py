@@ -1,1 +1,1 @@
-"""Choose among the candidates that stand, or abstain."""
+"""Choose among the candidates that remain after the vetoes, or abstain."""

@@ -1,14 +1,14 @@
-"""Which answers cannot be told apart, and what to do where there is more than one."""
+"""Find the answers that the evidence cannot separate, and define what happens when there are several."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-# Probabilities nearer than this are equal: the last digits of a sum must not decide.
+# Closer probabilities count as equal, so that the last digits of a sum decide nothing.
 _EQUAL = 1e-9
 
 
 class WhenUnsure(StrEnum):
-    """What is recommended where several candidates could be right."""
+    """The recommendation when several candidates could be right."""
 
     ASK_HUMAN = "ask_human"
     DO_NOTHING = "do_nothing"
@@ -16,7 +16,7 @@ class WhenUnsure(StrEnum):
 
 
 def calibrated_set(probabilities: Mapping[int, float], coverage: float) -> tuple[int, ...]:
-    """The fewest candidates, likeliest first, that hold at least coverage together; equals come in together."""
+    """Return the smallest set of likeliest candidates whose probabilities sum to `coverage`. Ties enter together."""
     if not probabilities:
         return ()
     order = sorted(probabilities, key=lambda index: (-probabilities[index], index))
@@ -30,9 +30,9 @@ def calibrated_set(probabilities: Mapping[int, float], coverage: float) -> tuple
 
 
 def coverage_for(right: Sequence[Mapping[int, float]], answers: Sequence[int], wanted: float) -> float:
-    """The coverage at which sets held the right answer in a share `wanted` of labelled cases, by split conformal.
+    """Fit the coverage at which sets hold the right answer in a share `wanted` of labelled cases, by split conformal.
 
-    This is fitted on labels, and belongs into a calibration file beside what it was fitted on.
+    The result is fitted on labels: store it in a calibration file that names its data.
     """
     if not right:
         raise ValueError("no labelled cases were given to calibrate on")

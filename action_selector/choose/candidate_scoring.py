@@ -1,4 +1,4 @@
-"""How probable each standing candidate is as the right one: by likeness alone, or as a model says."""
+"""Estimate each remaining candidate's probability of being right, by similarity or with a model."""
 
 import hashlib
 import math
@@ -17,12 +17,12 @@ from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 
-# A cosine of 0.1 more makes a candidate about e times as likely.
+# A cosine higher by 0.1 makes a candidate about e times as likely.
 _SCALE = 0.1
 
 
 class ScoringModel(Protocol):
-    """The part of an engine that scores options."""
+    """The option-scoring part of an engine."""
 
     @property
     def model_info(self) -> ModelInfo: ...
@@ -34,7 +34,7 @@ class ScoringModel(Protocol):
 
 @record
 class ScoringEvidence:
-    """What candidates are compared with by likeness alone; nothing here was fitted."""
+    """The texts with which candidates are compared by similarity. Nothing here is fitted."""
 
     scene: str = ""
     others_do: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class ScoringEvidence:
 
 @record
 class CandidateScores:
-    """Probabilities in the order of the options; none unless answered."""
+    """Probabilities in the order of the options; empty unless the outcome is ANSWERED."""
 
     probabilities: tuple[float, ...] = ()
     outcome: Outcome = Outcome.ANSWERED
@@ -57,12 +57,12 @@ class CandidateScores:
 
 
 def by_likeness(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence) -> tuple[float, ...]:
-    """Near the scene and to what is advised, far from what others do; every term weighs the same."""
+    """Score actions by closeness to scene and advice and by distance from others' actions, with equal weights."""
     return normalize_scores(actions, sum(_terms(sentences, actions, evidence).values(), np.zeros(len(actions))))
 
 
 def grounds(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, place: int) -> str:
-    """By what likeness preferred one of several actions: the term in which it is ahead of all, by the most."""
+    """Name the similarity term in which the preferred action leads all others by the most."""
     ahead = {
         ground: worth[place] - max(np.delete(worth, place), default=worth[place])
         for ground, worth in _terms(sentences, actions, evidence).items()
@@ -74,7 +74,7 @@ def grounds(sentences: SentenceEncoding, actions: Sequence[str], evidence: Scori
 def _terms(
     sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence
 ) -> dict[str, NDArray[np.float64]]:
-    """What each action is worth by each thing that is known, under the words that say so."""
+    """Score each action on each kind of evidence; the keys are the words that explain it."""
     compared = {
         "it is nearest to what is said of the scene": (1, (evidence.scene,) if evidence.scene else ()),
         "it is most like what was right in scenes like this": (1, evidence.advised),
@@ -89,9 +89,9 @@ def _terms(
 
 
 def normalize_scores(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:
-    """What each is worth as probabilities; none of the above gets all where it stands alone, and nothing beside others.
+    """Convert scores to probabilities.
 
-    It has no meaning that could be worth something.
+    "None of the above" gets 0 beside other actions and 1 alone, because it has no meaning to compare.
     """
     real = [action.strip() != "" for action in actions]
     if not any(real):
@@ -103,9 +103,9 @@ def normalize_scores(actions: Sequence[str], worth: NDArray[np.float64]) -> tupl
 def by_engine(
     engine: ScoringModel, prefix: Prompt, question: Question, deadline: Deadline, orders: int
 ) -> CandidateScores:
-    """A model's probabilities, with the options asked in several orders and averaged against its liking of places.
+    """Score options with a model. Averages over several option orders to cancel position bias.
 
-    The orders are rotations, evenly spaced: with as many of them as options, each stands once in every place.
+    The orders are evenly spaced rotations. With as many orders as options, each option takes each position once.
     """
     options = question.options
     different = tuple(dict.fromkeys(options))
@@ -117,7 +117,7 @@ def by_engine(
     answered = [(turn, reply) for turn, reply in zip(turns, replies, strict=True) if reply.probabilities]
     if failed and not (failed.outcome is Outcome.TIMED_OUT and answered):
         return CandidateScores(outcome=failed.outcome, reason=failed.reason, scores=failed)
-    # Out of time with some orders answered: their mean is what is known.
+    # Time ran out after some orders: average those that were answered.
     mean = np.zeros(count)
     for turn, reply in answered:
         mean += np.roll(np.array(reply.probabilities), turn) / len(answered)
@@ -128,7 +128,7 @@ def by_engine(
 def yes_by_engine(
     engine: ScoringModel, prefix: Prompt, actions: Mapping[int, str], ask: str, deadline: Deadline
 ) -> tuple[dict[int, float], Scores | None]:
-    """The probability of yes for each action, both orders averaged; those that got no answer are left out."""
+    """Ask the model for the probability of yes for each action, averaged over both orders. Skips unanswered actions."""
     places = list(actions)
     questions = [question for place in places for question in prompts.yes_or_no(actions[place], ask)]
     replies = engine.ask_many(prefix, questions, deadline) if questions else []
@@ -143,9 +143,9 @@ def yes_by_engine(
 def norms_by_engine(
     engine: ScoringModel, prefix: Prompt, actions: Mapping[int, str], deadline: Deadline
 ) -> dict[int, tuple[Norm, ...]]:
-    """The kinds of norms each action serves: the likeliest, and those at least half as likely, both orders averaged.
+    """Ask the model which norms each action serves: the likeliest, and those at least half as likely.
 
-    Those that got no answer are left out.
+    Averages over both orders. Skips actions without an answer.
     """
     places = list(actions)
     questions = [question for place in places for question in prompts.norm_served(actions[place])]
@@ -160,7 +160,7 @@ def norms_by_engine(
 
 
 def likeliest(probabilities: Mapping[int, float], texts: Mapping[int, str]) -> int:
-    """The index of the most probable; among equals a digest of the words decides, so that no place is favoured."""
+    """Return the index of the highest probability. A digest of the words breaks ties, not the position."""
     highest = max(probabilities.values())
     equals = [index for index, value in probabilities.items() if math.isclose(value, highest, abs_tol=1e-9)]
     return min(equals, key=lambda index: (hashlib.sha256(texts[index].encode("utf-8", "replace")).digest(), index))

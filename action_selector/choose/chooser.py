@@ -1,4 +1,4 @@
-"""From the candidates that stand to one of them, or to none: probabilities, the set that could be right, the reason."""
+"""Choose one of the remaining candidates, or none: probabilities, calibrated set and reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ from norm_core.records.record import record
 
 @record
 class ChoiceCase:
-    """All that is known of one request when it comes to choosing; no prefix where no model is asked."""
+    """Everything known about one request when it reaches the choice. `prefix` is None where no model is asked."""
 
     request: Request
     observation: Observation
@@ -37,7 +37,7 @@ class ChoiceCase:
 
 
 class Chooser:
-    """Chooses by a model where there is one, and by likeness, or fitted weights, where there is none or it fails."""
+    """Choose with a model if there is one. Otherwise, or if it fails, choose by similarity or fitted weights."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Chooser:
         self._sentences, self._config, self._engine, self._fitted = sentences, config, engine, fitted
 
     def chosen(self, case: ChoiceCase, fallen: Mapping[int, Vetoed]) -> DecisionBuilder:
-        """Which candidate of those that have not fallen, and which could be right besides."""
+        """Choose among the candidates without a veto, and list those that could also be right."""
         fallen = {**fallen, **self._off_vantage(case, fallen)}
         inferred = norms.infer_norms(self._sentences, [one.action for one in case.candidates])
         served = {one.index: one.norms or guess for one, guess in zip(case.candidates, inferred, strict=True)}
@@ -66,7 +66,7 @@ class Chooser:
         return self._settled(verdict, {one.index: one.norms for one in standing})
 
     def justified(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
-        """With the best reason for what was chosen; none of the above goes with none of the above."""
+        """Add the best justification of the choice. "None of the above" pairs with "none of the above"."""
         reasons = case.request.justifications
         if not reasons or verdict.chosen is None:
             return verdict
@@ -86,7 +86,7 @@ class Chooser:
         return replace(verdict, justification=best, reason=reasons[best])
 
     def grounds(self, case: ChoiceCase, verdict: DecisionBuilder) -> str:
-        """What the choice rests on, in words."""
+        """Describe in words what the choice rests on."""
         standing = [one for one in case.candidates if one.index not in verdict.vetoed and not one.is_none]
         if verdict.chosen is None or not verdict.texts[verdict.chosen].strip():
             return ""
@@ -100,9 +100,9 @@ class Chooser:
         return candidate_scoring.grounds(self._sentences, [one.action for one in standing], case.evidence, place)
 
     def labelled(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
-        """With the norms that a model says the standing candidates serve, where the catalogue states none.
+        """Add the norms that a model assigns to the remaining candidates, where the catalogue states none.
 
-        Asked last, as they are labels: time that runs out here costs no choice, and likeness has guessed already.
+        Runs last: norms are labels only, so a timeout here does not change the choice.
         """
         if self._engine is None or case.prefix is None or not self._config.ask_norms:
             return verdict
@@ -122,7 +122,7 @@ class Chooser:
         return vetoes.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
 
     def _judged(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
-        """By the model, else by likeness, whose reason then says why it was not the model."""
+        """Score with the model. On failure, score by similarity and give the reason."""
         actions = [one.action for one in standing]
         by_likeness = CandidateScores(probabilities=self._by_likeness(case, standing))
         if self._engine is None or case.prefix is None:
@@ -135,7 +135,7 @@ class Chooser:
         return replace(by_likeness, reason=f"By likeness alone, as the model {by_model.outcome.predicate}. ")
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
-        """By the fitted weights where there are some, which see those that fell as well, as they were fitted so."""
+        """Score with the fitted weights if present. They also see vetoed candidates, as in fitting."""
         actions = [one.action for one in standing]
         if self._fitted is None:
             return candidate_scoring.by_likeness(self._sentences, actions, case.evidence)
@@ -145,7 +145,7 @@ class Chooser:
         return candidate_scoring.normalize_scores(actions, worth[[places[one.index] for one in standing]])
 
     def _settled(self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]]) -> DecisionBuilder:
-        """The likeliest, or the one that the order of norms prefers of those that could be right, or none."""
+        """Choose the likeliest candidate, or the one that the order of norms prefers within the set, or none."""
         could_be = calibrated_set(verdict.probabilities, self._config.coverage)
         sure = len(could_be) == 1
         resolution = norms.resolve_norms({index: stated[index] for index in could_be}, self._config.norm_order)
@@ -163,7 +163,7 @@ class Chooser:
     def _sensible(
         self, case: ChoiceCase, standing: Sequence[Candidate], probabilities: Mapping[int, float]
     ) -> tuple[int, ...]:
-        """Those a model calls sensible; without one, those no less likely than by chance; else none of the above."""
+        """List the sensible candidates: by the model, otherwise those above chance, otherwise none of the above."""
         real = {one.index: one.action for one in standing if not one.is_none}
         found = [index for index in real if probabilities[index] >= 1 / len(real) - 1e-9]
         if self._engine is not None and case.prefix is not None and real:

@@ -1,4 +1,4 @@
-"""A decision in the making: what is known of each candidate, and how it becomes a Decision."""
+"""Build a Decision step by step from what is known about each candidate."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from norm_core.records.window import window_digest
 
 @record
 class DecisionBuilder:
-    """chosen is the index of a candidate; explanation is empty until it is known what to say."""
+    """A decision in progress. `chosen` is the index of a candidate; `explanation` is empty until it is known."""
 
     outcome: Outcome = Outcome.ABSTAINED
     candidates: tuple[Candidate, ...] = ()
@@ -41,11 +41,11 @@ class DecisionBuilder:
         return {candidate.index: candidate.action for candidate in self.candidates}
 
     def without_choice(self) -> "DecisionBuilder":
-        """The same, where nothing may be recommended any more."""
+        """Remove the choice, where nothing may be recommended any more."""
         return replace(self, chosen=None, justification=None, reason="", trade_off="", sensible=())
 
     def with_repeats(self, offered: tuple[Candidate, ...]) -> "DecisionBuilder":
-        """With all that was offered: what repeats another shares its probability, and all else of it."""
+        """Add the repeated candidates. A repeat shares the verdict and the probability of its first occurrence."""
         first = {one.index: one.same_as for one in offered}
         times = Counter(first.values())
         return replace(
@@ -58,7 +58,7 @@ class DecisionBuilder:
         )
 
     def with_explanation(self, observation: Observation, why: str) -> "DecisionBuilder":
-        """With its one line; why is what speaks for what was chosen, where no reason was chosen with it."""
+        """Add a one-line explanation. `why` supports the choice where no justification was chosen."""
         if self.explanation:
             line = self.explanation
         elif self.chosen is None:
@@ -85,7 +85,7 @@ class DecisionBuilder:
         config_sha256: str,
         software_version: str,
     ) -> Decision:
-        """The record that is published."""
+        """Build the record to publish."""
         scores = self.scores if model_info else None
         provenance = Provenance(
             window_digest=window_digest(request.window) if request.window else "",

@@ -1,4 +1,4 @@
-"""Weights fitted on labelled questions. What they get right tells of the options' wording, and not of perception."""
+"""Score options with weights fitted on labels. High accuracy here shows bias in the wording, not perception."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,22 +17,22 @@ Matrix = NDArray[np.float64]
 
 
 class LinearScorerError(TactfulError):
-    """An artefact that cannot be used, and what to do about it."""
+    """The weights file cannot be used; the message gives the remedy."""
 
 
 class LinearWeights(Config):
-    """One linear model: how much each feature counts, once its mean is taken off."""
+    """One linear model over centred features."""
 
     counts: tuple[float, ...]
     means: tuple[float, ...]
 
     def score(self, features: Matrix) -> NDArray[np.float64]:
-        """Of each option, 1 for surely right and 0 for surely wrong."""
+        """Score each option: about 1 for right, about 0 for wrong."""
         return np.asarray((features - np.array(self.means)) @ np.array(self.counts), np.float64)
 
 
 class LinearScorer(Config):
-    """The artefact: a model for each fold, fitted on the others' images, and one on all for what is in none."""
+    """One model per fold, fitted on the other folds' images, and one on all images for new items."""
 
     suite: str
     setting: str = Field(description="what of the scene it was given beside the options")
@@ -56,7 +56,7 @@ class LinearScorer(Config):
 
     @classmethod
     def read(cls, path: Path, encoder_sha256: str) -> "LinearScorer":
-        """The artefact that `tactful bench fit` wrote with this encoder."""
+        """Read a file written by `tactful bench fit` with the same encoder. Raises LinearScorerError."""
         try:
             found = cls.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
@@ -67,20 +67,20 @@ class LinearScorer(Config):
         return found
 
     def was_fitted_on(self, item: str, image: str) -> bool:
-        """Whether what would answer this item was fitted on its image: then its answer is worth nothing."""
+        """Whether the model for this item was fitted on its image, which would make its answer worthless."""
         return item not in self.fold_of and image in self.images
 
     def score(
         self, sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, source: str
     ) -> NDArray[np.float64]:
-        """Of each option; the question of an item that was fitted on is answered by the fold without its image."""
+        """Score each option. For a fitted item, use the fold that did not see its image."""
         fold = self.fold_of.get(source)
         model = self.whole if fold is None else self.folds[fold]
         return model.score(features(sentences, actions, evidence))
 
 
 def features(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence) -> Matrix:
-    """Each option's meaning beside that of the others, so that the odd one shows, and how near it is to the scene."""
+    """Compute features of each option: its meaning relative to the other options, and its similarity to the scene."""
     vectors = sentences.encode([strip_instructions(action) for action in actions]).astype(float)
     rest = (vectors.sum(axis=0) - vectors) / max(1, len(vectors) - 1)
     columns = [vectors, vectors - rest, (vectors * rest).sum(axis=1, keepdims=True)]

@@ -1,4 +1,4 @@
-"""The seven categories of norms, which of them an action serves, and which gives way where they conflict."""
+"""The seven norm categories: which of them an action serves, and which has priority in a conflict."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Norm
 from norm_core.records.record import record
 
-# Harm cannot be taken back, nor what was seen or told; manners can be mended.
+# Harm and lost privacy cannot be undone; bad manners can be repaired.
 DEFAULT_ORDER = (
     Norm.SAFETY,
     Norm.PRIVACY,
@@ -18,7 +18,7 @@ DEFAULT_ORDER = (
     Norm.POLITENESS,
 )
 
-# Deeds that serve each, against which an action is held; written without a look at any benchmark's options.
+# Example actions for each category, with which actions are compared. Written without looking at benchmark options.
 EXAMPLES: dict[Norm, tuple[str, ...]] = {
     Norm.SAFETY: (
         "Switch off the stove.",
@@ -69,20 +69,22 @@ EXAMPLES: dict[Norm, tuple[str, ...]] = {
 
 
 def norm_texts() -> list[str]:
-    """The deeds that every action is held against."""
+    """List the example actions of all categories."""
     return [text for examples in EXAMPLES.values() for text in examples]
 
 
 @record
 class Resolution:
-    """Which of the tied candidates the order of norms prefers, None where it prefers none, and what gave way."""
+    """The candidate that the order of norms prefers, or None, and the norms that gave way."""
 
     preferred: int | None = None
     trade_off: str = ""
 
 
 def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: float = 0.05) -> list[tuple[Norm, ...]]:
-    """The category whose examples each action is most like, and those within margin: a label, no ground to choose."""
+    """Infer the categories whose examples are most similar to each action, within `margin`. A label, no basis of
+    choice.
+    """
     texts = [(norm, text) for norm, examples in EXAMPLES.items() for text in examples]
     alike = similarity(sentences, actions, [text for _, text in texts])
     found = []
@@ -101,9 +103,9 @@ def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: flo
 
 
 def resolve_norms(tied: Mapping[int, tuple[Norm, ...]], order: Sequence[Norm]) -> Resolution:
-    """Among candidates that the evidence does not tell apart, the one that serves the highest norm alone.
+    """Choose, among tied candidates, the one that alone serves the highest norm.
 
-    tied holds what each is stated to serve. Equal ranks are compared category by category down the order.
+    `tied` maps each candidate to its stated norms. Equal ranks are compared further down the order.
     """
     ranks = {index: sorted(order.index(norm) for norm in norms) for index, norms in tied.items() if norms}
     if len(tied) < 2 or len(ranks) < len(tied):

@@ -1,1 +1,1 @@
-"""List the visible others and what each is doing."""
+"""Observe the other agents and their activities."""

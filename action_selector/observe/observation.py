@@ -1,4 +1,4 @@
-"""Who else is there, what each is doing, and where the robot stands: given, from people's messages, or from a model."""
+"""Observe other agents and the viewpoint: from the request, from people messages, or with a model."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -23,7 +23,7 @@ _LOOKING = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking else
 
 
 class ObservingModel(Protocol):
-    """The part of an engine that writes."""
+    """The writing part of an engine."""
 
     def generate(
         self,
@@ -57,7 +57,7 @@ class SceneObservation(BaseModel):
 
 @record
 class Observation:
-    """What is believed of the scene, and by whose word; outcome is not ANSWERED where a model could not tell."""
+    """The scene and its source. `outcome` differs from ANSWERED where a model failed."""
 
     others: tuple[OtherAgent, ...] = ()
     viewpoint: Viewpoint = Viewpoint()
@@ -67,15 +67,15 @@ class Observation:
 
 
 def observation_given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
-    """What the asker says; what they leave out is unknown, not absent."""
+    """Take the scene from the request. What the request omits is unknown, not absent."""
     told_by = "given" if others is not None else "nobody"
     return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), told_by=told_by)
 
 
 def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Person, ...]:
-    """Whom the robot's own recognisers track, by the newest word of them; nobody where that is too old.
+    """List the people of the newest tracker message; empty where it is older than `max_age_ns`.
 
-    A camera that sees no face does not say that nobody is there, so only persons count.
+    Only identified persons count: a camera without a visible face does not prove that nobody is there.
     """
     told = [one for one in window.presences if one.persons] if window else []
     newest = max(told, key=lambda one: one.stamp_ns, default=None)
@@ -83,9 +83,9 @@ def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Pers
 
 
 def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
-    """Others as REP-155 tells of them: how they stand to the robot, and seldom what they do.
+    """Convert REP-155 people to other agents: their position towards the robot, and rarely their activity.
 
-    What they do with the robot itself the robot cannot do in their place, so it vetoes nothing.
+    An activity with the robot itself is no veto, because the robot cannot do it in their place.
     """
     return tuple(
         OtherAgent(
@@ -100,7 +100,7 @@ def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
 
 
 def from_engine(engine: ObservingModel, prompt: Prompt, deadline: Deadline, max_tokens: int = 400) -> Observation:
-    """What a model writes of the pictures in prompt; where it cannot, nobody is believed to be there, and why."""
+    """Ask a model to describe the images. On failure, return no other agents and the reason."""
     written = engine.generate(prompt, SceneObservation, max_tokens=max_tokens, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:
         return Observation(told_by="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
@@ -116,11 +116,11 @@ def from_engine(engine: ObservingModel, prompt: Prompt, deadline: Deadline, max_
 
 
 def describe_others(other: OtherAgent) -> str:
-    """What an other does, as one phrase: the role, then the doing."""
+    """Describe another agent in one phrase: role, then activity."""
     return ", ".join(filter(None, (other.role.strip(), other.doing.strip()))) if other.doing.strip() else ""
 
 
 def _standing(person: Person) -> str:
-    """Where somebody is and looks, as far as that is known."""
+    """Describe where a person stands and looks, as far as known."""
     where = f"the person {person.distance_m:.1f} m away" if person.distance_m is not None else "a person"
     return ", ".join(filter(None, (where, _LOOKING.get(person.gaze, ""))))

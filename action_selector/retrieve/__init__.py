@@ -1,1 +1,1 @@
-"""Find precedents by likeness of meaning."""
+"""Retrieve precedents by similarity of meaning."""

@@ -1,4 +1,4 @@
-"""How like one another texts are in meaning, and who is matched to whom, one to one."""
+"""Compare texts by meaning, and match two lists one to one."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -12,13 +12,13 @@ Matrix = NDArray[np.float64]
 
 
 class SentenceEncoding(Protocol):
-    """What gives unit vectors of sentences, as SentenceEncoder."""
+    """An encoder that returns unit vectors of sentences, like SentenceEncoder."""
 
     def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]: ...
 
 
 def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str]) -> Matrix:
-    """The cosine of each row with each column; a text with no meaning left is like nothing."""
+    """Compute the cosine of each row with each column. A text that is all instructions scores zero."""
     if not rows or not columns:
         return np.zeros((len(rows), len(columns)))
     row_texts, column_texts = (
@@ -32,14 +32,14 @@ def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequen
 
 
 def learn(sentences: SentenceEncoding, texts: Iterable[str]) -> None:
-    """Encodes at once what will be compared: together takes half as long as one after the other."""
+    """Encode texts ahead in one batch, which takes half the time of single calls."""
     sentences.encode(list(dict.fromkeys(map(strip_instructions, texts))))
 
 
 def match_pairs(gains: Matrix, least: float) -> dict[int, int]:
-    """The pairs, row to column, that together gain most, one to one; none that gains less than least.
+    """Match rows to columns one to one for the greatest total gain. Ignores gains below `least`.
 
-    Kuhn's method with potentials, as exhaustive trying would take hours at forty candidates.
+    Uses the Hungarian method, because exhaustive search would take hours for forty candidates.
     """
     if not gains.size:
         return {}
@@ -50,7 +50,7 @@ def match_pairs(gains: Matrix, least: float) -> dict[int, int]:
 
 
 def _assign(costs: Matrix) -> dict[int, int]:
-    """The cheapest column for each row; there are at least as many columns as rows. Index 0 is a sentinel."""
+    """Find the cheapest column of each row. Needs at least as many columns as rows. Index 0 is a sentinel."""
     rows, columns = costs.shape
     row_price, column_price = np.zeros(rows + 1), np.zeros(columns + 1)
     taker = np.zeros(columns + 1, int)

@@ -1,4 +1,4 @@
-"""Exact search for the nearest of many unit vectors by cosine."""
+"""Search the nearest unit vectors exactly, by cosine."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ Floats = NDArray[np.float32]
 def nearest(
     vectors: Floats, query: Floats, count: int, allowed: NDArray[np.bool_] | None = None
 ) -> list[tuple[int, float]]:
-    """Find the rows most like the query, with their cosines: the nearest first, and of equals the first row."""
+    """Find the `count` most similar rows with their cosines, in falling order. The lower row wins a tie."""
     cosines = vectors @ query
     places = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
     among = cosines[places]

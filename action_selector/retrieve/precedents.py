@@ -1,4 +1,4 @@
-"""Scenes in which the right action is known, found again by likeness and never from the scene's own source."""
+"""Index scenes with a known right action, and retrieve them by similarity, never from the same source."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,17 +17,17 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
 NEAREST = 5
-MOST_ENTRIES = 1_000_000  # 2 GB of vectors of 512 dimensions
-_AT_ONCE = 2_048  # scenes encoded together, so that an encoder need not hold all of them
+MOST_ENTRIES = 1_000_000  # 2 GB of vectors with 512 dimensions
+_AT_ONCE = 2_048  # scenes per batch, so that an encoder need not hold all of them
 
 
 class PrecedentError(TactfulError):
-    """A file of precedents, or an index, that cannot be used."""
+    """A file or index of precedents cannot be used."""
 
 
 @record
 class Precedent:
-    """One scene; source is the video or place it comes from, and an empty action means none offered was right."""
+    """One scene. `source` is its video or place; an empty action means that no offered action was right."""
 
     source: str
     scene: str
@@ -65,7 +65,7 @@ class PrecedentIndex:
     def of(
         cls, precedents: Iterable[Precedent], sentences: SentenceEncoding, weights_sha256: str = ""
     ) -> "PrecedentIndex":
-        """Encode each scene once."""
+        """Build an index; encodes each scene once."""
         kept = tuple(islice(precedents, MOST_ENTRIES + 1))
         if not kept:
             raise PrecedentError("there are no precedents to index")
@@ -76,7 +76,7 @@ class PrecedentIndex:
 
     @classmethod
     def load(cls, folder: Path) -> "PrecedentIndex":
-        """Read the index that save wrote."""
+        """Read an index that `save` wrote. Raises PrecedentError."""
         try:
             about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
@@ -86,7 +86,7 @@ class PrecedentIndex:
             raise PrecedentError(f"{folder}: is no index that `tactful norms index` wrote: {error}") from error
 
     def save(self, folder: Path) -> None:
-        """Writes the precedents and their vectors; a folder that is there is written over."""
+        """Write the precedents and their vectors. Overwrites an existing index."""
         folder.mkdir(parents=True, exist_ok=True)
         write_precedents(folder / "precedents.jsonl", self.precedents)
         np.save(folder / "vectors.npy", self._vectors, allow_pickle=False)
@@ -96,7 +96,7 @@ class PrecedentIndex:
     def query(
         self, scene: str, sentences: SentenceEncoding, *, not_of: str = "", count: int = NEAREST
     ) -> list[tuple[Precedent, float]]:
-        """The precedents most like the scene with their cosines, the most alike first; none of the source not_of."""
+        """Retrieve the precedents most similar to the scene, with cosines. Skips the source `not_of`."""
         words = strip_instructions(scene)
         if not words:
             return []
@@ -111,7 +111,7 @@ def _check_count(count: int) -> None:
 
 
 def read_precedents(path: Path) -> list[Precedent]:
-    """Precedents from JSONL: a line each with source, scene, action and, where known, justification."""
+    """Read precedents from JSONL: source, scene, action and optionally justification per line."""
     found = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -130,7 +130,7 @@ def read_precedents(path: Path) -> list[Precedent]:
 
 
 def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
-    """The inverse of read_precedents."""
+    """Write precedents as JSONL, the inverse of read_precedents."""
     with path.open("w", encoding="utf-8") as file:
         for one in precedents:
             entry = _Entry(source=one.source, scene=one.scene, action=one.action, justification=one.justification)

@@ -1,7 +1,7 @@
-"""Orders to the chooser within untrusted text are set aside before meaning is compared; the rest stays as it was.
+"""Remove instructions to the chooser from untrusted text before its meaning is compared.
 
-A language model is shielded by fences and by scoring options alone. A sentence encoder has no fences: an order that
-stands in a text would pull its meaning about, so the order is left out of what is compared.
+Fences and option scoring protect a language model. A sentence encoder has no fences: an instruction in a text would
+shift its meaning, so the filter removes it.
 """
 
 import re
@@ -9,13 +9,13 @@ from functools import lru_cache
 
 from norm_core.engines.prompt import neutralize_markup
 
-# Where one clause of a text ends: any script's full stop, a line, a semicolon, a bracket, or an em dash.
+# End of a clause: a full stop of any script, a line break, a semicolon, a bracket or an em dash.
 _CLAUSE_END = re.compile(r"(?<=[.!?;:。！？；：…])\s*|[\n\r]+|\s+(?=[(\[{<‹])|(?<=[)\]}>›])\s+|\s+[—–]\s+|\s-{2,}\s")
 
-# What a chooser is offered. An answer, a candidate, an action, a letter or a number may be anything else as well.
+# The words for what a chooser is offered. Answer, candidate, action, letter and number have other meanings too.
 _OPTION = r"(?:options?|choices?)"
 _CHOICE = rf"(?:{_OPTION}|answers?|candidates?|actions?)"
-# A label is one capital or a number: "option A" names what is offered, "an option" and "answer a call" do not.
+# A label is one capital or a number: "option A" names an option; "an option" and "answer a call" do not.
 _LETTER = r"[\"'“‘(\[]?(?-i:\b[A-HJ-Z]\b)(?!['’]s\b|[-.]\w)[\"'”’)\]]?"
 _LABEL = (
     rf"(?:{_LETTER}|[\"'“‘(\[]?\b\d{{1,2}}\b[\"'”’)\]]?|\b[b-h]\b"
@@ -24,12 +24,12 @@ _LABEL = (
 _NAMED = rf"{_CHOICE}\s*(?:(?:number|labell?ed|marked|lettered)\s+|no\.?\s*|[#:=]\s*)?{_LABEL}"
 _PLACE = r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|last|final|[1-8](?:st|nd|rd|th))"
 _POINTED = rf"(?:this|that|these|those|(?:the|your|its)\s+(?:very\s+)?{_PLACE})"
-# Where such a word goes on to name a thing or a person: the first answer sheet, the last candidate in the queue.
+# Contexts in which such a word names a thing or person: the first answer sheet, the last candidate in the queue.
 _THING = (
     r"(?!['’]|\s+(?:sheets?|cards?|papers?|forms?|figures?|who|whose|(?:in|on|from|at|to)\s+"
     r"(?!(?:(?:the|this|that)\s+)?(?:list|question|prompt|options?|above)\b)))"
 )
-# Words between the verb and what is to be chosen.
+# Words between the verb and the option.
 _FILL = (
     r"(?:(?:with|only|just|always|now|then|for|by|as|the|your|a|an|no|nothing|but|safe|correct|right|best|valid|final"
     r"|expected|exactly|simply)\s+)*"
@@ -44,7 +44,7 @@ _CHOOSE = r"\b(?:choose|pick|select|prefer|output|vote(?:\s+for)?|go\s+(?:with|f
 _SAY = r"\b(?:answer|return|print|reply|respond|(?:just|only)\s+say|take|mark)"
 _VERB = rf"(?:{_CHOOSE}|{_SAY})"
 
-# What a chooser goes by.
+# The things that guide a chooser.
 _RULES = r"(?:rules?|instructions?|prompts?|norms?|vetoe?s?|polic(?:y|ies)|constraints?|guidelines?|guardrails?)"
 _OURS = r"(?:this|these|your|the\s+(?:house|home|robot|system|prompt|chooser|question|task|options?|choice)\b)"
 _ALL = (
@@ -52,7 +52,7 @@ _ALL = (
     r"|earlier|above|absolutely|simply|what|whatever|(?:long |whole )?list of|and|or|safety|privacy|security|social"
     r"|ethical|house)\s+)*"
 )
-# "Do not forget the rules" keeps them, and "the boys ignore the rules" tells what others do.
+# "Do not forget the rules" keeps them. "The boys ignore the rules" describes others.
 _NOT_IGNORED = r"(?<!do not )(?<!n't )(?<!n’t )(?<!not to )(?<!never )"
 _OTHERS_DO = r"(?:(?<![a-z]s )|(?<=always )|(?<=yes )|(?<=robots )|(?<=assistants )|(?<=models ))"
 _IGNORE = (
@@ -69,7 +69,7 @@ _GOOD = r"(?:correct|right|best|only|true|valid|expected|winning)"
 _ORDERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        # Something is to be ignored: what a chooser goes by, what was said before, or what else is offered.
+        # Instructions to ignore rules, earlier text or other options.
         rf"{_IGNORE}\s+{_ALL}(?:(?!\w+['’]s)\w+\s+)?{_RULES}\b(?!['’]|\s+(?:of|for|about|on)\s+(?!{_OURS}))",
         rf"{_IGNORE}\s+{_ALL}(?:robot|model|assistant|system|designer|developer)['’]s\s+{_RULES}\b",
         rf"{_IGNORE}\s+(?:(?:all|everything|anything|whatever|what|of|the|that|is|was|stands|written|said|text|words?"
@@ -86,7 +86,7 @@ _ORDERS = tuple(
         rf"{_REJECT}\s+{_NAMED}",
         rf"\b(?:all|every|any|each|no)\s+(?:the\s+|other\s+)*{_CHOICE}\s+(?:other than|except|but|besides)\s+"
         rf"(?:for\s+)?(?:{_LABEL}|{_CHOICE}|{_POINTED})",
-        # Something is to be chosen by its label, its place, or as "this".
+        # Instructions to choose something by its label, its position or as "this".
         rf"{_VERB}\b.{{0,40}}\b{_OPTION}\s*(?:(?:number|labell?ed|marked|lettered)\s+|no\.?\s*|[#:=]\s*)?{_LABEL}",
         rf"{_VERB}\s+{_FILL}{_NAMED}",
         rf"{_VERB}\s+{_FILL}(?:letter|number)\s*:?\s*{_LABEL}{_LAST}{_END}",
@@ -101,7 +101,7 @@ _ORDERS = tuple(
         rf"(?:^\W*(?:please\s+|so\s+|just\s+|always\s+)*|,\s*(?:so\s+|and\s+)?|\byou\s+(?:must|should|have to)\s+"
         rf"(?:\w+\s+)?)(?:choose|pick|select|prefer)\s+(?:it|this|that|me|(?:this|that)\s+one){_LAST}\W*$",
         rf"{_MUST}(?:obey|prefer)(?=\s+(?:this|me|these|the following|only)\b|\W*$)",
-        # Something is named as what is right.
+        # Claims that something is the right answer.
         rf"\b(?:the\s+)?{_GOOD}\s+(?:safe\s+|right\s+|valid\s+)?{_CHOICE}\s*(?:is|=|:|must be|has to be|should be)"
         rf"(?:\s*$|\s*{_FILL}(?:{_LABEL}{_END}|{_NAMED}|this\b|that\s+one|none\b|{_PLACE}\b|above\b|below\b))",
         rf"^\W*this\s+is\s+the\s+(?:{_GOOD}\s+)+{_CHOICE}\b\W*$",
@@ -114,7 +114,7 @@ _ORDERS = tuple(
         r"|allowed)(?:\s+(?:one|option|choice|answer|candidate|action|allowed|permitted|left))*\W*$)",
         r"\b(?:your|the)\s+(?:only|new|sole|one)\s+(?:rule|norm|instruction)s?\s*(?:is|are|:)",
         r"\byour\s+(?:rules|norms|instructions)\s+(?:have|are|were)\s+(?:been\s+)?(?:changed|replaced|updated|suspended)\b",
-        # Something is graded.
+        # Grades for an option.
         rf"\b{_GRADE}\s+(?:of|for)\s+(?:{_CHOICE}\s+)?{_LETTER}\s*(?:to|is|=|:|as|at)",
         r"\bprobability\s*(?:of|=|:|to|is)\s*(?:1|one|100|0|zero)\b(?!\s*(?:%|per))",
         rf"\b(?:this|that|it|{_NAMED})\s+(?:has|gets|deserves)\s+(?:a\s+|the\s+)?(?:full\s+|highest\s+|top\s+)*{_GRADE}\b"
@@ -122,7 +122,7 @@ _ORDERS = tuple(
         rf"\b(?:give|assign|award|grant)\s+(?:{_POINTED}\s+(?:one|{_CHOICE})|{_NAMED})\s+.{{0,25}}{_GRADE}\b",
         rf"\b(?:rank|score|rate|mark|put|place)\s+(?:{_POINTED}\s+(?:one|{_CHOICE})|{_NAMED})\s+(?:as\s+|the\s+|with\s+|at\s+)*"
         r"(?:first|last|highest|lowest|top|best|winner|correct|right|only|\d)",
-        # Someone speaks as those do whom a model obeys.
+        # Text that imitates a role which models obey.
         r"^\W*(?:system|assistant|developer|admin|user|override|new instructions?|instructions? override)\s*"
         r"(?:prompt|message|note)?\s*:",
         r"^\W*(?:this is an?\s+|new\s+|urgent\s+)*(?:system|developer|admin(?:istrator)?)\s+"
@@ -178,8 +178,7 @@ _ORDERS = tuple(
     )
 )  # fmt: skip
 _WHO = re.compile(rf"{_MUST}$", re.IGNORECASE)
-# A label alone is an order only where nothing else is named: "choose C" is one, "choose a plate" and "pick 3 apples"
-# are not.
+# A bare label is an instruction only if no thing is named: "choose C" is, "choose a plate" and "pick 3 apples" are not.
 _BARE_LABEL = re.compile(
     rf"\b(?i:choose|pick|select|answer|output|reply|respond|vote|go|take|(?:just|only)\s+say)\s*(?::\s*)?"
     rf"(?i:(?:with|for|only|just)\s+)*"
@@ -188,26 +187,26 @@ _BARE_LABEL = re.compile(
 )
 
 
-# A quotation in which the prompt's own fences are forged: from one fence line to the next, or to the end.
+# A quotation that forges the prompt's own fences: from one fence line to the next, or to the end.
 _FORGED = re.compile(r"^[ \t]*={3,}[^\n]*(?:\n(?![ \t]*={3,})[^\n]*)*(?:\n[ \t]*={3,}[^\n]*)?", re.MULTILINE)
-# Scripts without spaces take about two characters a word.
+# In scripts without spaces, about two characters count as a word.
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,2}|[^\s\u3040-\u30ff\u3400-\u9fff]+")
-# Fewer words than this ahead of an order are part of it, as "please" or "dear robot".
+# Fewer words than this before an instruction belong to it, such as "please" or "dear robot".
 _FEWEST_WORDS = 3
 
 
 @lru_cache(maxsize=8192)
 def strip_instructions(text: str) -> str:
-    """What of a text is compared: all but orders; where nothing is left, nothing is.
+    """Remove instructions from a text. Returns an empty string where nothing else is left.
 
-    An order is cut from where it begins to the end of its clause. What stands before stays, or an order put
-    behind what another does would make them vanish.
+    The cut runs from the start of an instruction to the end of its clause. Text before it stays; otherwise an appended
+    instruction would erase another agent's action.
     """
     return " ".join(filter(None, map(_without_order, _clauses(_FORGED.sub("\n", neutralize_markup(text))))))
 
 
 def is_instruction(clause: str) -> bool:
-    """True where a clause tells the chooser how to choose."""
+    """Whether a clause tells the chooser how to choose."""
     return _begin(clause.strip()) is not None
 
 
@@ -220,7 +219,7 @@ def _without_order(clause: str) -> str:
 
 
 def _begin(clause: str) -> int | None:
-    """Where the first order in a clause begins, with the words that say who must follow it."""
+    """Find the start of the first instruction in a clause, including the words that name its addressee."""
     begin = min(
         (found.start() for pattern in (*_ORDERS, _BARE_LABEL) if (found := pattern.search(clause))), default=None
     )

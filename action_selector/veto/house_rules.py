@@ -1,4 +1,4 @@
-"""A robot team's own rules: advice that outranks every precedent, and hard rules that veto."""
+"""A robot team's rules: advice that outranks precedents, and hard rules that veto."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from norm_core.runtime.config import Config, load_config
 
 
 class HouseRule(Config):
-    """In a situation like this, do that and not the other, which falls; why is told to people."""
+    """In a situation like this, do one action and veto another. `why` is shown to people."""
 
     situation: str = Field(min_length=1, max_length=1000)
     do: str = Field(default="", max_length=400)
@@ -26,7 +26,7 @@ class HouseRule(Config):
 
 
 class HardRule(Config):
-    """Never to be done, wherever. A candidate with one of the words is vetoed, and one that means the same."""
+    """A general ban. Vetoes a candidate that contains one of the words or means the same."""
 
     never: str = Field(min_length=1, max_length=400)
     words: tuple[str, ...] = Field(default=(), description="any of these words or phrases in a candidate vetoes it")
@@ -45,7 +45,7 @@ class HouseRules(Config):
 def forbidding_rule(
     actions: Sequence[str], hard: Sequence[HardRule], sentences: SentenceEncoding, least: float
 ) -> dict[int, str]:
-    """Why an action must not be done, by its place; words are enough, else it must be like the rule by least."""
+    """Explain which actions a hard rule forbids, by index: by its words, or by a similarity of at least `least`."""
     alike = similarity(sentences, actions, [rule.never for rule in hard])
     reasons: dict[int, str] = {}
     for place, action in enumerate(actions):
@@ -59,7 +59,7 @@ def forbidding_rule(
 def advised_against(
     actions: Sequence[str], rules: Sequence[HouseRule], sentences: SentenceEncoding, least: float
 ) -> dict[int, str]:
-    """Why an action is not to be done here, by its place: it is like what an applying rule says not to do."""
+    """Explain which actions an applicable rule advises against, by index."""
     reasons: dict[int, str] = {}
     for rule in rules:
         alike = similarity(sentences, actions, [rule.dont, rule.do])
@@ -70,7 +70,7 @@ def advised_against(
 
 
 def in_favour(action: str, rules: Sequence[HouseRule], sentences: SentenceEncoding, least: float) -> str:
-    """Why an applying rule says to do this, or nothing where none does."""
+    """Explain why an applicable rule supports the action. Empty where none does."""
     for rule in rules:
         alike = similarity(sentences, [action], [rule.do, rule.dont])[0]
         if alike[0] >= least and alike[0] > alike[1]:
@@ -81,7 +81,7 @@ def in_favour(action: str, rules: Sequence[HouseRule], sentences: SentenceEncodi
 def applicable_rules(
     rules: Sequence[HouseRule], situation: str, sentences: SentenceEncoding, least: float
 ) -> tuple[HouseRule, ...]:
-    """The rules whose situation is like this one by least, the most alike first."""
+    """List the rules whose situation has a similarity of at least `least`, the most similar first."""
     if not situation.strip() or not rules:
         return ()
     alike = similarity(sentences, [rule.situation for rule in rules], [situation])[:, 0]

@@ -1,4 +1,4 @@
-"""Which candidates fall before any choice, and why: rules, preconditions, others' actions, the viewpoint."""
+"""Veto candidates before the choice: by rules, preconditions, others' actions and viewpoint."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,18 @@ from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto
 from norm_core.records.record import record
 
-# Who speaks to another about what they do, helps with it or waits for it, does not do the same, however like the words.
+# Who speaks to another agent, helps it or waits for it does not do the same, however similar the words.
 _ANSWERS = {
     *("ask", "tell", "warn", "alert", "remind", "inform", "call", "greet", "thank", "praise", "applaud"),
     *("offer", "help", "assist", "join", "rescue", "evacuate", "wait", "watch"),
 }
-# From here a cosine leaves little doubt that it is the same deed.
+# From this cosine on, it is almost certainly the same action.
 _SURE = 0.6
 
 
 @record
 class Vetoed:
-    """Why a candidate does not stand; matched is the place of the other whose action it is."""
+    """The reason of a veto. `matched` is the index of the other agent whose action it is."""
 
     veto: Veto
     reason: str
@@ -29,7 +29,7 @@ class Vetoed:
 
 
 def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
-    """Those whose skill cannot be done now."""
+    """Veto candidates whose preconditions fail."""
     return {
         candidate.index: Vetoed(veto=Veto.PRECONDITION, reason=candidate.unmet)
         for candidate in candidates
@@ -38,7 +38,7 @@ def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
 
 
 def of_orders(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
-    """Those that only tell how to choose: nothing that could be done is left of them."""
+    """Veto candidates that contain only instructions to the chooser."""
     return {
         candidate.index: Vetoed(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
         for candidate in candidates
@@ -47,18 +47,17 @@ def of_orders(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
 
 
 def of_house_rules(reasons: Mapping[int, str]) -> dict[int, Vetoed]:
-    """Those that a rule of the house forbids, always or in this situation."""
+    """Veto candidates that a house rule forbids, in general or in this situation."""
     return {index: Vetoed(veto=Veto.HARD_RULE, reason=reason) for index, reason in reasons.items()}
 
 
 def of_others(
     candidates: Sequence[Candidate], observation: Observation, sentences: SentenceEncoding, least: float
 ) -> dict[int, Vetoed]:
-    """Those that another is doing already. Each other takes at most one, so that two others never take three.
+    """Veto candidates that another agent already does. Each agent vetoes at most one candidate.
 
-    An action known to be open to several at once, as applauding, takes none. One of which that is not known
-    counts as taken, as doing what another does is the error that models make. An action that answers the other's, or
-    that is stated to serve safety, is nobody else's.
+    An action known as shared, such as applauding, vetoes nothing. Unknown actions count as exclusive, because models
+    often copy what others do. Responses to the agent, and actions stated to serve safety, are exempt.
     """
     doers = [other for other in observation.others if describe_others(other) and other.duplicable is not Duplicable.YES]
     alike = similarity(sentences, [one.action for one in candidates], [describe_others(other) for other in doers])
@@ -77,7 +76,7 @@ def of_others(
 
 
 def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> dict[int, Vetoed]:
-    """Those that a model holds possible from here with less probability than most."""
+    """Veto candidates whose probability of being possible from here is below `most`."""
     place = f" as {where}" if where else ""
     return {
         index: Vetoed(veto=Veto.OFF_VANTAGE, reason=f"it cannot be done from here{place}, now")
@@ -87,12 +86,12 @@ def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> di
 
 
 def _answers(action: str, doing: str) -> bool:
-    """Whether an action is of another kind than the doing it may be about: said to, or done for, whoever does it."""
+    """Whether an action responds to the other's activity instead of repeating it."""
     verb = next(iter(re.findall(r"\w+", action.lower().removeprefix("please "))), "")
     return verb in _ANSWERS and not re.search(rf"\b{verb.removesuffix('e')}", doing.lower())
 
 
 def _named(other: OtherAgent) -> str:
-    """How a person would tell this other from the rest; never longer than a phrase."""
+    """Describe this agent in a short phrase that identifies it."""
     name = other.appearance.strip() or (f"the {other.role.strip()}" if other.role.strip() else "someone else")
     return name if len(name) <= 80 else f"{name[:79]}…"

@@ -51,8 +51,8 @@ def cut(  # noqa: PLR0917
     latched: Annotated[
         list[str] | None,
         typer.Option(
-            help="Topic whose last message before the cut is kept too. /tf_static and transient local topics are always "
-            "kept. Repeatable.",
+            help="Topic whose last message before the cut is kept too. /tf_static and transient local topics always "
+            "are. Repeatable.",
             autocompletion=topics_of,
         ),
     ] = None,
