@@ -1,4 +1,4 @@
-"""A bag through the senses and the monitor without ROS: the same records and flags as the nodes give."""
+"""Run the senses and the monitor on a bag without ROS, with the same records and flags as the nodes."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -33,8 +33,8 @@ from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.windows.window_config import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
 
-MONITORED = Frame | Utterance | RobotSpeech | Presence  # what the monitor decides by
-# People as the robot's own recognisers track them (REP 155).
+MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
+# People tracked by the robot's own recognisers (REP-155).
 PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
 _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 
@@ -42,13 +42,13 @@ _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 def replay_monitor(
     sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, judge_every_s: float = 0.0
 ) -> Monitor:
-    """Make the shipped monitor; its windows wait for all that a bag has to offer, however late it comes."""
+    """Create the shipped monitor with windows that wait for all records of a bag, however late."""
     config = MonitorConfig.for_replay(sources, judge_every_s=judge_every_s, fusion=fusion)
     return Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
 
 
 class BagSenses:
-    """What the senses make of a bag: of its sound and pictures, or of the records in it where it holds those."""
+    """The senses' records of a bag: from its sound and images, or from the records that it holds."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class BagSenses:
         audio_topic: str = "",
         robot_topics: Iterable[str] = (),
     ) -> None:
-        """Without a recogniser, or an audio topic, the utterances are those in the bag.
+        """Prepare the senses. Without a recogniser or an audio topic, utterances come from the bag.
 
-        Without robot topics, the robot's speech is that of the bag's RobotSpeech topics.
+        Without `robot_topics`, robot speech comes from the bag's RobotSpeech topics.
         """
         self.health_log = HealthLog()
         self._bag = bag
@@ -68,7 +68,7 @@ class BagSenses:
         self._audio_topic = audio_topic if recogniser else ""
         self._robot_topics = frozenset(robot_topics or self._told(RobotSpeech))
         self._ears = Ears(hearing, self.health_log, recogniser if audio_topic else None, audio_topic)
-        self._marks = SilenceMarks("utterances")  # for utterances that lie in the bag without any
+        self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
         self._eyes = Eyes(camera_topic, self.health_log, finder=self._load_finder() if self._camera_topic else None)
@@ -88,7 +88,7 @@ class BagSenses:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What windows can wait for."""
+        """The sources that windows can wait for."""
         there = {
             FRAMES: self._camera_topic or self._told(Frame),
             PRESENCE: self._eyes.gives_presence or self._told(Presence),
@@ -97,7 +97,7 @@ class BagSenses:
         return tuple(source for source, topics in there.items() if topics)
 
     def records(self) -> Iterator[tuple[int, Record]]:
-        """Each record with when the bag had it, in that order."""
+        """Yield each record with the bag time at which it was available, in that order."""
         told = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
         heard = [] if self._audio_topic else self._told(Utterance)
         said, has_marks = self._spoken(heard) if heard else ([], True)
@@ -118,7 +118,7 @@ class BagSenses:
         yield from ((now_ns, utterance) for utterance in self._ears.end_input())
 
     def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
-        """The utterances in the order of the bag where marks of silence are among them, else each at its end."""
+        """Read the utterances: in bag order if silence marks are among them, otherwise each at its end."""
         stored = [(one.stamp_ns, self._bag.decode(one)) for one in self._bag.messages(topics)]
         has_marks = any(not utterance.final for _, utterance in stored)
         spoken = stored if has_marks else [(utterance.end_ns, utterance) for _, utterance in stored]
@@ -165,7 +165,7 @@ class BagSenses:
 
 
 def feed_monitor(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterator[tuple[int, Record | SocialFlag]]:
-    """Each record of the senses, and each state of a flag after the record that it came of, with when it was known."""
+    """Yield each record, followed by the flag states that it caused, each with its time."""
     for now_ns, record in senses.records():
         clock.advance_to(max(now_ns, clock.now_ns()))
         yield now_ns, record

@@ -1,4 +1,4 @@
-"""Processes started here, ended: asked first, and killed where they do not end in time."""
+"""End child processes: signal first, kill after a timeout."""
 
 import signal
 import subprocess
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def end_process(process: subprocess.Popen[Any], within_s: float, number: signal.Signals = signal.SIGTERM) -> None:
-    """Send the signal to a process that still runs, and kill it where it has not ended within so long."""
+    """Send a signal to a running process, and kill it if it has not ended after `within_s` seconds."""
     if process.poll() is None:
         process.send_signal(number)
     try:

@@ -1,6 +1,6 @@
-"""A bag's messages in their order, while other threads make frames of the pictures that will probably be kept.
+"""Read a bag in order, while other threads decode the images that will probably be selected.
 
-Decoding and shrinking leave Python's lock to others, and take half the time of a replay without models.
+Decoding and shrinking release the GIL. They take half the time of a replay without models.
 """
 
 import os
@@ -19,7 +19,7 @@ MOST_THREADS = 4
 
 
 class PicturesAhead:
-    """One camera's pictures; which is kept is still the keeper's to say, and a frame made in vain is dropped."""
+    """The prefetched images of one camera. The frame selector decides; an unneeded frame is dropped."""
 
     def __init__(self, bag: BagReader, keeper: FrameKeeper, topic: str) -> None:
         self._bag, self._keeper, self._topic = bag, keeper, topic
@@ -27,7 +27,7 @@ class PicturesAhead:
         self._latest_slot: int | None = None
 
     def messages(self, stored: Iterable[BagMessage]) -> Iterator[BagMessage]:
-        """The same messages; next_picture is to be called for each of the camera's as it comes."""
+        """Yield the same messages. Call next_picture for each camera message as it comes."""
         waiting: deque[BagMessage] = deque()
         waiting_bytes, self._latest_slot = 0, None
         self._begun.clear()
@@ -44,13 +44,13 @@ class PicturesAhead:
             except GeneratorExit:
                 pool.shutdown(cancel_futures=True)
                 raise
-            except Exception:  # what lies before the damage comes first
+            except Exception:  # messages before the damage come first
                 yield from waiting
                 raise
             yield from waiting
 
     def next_picture(self, stored: BagMessage) -> tuple[Picture, Future[Frame] | None]:
-        """Give the picture in the message that came last, and its frame where one is being made."""
+        """Return the image of the last message, and its frame if one is being made."""
         picture, ahead = self._begun.popleft()
         return picture or picture_of(self._bag.decode(stored)), ahead
 

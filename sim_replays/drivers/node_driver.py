@@ -1,4 +1,4 @@
-"""A bag played to the robot's nodes, each in a process of its own, and what they say as it comes."""
+"""Play a bag to the robot's nodes, each host in its own process, and yield their output."""
 
 import json
 import os
@@ -20,24 +20,24 @@ from sim_replays.drivers.ros_domain import claimed_domain, has_room
 END_TIMEOUT_S, LOOK_S = 30.0, 0.2
 BEGIN, END = "begin", "end"
 
-# What an entry of a node's qos_overrides says where its subscription is to keep all.
+# An entry of a node's qos_overrides, for a subscription that keeps every message.
 LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
 
-# Nodes of one process, and the parameters of each.
+# The nodes of each process, with the parameters of each node.
 Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
 
 
 class TransportError(TactfulError, RuntimeError):
-    """The nodes, or what plays the bag to them, did not do their part; what was answered before is kept."""
+    """The nodes or the player failed. Earlier answers are kept."""
 
     exit_code = 1
 
 
 @record
 class NodeOutput:
-    """What was published on a topic when the bag had been played up to at_ns, and wall_s seconds since its begin.
+    """A message on a topic, with the bag position `at_ns` and the time `wall_s` in seconds since the start.
 
-    The last one, on END, tells how it went.
+    The last one, on END, is the summary.
     """
 
     topic: str
@@ -49,7 +49,7 @@ class NodeOutput:
 def play_to_nodes(
     bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False, domain_id: int | None = None
 ) -> Iterator[NodeOutput]:
-    """Plays bag to the nodes, in lockstep where rate is 0; the nodes end with the last of it."""
+    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message."""
     with ExitStack() as stack:
         if domain_id is None:
             domain_id = stack.enter_context(claimed_domain())
@@ -64,7 +64,7 @@ def play_to_nodes(
 
 
 def play_command(bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False) -> list[str]:
-    """What plays a bag to the nodes of these hosts."""
+    """Build the command that plays a bag to these hosts."""
     names = [name for host in hosts for name in host]
     overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
     lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
@@ -73,9 +73,9 @@ def play_command(bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = Fa
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:
-    """What a driver of nodes prints, line by line; TransportError with the last words of all where it fails."""
+    """Yield the lines that a player prints. Raises TransportError, with all last outputs, where it fails."""
     environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
-    # Its log goes to a file, as a pipe that nobody reads would fill and stop it.
+    # Its log goes to a file, because an unread pipe would fill and block it.
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as log,
         subprocess.Popen(
@@ -83,7 +83,7 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
         ) as driver,
     ):
         assert driver.stdout
-        # The middleware notices only after many seconds that a node was killed.
+        # The middleware takes many seconds to notice a killed node.
         for node in nodes:
             Thread(target=_end_with, args=(driver, node), daemon=True).start()
         try:

@@ -1,4 +1,4 @@
-"""Nodes as processes: started, awaited, and ended without a trace."""
+"""Start node processes, wait for their nodes, and end them cleanly."""
 
 import os
 import signal
@@ -20,20 +20,20 @@ START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several ma
 
 
 class NodeProcessError(TactfulError, RuntimeError):
-    """A node process that did not start or ended in failure; the message carries what it said."""
+    """A node process did not start or failed; the message includes its output."""
 
     exit_code = 1
 
 
 class _Unshared(yaml.SafeDumper):
-    """Writes a value that stands twice out twice: ROS reads no YAML aliases."""
+    """Write repeated values in full, because ROS reads no YAML aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 class NodeProcess:
-    """One host process with its nodes active, for the length of a with statement."""
+    """One host process with active nodes, for the duration of a with statement."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class NodeProcess:
         self.output: list[str] = []
 
     def begin(self) -> None:
-        """Starts the process without waiting for its nodes, so that several start side by side; then await_start."""
+        """Start the process without waiting, so that several start in parallel. Then call await_start."""
         self._process = subprocess.Popen(
             self._command,
             env=self._environment,
@@ -73,7 +73,7 @@ class NodeProcess:
         self._listener.start()
 
     def await_start(self) -> None:
-        """Returns once the nodes are active."""
+        """Wait until the nodes are active."""
         if not self._told.wait(self._start_timeout_s) or not self._started:
             self._end(signal.SIGKILL)
             raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.said()}")
@@ -98,19 +98,19 @@ class NodeProcess:
         return self._process.poll() is None
 
     def wait(self, timeout_s: float) -> int:
-        """The exit code of a process that ends by itself; NodeProcessError where it does not in time."""
+        """Wait for the process to end by itself. Returns its exit code; raises NodeProcessError after the timeout."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
             raise NodeProcessError(f"{', '.join(self.nodes)} did not end in {timeout_s:g} s") from error
 
     def exit_message(self) -> str:
-        """Whether the process runs or how it ended, for a message to a person."""
+        """Describe, for a person, whether the process runs or how it ended."""
         code = self._process.poll()
         return f"the process of {', '.join(self.nodes)} {'runs' if code is None else f'ended with {code}'}"
 
     def said(self) -> str:
-        """What the process wrote, for a message to a person."""
+        """Return the output of the process, for a person."""
         return "\n".join(self.output[-20:]).strip() or "it said nothing"
 
     def _listen(self) -> None:
@@ -121,7 +121,7 @@ class NodeProcess:
                 self._started = True
                 self._told.set()
         self.ended.set()
-        self._told.set()  # nothing more will come
+        self._told.set()  # no more output will come
 
     def _end(self, number: signal.Signals) -> None:
         end_process(self._process, END_TIMEOUT_S, number)

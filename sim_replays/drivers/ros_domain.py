@@ -1,4 +1,4 @@
-"""ROS domains that no other run on this machine uses meanwhile."""
+"""Reserve ROS domains that no other run on this machine uses."""
 
 import fcntl
 import os
@@ -10,24 +10,24 @@ from pathlib import Path
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 
-# Below 102 the ports of a domain stay out of the range that Linux hands out for itself.
+# Below 102, a domain's ports stay outside the range of ephemeral ports of Linux.
 DOMAINS = range(50, 102)
 
-# How soon nodes find one another there, and how much is under way at a time.
+# Settings of discovery speed and of data in flight.
 MIDDLEWARE = shipped_file("sim_replays.drivers", "middleware.xml")
-# The first name is of Fast DDS 2, the second of 3.
+# The first name is for Fast DDS 2, the second for Fast DDS 3.
 _PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 
 
 class NoDomainError(TactfulError):
-    """Every domain set aside for this is in use."""
+    """Every reserved domain is in use."""
 
 
 @contextmanager
 def claimed_domain() -> Iterator[int]:
-    """A domain held by a lock that ends with the process, however it ends; nodes begun meanwhile find one another soon.
+    """Reserve a domain with a lock that ends with the process. Nodes started inside discover each other fast.
 
-    Profiles of Fast DDS that the user has set stay as they are.
+    Fast DDS profiles set by the user stay in force.
     """
     with _found_soon():
         yield from _locked_domain()
@@ -46,7 +46,7 @@ def _locked_domain() -> Iterator[int]:
 
 
 def has_room() -> bool:
-    """Whether megabytes may be under way at a time, as the profile of a claimed domain lets them."""
+    """Whether megabytes may be in flight at a time, as the profile of a reserved domain allows."""
     return os.environ.get(_PROFILES[0]) == str(MIDDLEWARE)
 
 

@@ -1,4 +1,4 @@
-"""Scripted encounters before the monitor, fed with their records as the senses would give them."""
+"""Feed the monitor with scripted encounters, as records that the senses would give."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ from sim_replays.scenarios.truth import Truth
 
 _MARK_NS = NS_PER_S // 2
 
-# Given the monitor after each record: what else is to be done then, and the flags that come of it.
+# Called with the monitor after each record; returns the flags of any extra work.
 Attend = Callable[[Monitor], Iterable[SocialFlag]]
 
 
@@ -36,7 +36,7 @@ def monitor_script(  # noqa: PLR0917
     attend: Attend = lambda monitor: (),
     judge_every_s: float = 0.0,
 ) -> EventSession:
-    """The monitor fed with an encounter's records as the senses would give them; no sound and no picture is made."""
+    """Run the monitor on an encounter's scripted records. Makes no sound or image."""
     given, truth = records_of_script(encounter, seed)
     return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
 
@@ -44,7 +44,7 @@ def monitor_script(  # noqa: PLR0917
 def records_of_script(
     encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS
 ) -> tuple[list[tuple[int, Entry]], Truth]:
-    """Each record with when the senses would give it, marks of silence among them; and the truth."""
+    """Return each record with its arrival time, including silence marks, and the labels."""
     senses, truth = records(encounter, seed)
     entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
     return _with_silence(entries, truth, marks_every_ns), truth
@@ -57,7 +57,7 @@ def monitor_from_sound(
     attend: Attend = lambda monitor: (),
     judge_every_s: float = 0.0,
 ) -> EventSession:
-    """The monitor fed with what ears and camera made of an encounter's sound and pictures."""
+    """Run the monitor on what ears and camera made of an encounter's sound and images."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
     return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, judge_every_s)
 
@@ -88,7 +88,7 @@ def _flagged(  # noqa: PLR0917
 
 
 def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
-    """Order entries by when they are given, an utterance once it is over, with marks of silence at a steady rate."""
+    """Order the entries by arrival and add silence marks at a steady rate. An utterance arrives at its end."""
     said = [entry for entry in entries if isinstance(entry, Utterance)]
     given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
     marks = marks_of_script(said, truth.start_ns, truth.end_ns + 1, marks_every_ns, AUDIO)
@@ -96,7 +96,7 @@ def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> li
 
 
 def _tracked(senses: Senses) -> Iterator[Presence]:
-    """Who stands how far off, as the robot's own recognisers would tell it."""
+    """Yield the distance of each person, like the robot's own recognisers."""
     tracker = PresenceTracker()
     for stamp_ns, told in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
         persons = tuple(Person(person_id=one.person_id, distance_m=one.distance_m) for one in told)

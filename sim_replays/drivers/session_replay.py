@@ -1,7 +1,7 @@
-"""A recorded session watched by the robot's logic: over DDS by its nodes, or in this process; the same either way.
+"""Replay a recorded session through the robot's logic: over DDS with its nodes, or in this process.
 
-A bag holds sound and pictures, or what senses made of them; utterances in it come with marks of silence among them,
-as ears give them.
+A bag holds sound and images, or the senses' records of them. Recorded utterances need silence marks among them, as the
+ears publish them.
 """
 
 import time
@@ -30,15 +30,15 @@ from sim_replays.drivers.bag_driver import BagSenses, replay_monitor
 from sim_replays.drivers.node_driver import END, LOSSLESS, Hosts, NodeOutput, TransportError, play_to_nodes
 
 WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
-# The longest that anybody speaks, and the time to write it down: so long a window waits for words at a live pace.
+# The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
 LIVE_LATENESS_S = 15.0
 
-# What of an item two runs may differ in: when it was known, by whose clock.
+# Fields in which two runs may differ: the time of an output, and the clock.
 _FREE = {"stamp_ns", "decision_ns", "decided_ns", "frame_id", "state"}
 
 
 class SessionTopics(Config):
-    """What a bag has to offer, by topic; empty where it has none."""
+    """The topics of a bag by content; empty where there is none."""
 
     audio: str = ""
     audio_type: str = ""
@@ -48,12 +48,12 @@ class SessionTopics(Config):
 
     @property
     def sensed(self) -> tuple[str, ...]:
-        """What is made of sound and pictures as they come, and so is known a while after it was."""
+        """The sources derived from sound and images, which arrive with a delay."""
         return (*((FRAMES, PRESENCE) if self.camera else ()), *((UTTERANCES,) if self.audio else ()))
 
 
 def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
-    """What is in a bag; its sound is on the topic audio."""
+    """Find the topics of a bag, with its sound on the topic `audio`."""
     with BagReader(bag) as reader:
         types = {topic.topic: topic.type_name for topic in reader.topics if topic.message_count}
     camera = next((topic for topic, type_name in types.items() if type_name in IMAGE_TYPES), "")
@@ -76,7 +76,7 @@ def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
 def over_dds(
     bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False
 ) -> Iterator[NodeOutput]:
-    """What the nodes say, each sense in a process of its own; in lockstep where rate is 0, else at that pace."""
+    """Yield the nodes' output, with each sense in its own process. In lockstep if `rate` is 0."""
     topics = topics_of(bag)
     for one in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
         for topic, why in one.what.get("skipped_topics", {}).items():
@@ -86,10 +86,10 @@ def over_dds(
 
 
 def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
-    """The nodes that a bag needs; partials asks for speech under way, which is for show."""
+    """List the nodes that a bag needs. `partials` adds partial utterances, for display."""
     lateness_s = LIVE_LATENESS_S if rate else 0.0
     hosts: list[Mapping[str, Mapping[str, Any]]] = []
-    # A replay that waits for a slow node is no microphone that stopped, and what was said goes on after it.
+    # A replay that waits for a slow node is no dead microphone, and speech continues after the wait.
     patient = {"stale_after_s": 0.0}
     if topics.camera:
         hosts.append({"camera": {"topic": topics.camera, **patient, "qos_overrides": {topics.camera: LOSSLESS}}})
@@ -100,19 +100,19 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
         "monitor": {"windows": {"sources": list(topics.sources), "lateness_s": lateness_s}},
     }
     if topics.asks:
-        # An empty list has no type by which ROS could take it.
+        # ROS cannot infer the type of an empty list.
         deciding["selector"] = {"sources": list(topics.sensed)} if topics.sensed else {}
     return [*hosts, deciding]
 
 
 def in_process(bag: Path) -> Iterator[NodeOutput]:
-    """The same from the nodes' own logic, without ROS."""
+    """Yield the same output from the nodes' own logic, without ROS."""
     topics = topics_of(bag)
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     here = _Here(topics)
     with BagReader(bag) as reader:
         whisper = Whisper(hearing.whisper) if topics.audio else None
-        at_ns, began_s = 0, time.monotonic()  # once all is loaded, as where nodes are played to
+        at_ns, began_s = 0, time.monotonic()  # after loading, as with nodes
         for at_ns, one in BagSenses(reader, hearing, whisper, topics.audio).records():
             for topic, told in here.take(one, at_ns):
                 yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
@@ -150,7 +150,7 @@ class _Here:
             yield ANSWERS, selector.decide(one).answer
 
     def _monitored(self, flags: Iterable[SocialFlag]) -> Iterator[tuple[str, Any]]:
-        """The windows that closed, then the flags that cite them."""
+        """Yield the closed windows, then the flags that cite them."""
         for window in self._monitor.closed_windows():
             yield WINDOWS, window
         for flag in flags:
@@ -158,7 +158,7 @@ class _Here:
 
 
 def items(said: Iterable[NodeOutput]) -> dict[str, dict[str, Any]]:
-    """What a run came to, item by item; what closed late stands outside parity and is left out."""
+    """Index a run's output by item. Leaves out what closed late, as parity does not cover it."""
     found: dict[str, dict[str, Any]] = {}
     for one in said:
         what = one.what
@@ -179,7 +179,7 @@ def _when(name: str) -> tuple[int, str]:
 
 
 def _lasting(what: dict[str, Any]) -> dict[str, Any]:
-    """Without when it was known and how long it took."""
+    """Remove times and durations."""
     plain = {name: value for name, value in what.items() if name not in _FREE}
     if "provenance" in plain:
         plain["provenance"] = {name: value for name, value in what["provenance"].items() if name != "latency"}
@@ -187,7 +187,7 @@ def _lasting(what: dict[str, Any]) -> dict[str, Any]:
 
 
 def first_difference(first: Iterable[NodeOutput], second: Iterable[NodeOutput]) -> dict[str, Any] | None:
-    """The earliest item in which two runs differ, and how; None for parity."""
+    """Find the earliest item in which two runs differ, and the difference. None means parity."""
     one, other = items(first), items(second)
     for name in sorted(one | other, key=_when):
         mine, theirs = one.get(name, {"item": "missing"}), other.get(name, {"item": "missing"})

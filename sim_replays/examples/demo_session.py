@@ -1,6 +1,6 @@
-"""The demo's session: two shipped encounters one after the other, and in each a choice of what to do next.
+"""The demo session: two shipped encounters in sequence, each with a choice of the next action.
 
-Its messages are of types that every ROS 2 has, so that it plays where no audio driver is installed.
+Its message types belong to every ROS 2, so it plays without any audio driver.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from sim_replays.scenarios.voice import RATE_HZ
 
 ROBOT_SPEECH, QUERIES = "/tactful/robot_speech", "/tactful/queries"
 AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
-QUIET_S = 6.0  # after each encounter: time for what was said last to be written down and looked at
+QUIET_S = 6.0  # after each encounter, time to transcribe the last words and read them
 _CHUNK_NS, _FRAME_NS = NS_PER_S // 10, NS_PER_S
 
 Entry = tuple[int, str, Any]
@@ -33,7 +33,7 @@ Entry = tuple[int, str, Any]
 
 @record
 class Choice:
-    """A question put to the selector in an encounter, and the option that its author holds for right."""
+    """A question to the selector in an encounter, and its author's answer."""
 
     query: Query
     right: int
@@ -41,7 +41,7 @@ class Choice:
 
 @record
 class DemoScene:
-    """One encounter, as it is told to whoever watches."""
+    """One encounter, as the viewer sees it."""
 
     name: str
     title: str
@@ -51,7 +51,7 @@ class DemoScene:
 
 @record
 class DemoSession:
-    """What was written where; the truth lies beside the bag and never in it."""
+    """The paths of the demo. The labels lie beside the bag, never in it."""
 
     bag: Path
     truth: Truth
@@ -59,7 +59,7 @@ class DemoSession:
 
 
 def write_demo_session(bag: Path) -> DemoSession:
-    """Writes the session, always the same, as a new bag."""
+    """Write the session to a new bag. The content is always the same."""
     entries: list[Entry] = []
     scenes: list[DemoScene] = []
     turns: list[TrueTurn] = []
@@ -98,7 +98,7 @@ def write_demo_session(bag: Path) -> DemoSession:
 
 
 def shift_record(shipped: Path, by_ns: int) -> Iterator[Entry]:
-    """What is seen, heard and said in a shipped bag, at another time."""
+    """Yield the sensor and speech messages of a shipped bag, shifted in time."""
     with BagReader(shipped) as bag:
         for stored in bag.messages((AUDIO, CAMERA, ROBOT_SPEECH)):
             message, at_ns = bag.decode(stored), stored.stamp_ns + by_ns
@@ -112,7 +112,7 @@ def shift_record(shipped: Path, by_ns: int) -> Iterator[Entry]:
 
 
 def _quiet(heard_ns: int, seen_ns: int, end_ns: int) -> Iterator[Entry]:
-    """Silence and an empty room from the last of an encounter up to the next one."""
+    """Yield silence and an empty room between two encounters."""
     for at_ns in range(heard_ns, end_ns, _CHUNK_NS):
         samples = min(_CHUNK_NS, end_ns - at_ns) * RATE_HZ // NS_PER_S
         yield at_ns + _CHUNK_NS, AUDIO, sound_message(bytes(2 * samples), at_ns)
@@ -121,7 +121,7 @@ def _quiet(heard_ns: int, seen_ns: int, end_ns: int) -> Iterator[Entry]:
 
 
 def sound_message(samples: bytes, stamp_ns: int) -> Any:
-    """A message of stamped samples."""
+    """Build a message of stamped audio samples."""
     dimension = make(
         "std_msgs/msg/MultiArrayDimension",
         {"label": stamp_label(stamp_ns), "size": len(samples), "stride": len(samples)},
@@ -131,7 +131,7 @@ def sound_message(samples: bytes, stamp_ns: int) -> Any:
 
 
 def picture_message(jpeg: bytes, stamp_ns: int) -> Any:
-    """A message of one JPEG."""
+    """Build a message with one JPEG."""
     sec, nanosec = split_stamp(stamp_ns)
     stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
     header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": "camera"})

@@ -1,4 +1,4 @@
-"""A generated session of a study, seeded: what a monitor might log in a library in ten minutes."""
+"""Generate a study session from a seed: a monitor's log of ten minutes in a library."""
 
 import math
 import random
@@ -37,7 +37,7 @@ _TALK = (
     ("什么时候关门？", "我们晚上八点关门。"),
     ("Thank you for your help.", "You are welcome. Good luck with your book."),
 )
-# What may be flagged after each of these, in their order.
+# The possible flags after each of these, in order.
 CUES = (
     ("greets", "response_delay", "introduces_itself"),
     ("robot_cuts_in", "yields_to_user", "recalls_name"),
@@ -55,7 +55,7 @@ CUES = (
 
 
 def records(*, length_s: float = 600, flags: int = 34, seed: int = 7) -> Iterator[tuple[int, Any]]:
-    """What happens, in the order in which it becomes known, with when."""
+    """Yield the events of the session with their times, in order of availability."""
     chance = random.Random(seed)
     talk = list(_talk(chance, length_s))
     found: list[tuple[int, Any]] = [(u.end_ns, u) for u in talk]
@@ -88,8 +88,8 @@ def info(session: str = "S07", **changes: Any) -> SessionInfo:
 def write_log(
     folder: Path, *, session: str = "S07", length_s: float = 600, flags: int = 34, seed: int = 7, **settings: Any
 ) -> None:
-    """Writes the session as a sealed log."""
-    found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log, so that none stays half written
+    """Write the session as a sealed log."""
+    found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log: none stays half written
     clock = ReplayClock(START_NS)
     about = info(session, end_ns=START_NS + s_to_ns(length_s))
     with StudyLog.begin(folder, about, clock, **settings) as log:

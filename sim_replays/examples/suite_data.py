@@ -1,6 +1,6 @@
-"""Folders in the layout of the suites that are given on request only, made of the development encounters.
+"""Write example folders, in the layout of the suites with restricted data, from the development encounters.
 
-They show such a suite end to end. What is scored on them is no figure of the benchmark.
+They exercise a suite end to end. Scores on them are no benchmark results.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,12 +20,12 @@ from sim_replays.suites.target import SuiteError
 
 SPLIT, ENCOUNTERS = "development", 12
 BEFORE_NS, AFTER_NS = s_to_ns(10.0), s_to_ns(5.0)
-# VideoNorms names kinds of norms, as greeting or thanks; encounters do not.
+# VideoNorms names kinds of norms, such as greeting or thanks; encounters do not.
 CATEGORY = "everyday courtesy"
 
 
 def write(suite: str, folder: Path) -> int:
-    """Makes the folder with an annotation a line; how many there are."""
+    """Write the folder, one annotation per line. Returns their number."""
     if suite not in _MADE:
         known = ", ".join(sorted(_MADE))
         raise SuiteError(f"an example is made for {known}; {suite} is public, see docs/how-to/benchmarks.md")
@@ -42,7 +42,7 @@ def write(suite: str, folder: Path) -> int:
 
 
 def _segments(encounter: Encounter) -> Iterator[dict[str, Any]]:
-    """Each marked event with what was said about it, and as much talk in which nothing is marked."""
+    """Yield each labelled event with its talk, and as much talk without labels."""
     truth = truth_of(lay_out(encounter), 0, 0)
     for number, event in enumerate(truth.events):
         start_ns, end_ns = _around(event, truth)
@@ -67,7 +67,7 @@ def _segments(encounter: Encounter) -> Iterator[dict[str, Any]]:
 
 
 def _annotations(encounter: Encounter) -> Iterator[dict[str, Any]]:
-    """Each event of norms and routines: kept or broken, with the robot's words as what was said."""
+    """Yield each event about norms and routines: adhered to or violated, with the robot's words."""
     truth = truth_of(lay_out(encounter), 0, 0)
     for number, event in enumerate(truth.events):
         if Attribute.SOCIAL_NORMS_AND_ROUTINES not in event.attributes:
@@ -100,7 +100,7 @@ def _within(truth: Truth, start_ns: int, end_ns: int) -> list[TrueTurn]:
 
 
 def _unmarked(truth: Truth) -> Iterator[list[TrueTurn]]:
-    """Runs of turns of either side that no event touches."""
+    """Yield runs of turns of both sides without an event."""
     run: list[TrueTurn] = []
     for turn in truth.turns:
         if any(event.onset_ns < turn.end_ns and event.offset_ns >= turn.start_ns for event in truth.events):

@@ -1,4 +1,4 @@
-"""How well the monitor finds marked events as they happen: matched in time one to one, with false alarms per hour."""
+"""Score the monitor's event detection: one-to-one matching in time, and false alarms per hour."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -16,14 +16,14 @@ from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.truth import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
-# What a detector finds that knows who speaks when, and not what is said.
+# Cues for a detector that knows who speaks when, but not the words.
 TIMING_CUES = frozenset({
     "response_delay", "timely_answer", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user",
     "yields_to_user", "monologue",
 })  # fmt: skip
-# What the table has rows for: a coder's judgement that rests on understanding alone matches none of them.
+# The bases for which cues exist. Events that rest on understanding alone have no cue.
 MEASURED = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
-# What is raised by no row of it, but by how a turn reads amid what was said around it.
+# Cues without a threshold row, from the exchange classifier.
 READINGS = frozenset(EXCHANGE_CUES.values())
 _AT_S = 2.0
 _DRAWS = 1000
@@ -31,7 +31,7 @@ _DRAWS = 1000
 
 @record
 class Alarm:
-    """What was flagged, and when it was known; times are of the stamps."""
+    """A flag and the time it became known. Times are stamps."""
 
     polarity: Polarity
     attributes: tuple[Attribute, ...]
@@ -41,7 +41,7 @@ class Alarm:
 
     @classmethod
     def of(cls, flag: SocialFlag, known_ns: int) -> "Alarm":
-        """What a flag says, known at that time."""
+        """Make an alarm from a flag."""
         return cls(
             polarity=flag.polarity,
             attributes=flag.attributes,
@@ -53,7 +53,7 @@ class Alarm:
 
 @record
 class EventSession:
-    """One encounter's truth, and what was flagged in it."""
+    """One encounter's labels, and the alarms in it."""
 
     truth: Truth
     alarms: tuple[Alarm, ...]
@@ -61,7 +61,7 @@ class EventSession:
 
 @record
 class OnlineScores:
-    """The measures of one way to flag, over all sessions; shares in percent, with intervals over encounters."""
+    """The scores of one detector over all sessions. Shares are in percent, with intervals over encounters."""
 
     f1: dict[str, float]
     f1_interval: dict[str, tuple[float, float]]
@@ -79,16 +79,16 @@ class OnlineScores:
 
 
 def alarms_of_cues(sessions: Iterable[EventSession], keep: Callable[[Alarm], bool]) -> list[EventSession]:
-    """The sessions with some of their alarms, as those of one polarity or kind of cue."""
+    """Keep some alarms of each session, such as those of one polarity or kind of cue."""
     return [EventSession(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
 
 
 def events_resting_on(
     sessions: Iterable[EventSession], bases: Collection[Basis], answers_for: Callable[[Alarm], bool] = lambda _: True
 ) -> list[EventSession]:
-    """The sessions with the events that rest on these, and without the alarms that find one of the others.
+    """Keep the events on these bases, and drop alarms that match other events.
 
-    Of those that find nothing, all remain that these bases answer for.
+    Of the alarms that match nothing, keep those that these bases answer for.
     """
     return [_resting_on(one, bases, answers_for) for one in sessions]
 
@@ -112,12 +112,12 @@ def _resting_on(session: EventSession, bases: Collection[Basis], answers_for: Ca
 
 
 def without_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
-    """The baseline that never flags anything."""
+    """The baseline that never flags."""
     return [EventSession(truth=one.truth, alarms=()) for one in sessions]
 
 
 def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
-    """The baseline that knows how often what is marked, and flags so often at a robot's turn drawn at random."""
+    """The baseline that knows how often each label occurs, and flags random robot turns at that rate."""
     marked = [(event.polarity, event.attributes) for one in sessions for event in one.truth.events]
     turns = sum(_robot_turns(one.truth).size for one in sessions)
     chance = np.random.default_rng(seed)
@@ -136,7 +136,7 @@ def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventS
 def match_alarms(
     session: EventSession, tolerance_s: float, attribute: Attribute | None = None
 ) -> list[tuple[int, int]]:
-    """Events and alarms by their places, each in one pair at most: as many pairs as can be, nothing adjusted."""
+    """Match events and alarms one to one, as many pairs as possible. Returns pairs of indices."""
     events, alarms = session.truth.events, session.alarms
 
     def are_one(event: int, alarm: int) -> bool:
@@ -152,7 +152,7 @@ def match_alarms(
 def score_online(
     sessions: Sequence[EventSession], polarity: Polarity | None = None, at_s: float = _AT_S
 ) -> OnlineScores:
-    """All measures; precision, recall, latency and attributes at one tolerance."""
+    """Compute all scores. Precision, recall, latency and attributes use one tolerance."""
     chosen = [_of_polarity(one, polarity) for one in sessions]
     counts = {tolerance_s: np.array([_counts(one, tolerance_s) for one in chosen]) for tolerance_s in TOLERANCES_S}
     hours = sum(one.truth.end_ns - one.truth.start_ns for one in chosen) / NS_PER_S / 3600
@@ -203,7 +203,7 @@ def _counts(session: EventSession, tolerance_s: float, attribute: Attribute | No
 
 
 def _f1(rows: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """Over hits, events and alarms of each session: F1 in percent, with its interval."""
+    """Compute F1 in percent with its interval, from hits, events and alarms per session."""
     if not len(rows):
         return 0.0, (0.0, 0.0)
 

@@ -1,4 +1,4 @@
-"""False alarms an hour: the errors that the monitor flags in talk in which there is none."""
+"""Count false alarms per hour: errors flagged in talk without errors."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from sim_replays.scenarios.encounter import Encounter
 
 @record
 class FalseAlarms:
-    """How many, in how many hours, by which cues; the interval is the exact one of a Poisson rate."""
+    """The count, hours and cues of false alarms, with the exact Poisson interval of the rate."""
 
     hours: float
     count: int
@@ -25,7 +25,7 @@ class FalseAlarms:
 
 
 def false_alarms(talks: Iterable[Encounter], meaning: Meaning, table: ThresholdTable, seed: int) -> FalseAlarms:
-    """Whatever error is flagged in talks without one."""
+    """Count every error that is flagged in error-free talk."""
     hours, by_cue = 0.0, Counter[str]()
     for talk in talks:
         session = monitor_script(talk, meaning, table, seed)

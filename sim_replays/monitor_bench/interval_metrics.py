@@ -1,4 +1,4 @@
-"""How well error flags agree with labelled intervals: onsets, times to detection, false alarms, tenths of seconds."""
+"""Score error flags against labelled intervals: onsets, time to detection, false alarms and frames."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,18 +21,18 @@ FLOORS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 @record
 class ByClass:
-    """How one class of labels is found; shares in percent."""
+    """The detection of one class of labels. Shares are in percent."""
 
     labels: int
-    recall: dict[str, float]  # by tolerance of the onset, one flag a label
-    detected: float  # some flag lies over it, however late
+    recall: dict[str, float]  # by onset tolerance, with one flag per label
+    detected: float  # a flag overlaps it, however late
     time_to_detection_s: dict[str, float]
     frame_recall: float
 
 
 @record
 class Frames:
-    """Tenths of a second under any label against those under any flag, in percent."""
+    """Labelled against flagged tenths of a second, in percent."""
 
     accuracy: float
     precision: float
@@ -43,7 +43,7 @@ class Frames:
 
 @record
 class IntervalAgreement:
-    """All measures over recordings, errors alone; those of onsets stand in online."""
+    """All measures over recordings, for errors only. `online` holds those of onsets."""
 
     online: OnlineScores
     by_class: dict[str, ByClass]
@@ -55,12 +55,12 @@ class IntervalAgreement:
     compute_s: dict[str, float]
     brier: float | None
     expected_calibration_error: float | None
-    by_floor: dict[str, tuple[float, float]]  # recall in percent, and false alarms an hour
+    by_floor: dict[str, tuple[float, float]]  # recall in percent, and false alarms per hour
     windows_late: float
 
 
 def interval_agreement(recordings: Sequence[LabelledRecording], at_s: float = 2.0) -> IntervalAgreement:
-    """Every measure over the recordings; those that need a pair at one tolerance of onsets."""
+    """Compute every measure over the recordings, with `at_s` as the onset tolerance of pairs."""
     sessions = [session_of(one) for one in recordings]
     pairs = [match_alarms(session, at_s) for session in sessions]
     hits = [{alarm for _, alarm in found} for found in pairs]
@@ -119,14 +119,14 @@ def _by_class(recordings: Sequence[LabelledRecording], label: LabelClass, at_s: 
 
 
 def _lies_over(raised: RaisedFlag, interval: Interval, at_s: float, end_ns: int) -> bool:
-    """Whether a flag and a label share a moment, or begin within the tolerance of each other."""
+    """Whether a flag and a label overlap, or start within the tolerance."""
     onset_ns, offset_ns = _span(raised, end_ns)
     near = abs(onset_ns - interval.onset_ns) <= s_to_ns(at_s)
     return near or (onset_ns < interval.offset_ns and interval.onset_ns < offset_ns)
 
 
 def _duplicates(recordings: Sequence[LabelledRecording], at_s: float) -> float:
-    """How many flags beyond the first lie over a label that has any."""
+    """Count the flags after the first that overlap the same label."""
     counts = [
         sum(_lies_over(r, interval, at_s, one.end_ns) for r in one.raised)
         for one in recordings
@@ -155,7 +155,7 @@ def _frames(recordings: Sequence[LabelledRecording]) -> Frames:
 def _false_alarms(
     recordings: Sequence[LabelledRecording], known: Sequence[tuple[LabelledRecording, RaisedFlag, bool]]
 ) -> tuple[float, float]:
-    """An hour of the robot's speech, and an hour without."""
+    """Count false alarms per hour, with and without the robot speaking."""
     spoken_ns = sum(end_ns - start_ns for one in recordings for start_ns, end_ns in join_recordings(one.robot_turns))
     all_ns = sum(one.end_ns - one.start_ns for one in recordings)
     wrong = [
@@ -171,7 +171,7 @@ def _false_alarms(
 
 
 def _above(recordings: Sequence[LabelledRecording], floor: float, at_s: float) -> tuple[float, float]:
-    """Recall and false alarms an hour of the flags that are at least so sure."""
+    """Compute recall and false alarms per hour of flags with at least this confidence."""
     kept = score_online([
         EventSession(truth=s.truth, alarms=tuple(a for a, r in zip(s.alarms, one.raised, strict=True)
                                             if r.flag.probability >= floor))
@@ -185,7 +185,7 @@ def _flagged(recording: LabelledRecording) -> NDArray[np.bool_]:
 
 
 def _marked_frames(recording: LabelledRecording, spans_ns: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which tenths of a second begin within any of the spans; a span has one at least."""
+    """Mark the tenths of a second that start within a span. Each span marks at least one."""
     lit = np.zeros(-(-(recording.end_ns - recording.start_ns) // FRAME_NS), bool)
     for onset_ns, offset_ns in spans_ns:
         first = max(0, (onset_ns - recording.start_ns) // FRAME_NS)

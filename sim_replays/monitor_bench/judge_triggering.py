@@ -1,4 +1,4 @@
-"""What asking the judge only at times loses, and what the judge adds: watched encounters with somebody at its place."""
+"""Measure what the judge's triggers miss, and what the judge adds to the cues."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,25 +23,25 @@ CUES_ALONE_S, SLOW_BEAT_S, EVERY_WINDOW_S = 0.0, 30.0, 5.0
 
 @record
 class Missed:
-    """The labelled events of one kind that the judge is never shown, in percent."""
+    """The labelled events of one kind that the judge never sees, in percent."""
 
     events: int
-    unseen: float  # no moment of it lies in a window that is judged
-    not_whole: float  # no such window holds it from onset to offset
+    unseen: float  # no judged window overlaps it
+    not_whole: float  # no judged window contains it from onset to offset
 
 
 @record
 class Triggering:
-    """One way to choose the windows that are judged. every_s is the slow beat's; 0 where cues alone trigger."""
+    """One way to choose judged windows. `every_s` is the period in seconds; 0 means cues alone."""
 
     every_s: float
     windows: int
     calls_per_hour: float
-    missed: dict[str, Missed]  # by polarity, and errors by what a coder rests on
+    missed: dict[str, Missed]  # by polarity and, for errors, by basis
 
 
 class RecordingJudge:
-    """Takes the windows that a judge would be asked about, and answers nothing."""
+    """Record the windows that a judge would receive, and answer nothing."""
 
     def __init__(self) -> None:
         self.windows: list[Window] = []
@@ -52,7 +52,7 @@ class RecordingJudge:
 
 
 class JudgeStandIn:
-    """Asks a judge about each window as it falls due. Its answers count as known at once: see spent_s for its time."""
+    """Ask a judge about each due window. Its answers count as immediate; `spent_s` holds the real time."""
 
     def __init__(self, judge: Judge, clock: Clock) -> None:
         self._judge, self._clock = judge, clock
@@ -72,7 +72,7 @@ class JudgeStandIn:
                 yield flag
 
     def latency_s(self) -> dict[str, float]:
-        """Percentiles of the time a window took, its note included."""
+        """Percentiles of the time per window, with its note, in seconds."""
         return percentiles(self.spent_s)
 
 
@@ -84,14 +84,14 @@ def run_with_judge(  # noqa: PLR0917
     seed: int = 0,
     judge_every_s: float = SLOW_BEAT_S,
 ) -> list[EventSession]:
-    """The encounters watched by cues and judge together."""
+    """Run cues and judge together on the encounters."""
     return [monitor_script(one, meaning, table, seed, asking, judge_every_s) for one in encounters]
 
 
 def measure_triggering(
     encounters: Iterable[Encounter], meaning: Meaning, table: ThresholdTable, every_s: float, seed: int = 0
 ) -> Triggering:
-    """Which labelled events a judge would be shown; none is asked."""
+    """Measure which labelled events a judge would see. Asks no judge."""
     seen: list[tuple[Truth, list[Window]]] = []
     for encounter in encounters:
         onlooker = RecordingJudge()
@@ -101,7 +101,7 @@ def measure_triggering(
 
 
 def measure_judge(seen: Sequence[tuple[Truth, Sequence[Window]]], every_s: float) -> Triggering:
-    """The measures over encounters and the windows judged in each."""
+    """Compute the measures from encounters and their judged windows."""
     hours = sum(truth.end_ns - truth.start_ns for truth, _ in seen) / NS_PER_S / 3600
     windows = sum(len(asked_about) for _, asked_about in seen)
     kinds: dict[str, list[tuple[TrueEvent, Sequence[Window]]]] = {}

@@ -1,4 +1,4 @@
-"""A recording with labelled intervals, and what the monitor flags in it."""
+"""A recording with labelled intervals, and the monitor's flags in it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from sim_replays.scenarios.truth import TrueEvent, TrueTurn, Truth
 
 @record
 class RaisedFlag:
-    """A flag as it was in the end, when in the bag's time it was first known, and what deciding it cost."""
+    """A flag in its final state, the bag time it first appeared, and its cost."""
 
     flag: SocialFlag
     known_ns: int
@@ -28,13 +28,13 @@ class RaisedFlag:
 
 @record
 class LabelledRecording:
-    """A bag's labels, and what was flagged in it."""
+    """The labels of a bag, and the flags in it."""
 
     name: str
     start_ns: int
     end_ns: int
     labels: tuple[Interval, ...]
-    raised: tuple[RaisedFlag, ...]  # errors alone: competences are not labelled
+    raised: tuple[RaisedFlag, ...]  # only errors, because competences are not labelled
     robot_turns: tuple[tuple[int, int], ...] = ()
     counters: tuple[Counter, ...] = ()
 
@@ -48,7 +48,7 @@ def record_flags(  # noqa: PLR0917
     clock: ReplayClock,
     wall: Clock,
 ) -> LabelledRecording:
-    """A bag's records through a monitor, beside its labels."""
+    """Run a monitor on a bag's records, and pair its flags with the labels."""
     first: dict[str, RaisedFlag] = {}
     heard: list[Utterance] = []
     edges: list[RobotSpeech] = []
@@ -83,9 +83,9 @@ def record_flags(  # noqa: PLR0917
 
 
 def session_of(recording: LabelledRecording, label: LabelClass | None = None) -> EventSession:
-    """For the measures of onsets: any error flag may answer any label, since neither side has the other's terms.
+    """Convert to a session for the onset measures. Any error flag may match any label.
 
-    Without a class, labels of several that overlap are one event, as a mistake and the rupture that it is part of.
+    Without a class, overlapping labels become one event, such as a mistake and its rupture.
     """
     spans = [(one.onset_ns, one.offset_ns) for one in recording.labels if label in (None, one.label)]
     events = tuple(
@@ -94,7 +94,7 @@ def session_of(recording: LabelledRecording, label: LabelClass | None = None) ->
             attributes=tuple(Attribute),
             onset_ns=onset_ns,
             offset_ns=offset_ns,
-            basis=Basis.UNDERSTANDING,  # the coder's; not told, and not measured by
+            basis=Basis.UNDERSTANDING,  # the coder's basis is unknown, and no measure uses it
             evidence=(),
             rationale=label.value if label else "",
         )
@@ -118,7 +118,7 @@ def session_of(recording: LabelledRecording, label: LabelClass | None = None) ->
 
 
 def join_recordings(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans, those that overlap as one."""
+    """Merge overlapping spans."""
     joined: list[tuple[int, int]] = []
     for start_ns, end_ns in sorted(spans):
         if joined and start_ns < joined[-1][1]:

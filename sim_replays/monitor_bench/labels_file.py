@@ -1,4 +1,4 @@
-"""Labelled intervals of errors in a recording, from a CSV: class, onset and offset, as ERR@HRI's coders mark them."""
+"""Read labelled error intervals from a CSV of class, onset and offset, in ERR@HRI's format."""
 
 import csv
 import difflib
@@ -16,12 +16,12 @@ MOST_TOLD = 20
 
 
 class LabelClass(StrEnum):
-    """ERR@HRI's classes: the first three of 2024, the last of 2025."""
+    """ERR@HRI's classes: the first three from 2024, the last from 2025."""
 
     ROBOT_MISTAKE = "robot_mistake"
     USER_AWKWARDNESS = "user_awkwardness"
     INTERACTION_RUPTURE = "interaction_rupture"
-    USER_CORRECTION = "user_correction"  # the person means to set right what does not meet their expectation
+    USER_CORRECTION = "user_correction"  # the person tries to correct what does not meet their expectation
 
 
 _SHORT = {
@@ -33,12 +33,12 @@ _SHORT = {
 
 
 class LabelFileError(TactfulError, ValueError):
-    """A file of labels that cannot be used; its message has a line for each fault."""
+    """A label file cannot be used; the message has one line per fault."""
 
 
 @record
 class Interval:
-    """One labelled stretch; times are the bag's."""
+    """One labelled interval in bag time."""
 
     label: LabelClass
     onset_ns: int
@@ -46,7 +46,10 @@ class Interval:
 
 
 def read_intervals(path: Path, start_ns: int, end_ns: int) -> tuple[Interval, ...]:
-    """The labels of a bag between start_ns and end_ns, in the order of time; seconds count from its first message."""
+    """Read a bag's labels in order of time. The file counts seconds from the bag's first message.
+
+    Raises LabelFileError, with every fault.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -115,7 +118,7 @@ def _label(name: str) -> LabelClass:
 
 
 def _overlaps(found: list[tuple[int, Interval]]) -> Iterator[str]:
-    """Where one class is labelled twice at one time: two coders' labels, or a slip."""
+    """Report overlapping labels of one class: two coders' labels, or a slip."""
     newest: dict[LabelClass, tuple[int, Interval]] = {}
     for line, one in sorted(found, key=lambda pair: (pair[1].onset_ns, pair[0])):
         before = newest.get(one.label)

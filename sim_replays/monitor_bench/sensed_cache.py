@@ -1,4 +1,4 @@
-"""What ears and camera make of an encounter's synthetic sound and pictures, kept so that it need be made only once."""
+"""Cache the senses' output for an encounter's synthetic sound and images."""
 
 import shutil
 from dataclasses import replace
@@ -19,12 +19,12 @@ from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.truth import Truth
 
-VERSION = 5  # of what the senses make of the same sound; a higher one makes kept records void
+VERSION = 5  # of the senses' output; raise it to invalidate cached records
 
 
 @record
 class TimedRecord:
-    """One record, and when the senses gave it; a frame is kept without its picture's bytes, which no cue reads."""
+    """One record and its arrival time. Frames are stored without image bytes, which no cue reads."""
 
     at_ns: int
     entry: Entry
@@ -32,7 +32,7 @@ class TimedRecord:
 
 @record
 class SensedEncounter:
-    """All that the senses gave of an encounter, with the truth at the times its voices made."""
+    """The senses' output for an encounter, with labels at the times of the synthetic voices."""
 
     version: int = VERSION
     truth: Truth
@@ -41,13 +41,13 @@ class SensedEncounter:
 
 
 def sense_encounter(encounter: Encounter, folder: Path, recogniser: Recognizer, seed: int = 0) -> SensedEncounter:
-    """From the folder where it lies there for this script and seed; else the bag is made, heard, seen and removed."""
+    """Read the encounter from the cache. On a miss, generate a bag, run the senses on it and remove it."""
     path = folder / f"{encounter.id}_{seed}.json"
     kept = _read(path)
     if kept and kept.version == VERSION and kept.truth.script_sha256 == encounter.sha256():
         return kept
     bag = folder / f"{encounter.id}_{seed}_bag"
-    shutil.rmtree(bag, ignore_errors=True)  # begun by a run that was interrupted
+    shutil.rmtree(bag, ignore_errors=True)  # left by an interrupted run
     made = generate(encounter, bag, GenerationConfig(seed=seed))
     try:
         new = sense_bag(made.bag, made.truth, recogniser if encounter.language == "en" else None)
@@ -58,7 +58,7 @@ def sense_encounter(encounter: Encounter, folder: Path, recogniser: Recognizer, 
 
 
 def sense_bag(bag: Path, truth: Truth, recogniser: Recognizer | None) -> SensedEncounter:
-    """Sense a bag's sound and pictures; without a recogniser, take the utterances in it."""
+    """Run the senses on a bag. Without a recogniser, use the recorded utterances."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     with BagReader(bag) as reader:
         senses = BagSenses(reader, hearing, recogniser, AUDIO if recogniser else "")

@@ -1,4 +1,4 @@
-"""What the papers report, typed in as data with its source."""
+"""The results in the suites' papers, as data with sources."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Row = tuple[float, ...]
 
 
 class PublishedTable(Config):
-    """One table; a row has a value a column, in percent or of 5, and where the paper tells it a spread beside each."""
+    """One table, with a value per column in percent or out of 5. Spreads stand beside values where reported."""
 
     name: str
     source: str
@@ -28,7 +28,7 @@ class PublishedTable(Config):
         return self
 
     def cells(self, row: str, columns: tuple[str, ...]) -> list[str]:
-        """The row's values as text in that order; empty where the paper has none."""
+        """Format the row's values in column order. Empty where the paper reports none."""
         values = dict(zip(self.columns, self.rows[row], strict=True))
         spreads = dict(zip(self.columns, self.spreads[row], strict=True)) if row in self.spreads else {}
         told = {name: f"{value:g}" for name, value in values.items()}
@@ -37,7 +37,7 @@ class PublishedTable(Config):
 
 
 class Published(Config):
-    """One paper's tables, the first of them its main one; columns are those of a table that names none itself."""
+    """The tables of one paper, the main one first. `columns` apply to tables that name none."""
 
     columns: tuple[str, ...]
     tables: tuple[PublishedTable, ...] = Field(min_length=1)
@@ -51,7 +51,7 @@ class Published(Config):
         return {**plain, "tables": tables}
 
     def table(self, name: str = "") -> PublishedTable:
-        """The table of that name, the main one where it is empty."""
+        """Return the named table, or the main one for an empty name."""
         found = next((table for table in self.tables if table.name == name), None) if name else self.tables[0]
         if found is None:
             known = ", ".join(table.name for table in self.tables)
@@ -60,5 +60,5 @@ class Published(Config):
 
 
 def published_results(suite: str) -> Published:
-    """The tables of a suite's paper."""
+    """Load the tables of a suite's paper."""
     return load_config(Published, shipped_file("sim_replays.published", f"{suite}.yaml"))

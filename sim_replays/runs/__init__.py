@@ -1,1 +1,1 @@
-"""Suites run through the robot's nodes: bags of items, transports that play them, and folders of what was answered."""
+"""Run suites through the robot's nodes: bags of items, transports and result folders."""

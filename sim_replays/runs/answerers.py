@@ -1,4 +1,4 @@
-"""Who answers a suite's questions: the selector about actions, the judge about talk; here, or as a node by name."""
+"""Answer a suite's questions: the selector about actions, the judge about talk; in process or as a node."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ AnswererConfig = SelectorFiles | JudgeAnswererConfig
 
 
 class Answerer(Protocol):
-    """Take what an episode holds, in its order, and answer its queries."""
+    """Processes an episode's records in order, and answers its queries."""
 
     def take(self, record: Record) -> Iterator[Answer]: ...
 
@@ -49,7 +49,7 @@ class SelectorAnswerer:
 
 
 class JudgeAnswerer:
-    """The monitor's node's own logic where it answers queries."""
+    """The judge, with the logic by which the monitor node answers queries."""
 
     def __init__(self, files: JudgeAnswererConfig, clock: Clock, engine: Engine | None = None) -> None:
         """Open the model that the files name, unless an engine is given."""

@@ -1,4 +1,4 @@
-"""One run: the bag built where it is not, the questions that are left asked, and the whole scored."""
+"""Execute a run: build the bag if needed, ask the open questions and score the whole."""
 
 import json
 import platform
@@ -36,7 +36,7 @@ from sim_replays.suites.target import SuiteError
 ENCODER = "encoder"
 WHOLE_S = 3600.0
 
-# What a run can do without, so that it shows what that step adds.
+# Steps that a run can leave out, to measure their contribution (ablation).
 STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
     "veto": {"veto_others": False},
     "avoidance": {"avoid_others": False},
@@ -49,7 +49,7 @@ STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
 PROGRESS_EVERY_S = 2.0
 _PACKAGES = ("numpy", "onnxruntime", "rosbags", "pydantic", "torch", "transformers", "ray")
 
-# Hears how many questions there are, and how many are answered.
+# Called with the numbers of answered questions and of all questions.
 Progress = Callable[[int, int], None]
 
 
@@ -62,9 +62,9 @@ def selector_files(
     without: Sequence[str] = (),
     pictures_may_leave: bool = False,
 ) -> SelectorFiles:
-    """The selector's settings for a run, less the steps that it is to do without.
+    """Make the selector's settings for a run, without the ablated steps.
 
-    A model that fails is not helped out by likeness: that would be a guess.
+    A failed model gets no similarity fallback: that would be a guess.
     """
     if unknown := [step for step in without if step not in STEPS_LESS]:
         raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
@@ -92,7 +92,7 @@ def files_for(
     without: Sequence[str] = (),
     rules: PictureRules | None = None,
 ) -> AnswererConfig:
-    """The settings of whoever answers the suite's questions: the judge about talk, the selector about actions."""
+    """Make the settings of the suite's answerer: the judge for talk, the selector for actions."""
     if asking.suite in PAPER_SHOTS:
         if fitted or without:
             raise SuiteError(f"the judge answers {asking.suite}: --fitted and --without are of the selector")
@@ -130,7 +130,7 @@ def run(
     progress: Progress,
     shards: str = "1",
 ) -> tuple[Run, Report]:
-    """Asks what the folder has no answer to yet. However it ends, what was answered is kept and scored."""
+    """Ask every question without an answer yet. However the run ends, its answers are kept and scored."""
     made = items_of_suite(asking)
     described_so = describe_run(asking, files, how, made)
     if fitted := _fitted(asking, files):
@@ -160,19 +160,19 @@ def run(
 
 
 class AnswerWriter:
-    """How far a run has got, in its folder for whoever looks in from elsewhere: rate and time left of this call."""
+    """Write a run's progress to its folder, with rate and remaining time of this call."""
 
     def __init__(self, out: Path, done: int, total: int) -> None:
         self._out, self._before, self._total = out, done, total
         self._began_s = self._written_s = time.monotonic()
 
     def tell(self, done: int) -> None:
-        """Writes it, though at most once in a while."""
+        """Write progress, at most once per interval."""
         if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
             self.write(done)
 
     def write(self, done: int) -> None:
-        """Writes it now."""
+        """Write progress now."""
         self._written_s = time.monotonic()
         rate = (done - self._before) / max(self._written_s - self._began_s, 1e-3)
         left_s = (self._total - done) / rate if rate else None
@@ -181,7 +181,7 @@ class AnswerWriter:
 
 
 def fit(asking: RunConfig, out: Path) -> LinearScorer:
-    """Writes what is fitted on the labels of the data that is asked of, each fold without the images of its own."""
+    """Fit weights on the labels of the data, each fold without its own images, and write them."""
     if asking.suite != egogapbench.SUITE:
         raise SuiteError(f"nothing can be fitted on {asking.suite}: there is {egogapbench.SUITE} to fit on")
     if asking.setting not in set(egogapbench.EgoGapSetting):
@@ -206,7 +206,7 @@ def fit(asking: RunConfig, out: Path) -> LinearScorer:
 
 
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
-    """What a run's folder says of how it was made."""
+    """Describe how a run was made, for its folder."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
     fitted = _fitted(asking, files)
@@ -243,7 +243,7 @@ def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
 
 
 def _fitted(asking: RunConfig, files: AnswererConfig) -> LinearScorer | None:
-    """The weights of a run, or an error where they are not for what is asked."""
+    """Load the fitted weights of a run. Raises an error where they do not match its data."""
     if not (isinstance(files, SelectorFiles) and files.fitted):
         return None
     if files.model:
@@ -273,7 +273,7 @@ def _check_unseen(fitted: LinearScorer, made: RunItems) -> None:
 
 
 def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
-    """What must stand beside a figure, for it not to be taken for more than it is."""
+    """List the cautions that belong beside a run's figures."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
     notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]
     if asking.setting in {"others-given", "others-and-captions"}:

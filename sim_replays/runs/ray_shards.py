@@ -1,4 +1,4 @@
-"""A run shared among the machines of a Ray cluster, which see the run's folder and the model at the same paths."""
+"""Share a run among the machines of a Ray cluster, which see run folder and model at the same paths."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -12,18 +12,18 @@ from sim_replays.runs.shards import files_of, plain_of, shares, transport
 from sim_replays.runs.transport import TimedAnswer
 
 LOCAL = "local"
-# So many episodes are one task: what a machine that is lost had in hand is asked again by the next run.
+# Episodes per task. The next run repeats the task of a lost machine.
 EPISODES_A_TASK = 8
 
 
 class RayShards:
-    """Actors that load the model once and answer a few episodes at a time, in this process's place."""
+    """Actors that load the model once and answer a few episodes at a time."""
 
     def __init__(self, config: AnswererConfig, address: str, count: int, how: str) -> None:
         self._config, self._address, self._count, self._how = config, address, count, how
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
-        """The answers of all as tasks are done."""
+        """Yield the answers as tasks finish."""
         try:
             import ray  # noqa: PLC0415
             from ray.util import ActorPool  # noqa: PLC0415
@@ -56,5 +56,5 @@ class _Actor:
         self._transport = transport(files_of(config), how)
 
     def play(self, bag: str, share: list[str]) -> list[str]:
-        """Lines, as records of this process travel only where both sides have the same Python."""
+        """Return lines, because records travel only between equal Python versions."""
         return [to_json(told) for told in self._transport.play(Path(bag), frozenset(share))]

@@ -1,4 +1,4 @@
-"""Precedents for a run of EgoNormia: right answers to the half of the items that is not asked about."""
+"""Precedents for a run of EgoNormia: right answers to the half of the items that is not asked."""
 
 import os
 import random
@@ -20,7 +20,7 @@ from sim_replays.suites.target import SuiteError
 
 
 def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
-    """The selector's settings with the index that the run asks for: the five nearest however far, or five at random."""
+    """Add the index that the run asks for: the five nearest at any distance, or five at random."""
     if not asking.precedents:
         return files
     if asking.suite != egonormia.SUITE:
@@ -35,7 +35,7 @@ def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
 
 
 def _index(asking: RunConfig, *, at_random: bool) -> Path:
-    """Kept by what it is made of, so that two runs of the same name the same."""
+    """Cache the index by its contents, so that equal runs share it."""
     data, encoder = Path(asking.data), SentenceEncoder()
     file = egonormia.file_of(data)
     made_of = [sha256_of_files([file]), encoder.weights_sha256, asking.seed, at_random]
@@ -49,7 +49,7 @@ def _index(asking: RunConfig, *, at_random: bool) -> Path:
     try:
         index.save(made)
         os.replace(made, folder)  # noqa: PTH105
-    except OSError:  # another run made it meanwhile
+    except OSError:  # another run wrote it first
         shutil.rmtree(made, ignore_errors=True)
         if not folder.is_dir():
             raise
@@ -57,7 +57,7 @@ def _index(asking: RunConfig, *, at_random: bool) -> Path:
 
 
 def index_of(found: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
-    """Keyed by their own scenes; or at random, each by another's, so that what is nearest has nothing to do with it."""
+    """Key precedents by their own scenes or, at random, by those of others, so that distance means nothing."""
     scenes = [strip_instructions(one.scene) for one in found]
     if at_random_by is not None:
         order = random.Random(at_random_by).sample(range(len(scenes)), len(scenes))

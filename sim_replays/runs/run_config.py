@@ -1,4 +1,4 @@
-"""What a run asks, as it goes into a bag: items, their pictures and speech, and apart from them what is right."""
+"""What a run asks: items with images and speech and, separately, their labels."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ Precedents = Literal["", "none", "best-5", "random-5"]
 
 
 class RunConfig(Config):
-    """What is asked of which data, and what is given of the scene; all of it goes into the run's identity.
+    """The data, the questions and the input of a run. All of it enters the run's identity.
 
-    only is a file of ids, as of a split; precedents other than "" leave half of the items to take them from.
+    `only` is a file of ids, such as a split. Any `precedents` reserve half of the items as their source.
     """
 
     suite: str
@@ -40,10 +40,10 @@ class RunConfig(Config):
 
 @record
 class RunItem:
-    """One episode: its questions, its pictures and speech in the order of time, and what stood where in each question.
+    """One episode: its questions, images and speech in order of time, and the option order of each question.
 
-    item is the id that answers are scored under, and where it is empty the episode's own. Utterances are stamped from
-    the episode's beginning on.
+    Answers are scored under `item`, or under the episode's id if it is empty. Utterances have stamps from the episode's
+    start.
     """
 
     id: str
@@ -55,13 +55,13 @@ class RunItem:
 
     @property
     def keys(self) -> set[tuple[str, str]]:
-        """What its queries are scored as."""
+        """The item and task of each query, for scoring."""
         return {(self.item or self.id, query.task) for query in self.queries}
 
 
 @record
 class RunItems:
-    """All that a run asks, and what is right, which stays out of the bag."""
+    """All items of a run, and the labels, which stay out of the bag."""
 
     suite: Suite
     asked: tuple[RunItem, ...]
@@ -69,14 +69,14 @@ class RunItems:
     files: tuple[Path, ...]
 
     def of(self, asked: Sequence[RunItem]) -> "RunItems":
-        """The same of some of the episodes alone."""
+        """Select some of the episodes."""
         kept = {key for one in asked for key in one.keys}
         targets = tuple(target for target in self.targets if target.key in kept)
         return RunItems(suite=self.suite, asked=tuple(asked), targets=targets, files=self.files)
 
 
 def ids_in(path: Path) -> set[str]:
-    """The ids of a split: a JSON list, or a line each."""
+    """Read the ids of a split: a JSON list, or one per line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         plain = json.loads(text) if text.lstrip().startswith(("[", "{")) else text.split()
@@ -89,12 +89,12 @@ def ids_in(path: Path) -> set[str]:
 
 
 def is_named(item: str, wanted: set[str]) -> bool:
-    """Whether the item's id is among those; of HSRI's, SEGMENT#SEED, the segment's name is enough."""
+    """Whether the item is selected. For HSRI's SEGMENT#SEED, the segment's name is enough."""
     return item in wanted or item.partition("#")[0] in wanted
 
 
 def chosen_setting(kind: type[S], name: str) -> S:
-    """The setting of that name, or an error that names them all."""
+    """Look up a setting. Raises an error that lists all settings."""
     known = [str(one) for one in kind]  # type: ignore[attr-defined]
     if name not in known:
         raise SuiteError(f"there is no setting {name!r}; the settings are {', '.join(known)}")

@@ -1,6 +1,6 @@
-"""A run shared among processes of this machine, or among those of a Ray cluster, episode by episode.
+"""Share a run among processes of this machine or of a Ray cluster, episode by episode.
 
-Every episode is answered by itself, so that how many share them changes no answer.
+Episodes are independent, so the number of processes changes no answer.
 """
 
 import json
@@ -30,13 +30,13 @@ DIRECT, DDS = "direct", "dds"
 
 
 class Shards:
-    """Plays each share in a process of its own; what one of them leaves undone the next run asks again."""
+    """Play each share in its own process. The next run asks again what a share leaves unanswered."""
 
     def __init__(self, config: AnswererConfig, count: int, how: str = DIRECT, rate: float = 0.0) -> None:
         self._config, self._count, self._how, self._rate = config, count, how, rate
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
-        """The answers of all as they come; a share that failed is told of once the others are done."""
+        """Yield all answers as they come. Reports a failed share after the others are done."""
         lines: SimpleQueue[dict[str, Any]] = SimpleQueue()
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
@@ -71,7 +71,7 @@ class Shards:
 
 
 def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[str]]:
-    """The wanted queries by share: whole episodes, dealt out in turn; no share is empty."""
+    """Deal whole episodes out to non-empty shares of queries."""
     episodes: dict[str, list[str]] = {}
     with BagReader(bag) as reader:
         for message in reader.messages([QUERIES]):
@@ -85,7 +85,7 @@ def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[str]]:
 
 
 def transport(config: AnswererConfig, how: str, rate: float = 0.0) -> Transport:
-    """What plays one share."""
+    """Create the transport of one share."""
     return Dds(config, rate) if how == DDS else Direct(config)
 
 
@@ -105,7 +105,7 @@ def files_of(plain: dict[str, Any]) -> AnswererConfig:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Plays one share: the bag, the file of its queries, the file of how they are asked; prints its answers."""
+    """Play one share: the bag, the file of its queries and the file of settings. Prints the answers."""
     bag, wanted, asked = map(Path, arguments)
     how = json.loads(asked.read_text(encoding="utf-8"))
     config = files_of(how["config"])
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str]) -> int:
     except TransportError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:  # whoever asked is gone, and has what was answered before
+    except BrokenPipeError:  # the reader is gone, and has the earlier answers
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
 def _listen(worker: subprocess.Popen[str], lines: SimpleQueue[dict[str, Any]]) -> None:
     assert worker.stdout
     for line in worker.stdout:
-        if line.endswith("\n"):  # else it was killed in mid-line
+        if line.endswith("\n"):  # otherwise the process was killed in the middle of a line
             lines.put(json.loads(line))
 
 

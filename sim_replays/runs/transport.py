@@ -1,4 +1,4 @@
-"""How a bag of items reaches who answers and the answers come back: in this process, or over DDS."""
+"""Deliver a bag's items to the answerer and collect answers, in this process or over DDS."""
 
 import json
 import sys
@@ -26,27 +26,27 @@ MODEL_LOADED_WITHIN_S = 600.0
 
 @record
 class TimedAnswer:
-    """One answer, and how long it took by the wall."""
+    """One answer and its wall-clock duration."""
 
     answer: Answer
     took_s: float
 
 
 def timed_answer_of(line: dict[str, Any]) -> TimedAnswer:
-    """What a driver of nodes, or a shard, printed."""
+    """Parse a line of a node player or a shard."""
     return TimedAnswer(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])
 
 
 class Transport(Protocol):
-    """Plays a bag and gives the answers as they come."""
+    """Play a bag, and yield the answers as they come."""
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
-        """Asks the queries of those ids alone; an episode without any is not played."""
+        """Ask only the queries with these ids. Skips episodes without any of them."""
         ...
 
 
 class Direct:
-    """The node's own logic in this process, message by message, without DDS."""
+    """Run the node's own logic in this process, message by message, without DDS."""
 
     def __init__(self, files: AnswererConfig, clock: Clock | None = None, *, answerer: Answerer | None = None) -> None:
         """Open the answerer that the files name, unless one is given."""
@@ -65,10 +65,10 @@ class Direct:
 
 
 class Dds:
-    """The node that answers in a process of its own, and another that plays the bag to it in lockstep.
+    """Run the answering node in one process, and a player of the bag in another.
 
-    rate is 0 for lockstep: all that a query is about acknowledged, every answer awaited. Above 0 the bag is played at
-    that many times its pace, and a node that falls behind refuses questions, which is counted as their outcome.
+    If `rate` is 0, the player waits for every acknowledgement and answer. Above 0, it plays at that multiple of the
+    bag's pace; a node that falls behind refuses questions, and the outcome counts them.
     """
 
     def __init__(self, files: AnswererConfig, rate: float = 0.0, domain_id: int | None = None) -> None:

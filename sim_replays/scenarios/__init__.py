@@ -1,1 +1,1 @@
-"""Scripted encounters with the events a trained coder would mark, and the bags generated from them."""
+"""Scripted encounters with labelled events, and the bags generated from them."""

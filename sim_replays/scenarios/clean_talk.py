@@ -1,4 +1,4 @@
-"""Ordinary talk without an error in it, as long as one likes, put together by seed from fragments."""
+"""Generate error-free talk of any length from fragments, by seed."""
 
 import random
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from sim_replays.scenarios.timeline import lay_out
 
 FRAGMENTS = shipped_file("sim_replays.scenarios", "clean_talk.yaml")
 USER = "u"
-SESSION_S = 180.0  # about how long one talk lasts
-# How long people wait: (shortest, likeliest, longest) in seconds.
+SESSION_S = 180.0  # approximate length of one talk
+# Response times of people: (shortest, likeliest, longest) in seconds.
 ANSWERS_S, THINKS_S, RESTS_S = (0.35, 0.6, 1.2), (0.4, 0.8, 2.2), (2.5, 5.0, 12.0)
 ROBOTS = ("robot_clear", "robot_warm")
 USERS = ("woman_us", "woman_uk", "man_us", "man_uk", "man_scot", "elder_man", "elder_woman")
@@ -24,7 +24,7 @@ Fragment = tuple[dict[str, str], ...]
 
 
 class Fragments(Config):
-    """Exchanges of a few turns each; a turn is one speaker's letter and what is said."""
+    """Exchanges of a few turns. A turn is a speaker's letter and words."""
 
     openings: Annotated[tuple[Fragment, ...], Field(min_length=1)]
     middles: Annotated[tuple[Fragment, ...], Field(min_length=1)]
@@ -41,12 +41,15 @@ class Fragments(Config):
 
 @cache
 def fragments() -> Fragments:
-    """The pool that comes with the project."""
+    """Load the shipped fragments."""
     return load_config(Fragments, FRAGMENTS)
 
 
 def clean_talk(length_s: float, seed: int) -> Iterator[Encounter]:
-    """Talks of about three minutes until they last length_s together; the same seed begins with the same talks."""
+    """Generate talks of about three minutes, with a total length of at least `length_s`.
+
+    The same seed starts with the same talks.
+    """
     done_s, index = 0.0, 0
     while done_s < length_s:
         talk = _talk(random.Random(f"{seed}-{index}"), f"clean_{seed}_{index:03}")

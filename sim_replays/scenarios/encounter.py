@@ -1,4 +1,4 @@
-"""What a scripted encounter's file says: who says what when, who is seen where, and what a trained coder marks."""
+"""The format of a scripted encounter: who says what and when, who is visible, and the labelled events."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import Config
 from sim_replays.scenarios.moment import MomentText, SpanText, parse_moment, parse_span
 
-ROBOT = "r"  # the letter that the ids of the robot's turns begin with
+ROBOT = "r"  # first letter of the ids of the robot's turns
 PAUSE = re.compile(r"\[(\d+(?:\.\d+)?)\]")
 DEFAULT_GAP_S = 0.6
 Meters = Annotated[float, Field(gt=0, le=20)]
@@ -23,7 +23,7 @@ Sentence = Annotated[str, Field(min_length=1)]
 class Edges(StrEnum):
     STATED = "stated"
     ESTIMATED = "estimated"
-    NONE = "none"  # the robot does not tell when it speaks
+    NONE = "none"  # the robot does not publish when it speaks
 
 
 class Noise(StrEnum):
@@ -33,20 +33,20 @@ class Noise(StrEnum):
 
 
 class Basis(StrEnum):
-    """What the coder's judgement rests on."""
+    """The basis of the coder's judgement."""
 
-    TIMING = "timing"  # when something was said, or not said
+    TIMING = "timing"  # when something was said or not said
     WORDING = "wording"  # the words themselves
     SIGHT = "sight"  # who was there, looked where, or stood how near
     UNDERSTANDING = "understanding"  # what the words mean to these people, here
 
 
 class ScriptedTurn(Config):
-    """One turn; a pause of 1.5 s inside it is written [1.5] among its words."""
+    """One turn. [1.5] among the words is a pause of 1.5 s."""
 
     id: Annotated[str, Field(pattern=r"^[a-z]\d+$")]
     say: Sentence
-    gap_s: Annotated[float, Field(ge=-30, le=60)] | None = None  # after the end of the turn before
+    gap_s: Annotated[float, Field(ge=-30, le=60)] | None = None  # after the end of the previous turn
     at: MomentText | None = None
     edges: Edges = Edges.STATED
 
@@ -56,7 +56,7 @@ class ScriptedTurn(Config):
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """What is said between pauses."""
+        """The words between pauses."""
         return tuple(" ".join(piece.split()) for piece in PAUSE.split(self.say)[::2])
 
     @property
@@ -77,15 +77,15 @@ class ScriptedTurn(Config):
 
 
 class ScriptedPerson(Config):
-    """Someone before the robot; while neither seen nor at a distance, out of the room."""
+    """A person in front of the robot, who is absent while neither seen nor at a distance."""
 
     seen: tuple[SpanText, ...] = ()
-    away: tuple[SpanText, ...] = ()  # seen, and turned away
-    distance_m: dict[MomentText, Meters] = Field(default_factory=dict)  # at which moment they have come how near
+    away: tuple[SpanText, ...] = ()  # seen, but turned away
+    distance_m: dict[MomentText, Meters] = Field(default_factory=dict)  # distance at given moments
 
 
 class MarkedEvent(Config):
-    """One happening that a coder marks, judged by the robot's behaviour."""
+    """One labelled event, judged by the robot's behaviour."""
 
     polarity: Polarity
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
@@ -106,16 +106,16 @@ class MarkedEvent(Config):
 
 
 class Encounter(Config):
-    """A whole script; its times are checked once it is laid out (see timeline)."""
+    """A complete script. timeline checks its times."""
 
     id: Name
     setting: Sentence
-    user: Sentence  # who the robot meets
-    robot: str = ""  # what it is there for, where the setting does not say
+    user: Sentence  # the person whom the robot meets
+    robot: str = ""  # the robot's purpose, if the setting does not state it
     language: Literal["en", "zh"] = "en"
     noise: Noise = Noise.ROOM
     voices: dict[Letter, Name]
-    length_s: Annotated[float, Field(gt=0, le=600)] | None = None  # two seconds after the last turn where left out
+    length_s: Annotated[float, Field(gt=0, le=600)] | None = None  # default: two seconds after the last turn
     turns: Annotated[tuple[ScriptedTurn, ...], Field(min_length=1)]
     people: dict[Letter, ScriptedPerson] = Field(default_factory=dict)
     events: tuple[MarkedEvent, ...] = ()

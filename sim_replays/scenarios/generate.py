@@ -1,4 +1,4 @@
-"""Turns an encounter into a bag as a robot would record it, with the truth in a file beside it."""
+"""Generate a bag from an encounter as a robot would record it, with its labels beside it."""
 
 import random
 import shutil
@@ -32,12 +32,12 @@ from sim_replays.scenarios.voice import RATE_HZ, Speech
 
 ROBOT_SPEECH, UTTERANCES = "/tactful/robot_speech", "/tactful/utterances"
 PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
-START_NS = 1_767_225_600 * NS_PER_S  # an instant as good as any other, so that a seed gives the same bytes
+START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that a seed gives the same bytes
 CHUNK_S = 0.1
 FRAME_JITTER_NS = 8 * NS_PER_MS
-SIDEWAYS_M = 0.5  # between two persons before the robot
+SIDEWAYS_M = 0.5  # between two persons in front of the robot
 
-# Packages that a ROS 2 Jazzy installation lacks; the bag carries their definitions.
+# These packages are no part of ROS 2 Jazzy; the bag carries their definitions.
 _FOREIGN = {
     "audio_common_msgs/msg/AudioData": "uint8[] data",
     "audio_common_msgs/msg/AudioDataStamped": "std_msgs/Header header\naudio_common_msgs/AudioData audio",
@@ -46,12 +46,12 @@ _FOREIGN = {
 
 
 class GenerationConfig(Config):
-    """What goes into a bag; speech needs the program named, pictures need scikit-image."""
+    """The content of a bag. Speech needs the named program, images need scikit-image."""
 
     seed: int = 0
     start_ns: int = START_NS
-    speech: Speech | None = Speech.FLITE  # None: the utterances are in the bag; always so for Chinese
-    frames_hz: float = 2.0  # 0 for no pictures
+    speech: Speech | None = Speech.FLITE  # None: write utterances instead; always so for Chinese
+    frames_hz: float = 2.0  # 0: no images
     compressed: bool = True
 
 
@@ -63,19 +63,19 @@ class Generated:
 
 
 def records(encounter: Encounter, seed: int = 0, start_ns: int = START_NS) -> tuple[Senses, Truth]:
-    """What the senses would give, and the truth, without any sound or picture: fast, and exact in its words."""
+    """Return the senses' records and the labels, without sound or images: fast, with exact words."""
     timeline = lay_out(encounter, seed=seed)
     return senses_of(timeline, start_ns), truth_of(timeline, start_ns, seed, encounter.sha256())
 
 
 def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = None) -> Generated:
-    """Writes the bag and its truth; the same script, seed and voices give the same messages."""
+    """Write the bag and its labels. The same script, seed and voices give the same messages."""
     config = config or GenerationConfig()
     speech = config.speech if encounter.language == "en" else None
     durations = (lambda turn: sound.durations(encounter, turn, speech)) if speech else None
     timeline = lay_out(encounter, durations, config.seed)
     truth = truth_of(timeline, config.start_ns, config.seed, encounter.sha256())
-    # Everything that may fail for want of a program comes before the bag is begun.
+    # Run every step that needs an external program before the bag is opened.
     entries = [*_speech(encounter, timeline, config, speech), *_people(timeline, config)]
     if config.frames_hz:
         entries += _frames(timeline, config)
@@ -90,7 +90,7 @@ def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = 
                     writer.write(topic, content, stamp_ns)
         except BaseException:
             writer.close()
-            shutil.rmtree(bag, ignore_errors=True)  # half a bag without its truth would pass for a whole one
+            shutil.rmtree(bag, ignore_errors=True)  # a partial bag without labels would pass for a complete one
             raise
         count = writer.message_count
     write_truth(bag, truth)
@@ -98,7 +98,7 @@ def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = 
 
 
 def remove(bag: Path) -> None:
-    """Takes a generated bag and its truth away; what is no bag stays."""
+    """Remove a generated bag and its labels. Leaves anything else."""
     if (bag / "metadata.yaml").is_file():
         shutil.rmtree(bag)
         truth_path(bag).unlink(missing_ok=True)
@@ -137,7 +137,7 @@ def _frames(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
 
 
 def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
-    """Persons and where they stand, as REP 155 has them: ids, each one's anchor frame, and transforms."""
+    """Yield REP-155 messages: ids, each person's anchor frame, and transforms."""
     at: dict[int, list[Distance]] = {}
     for distance in distances_of(timeline, config.start_ns):
         at.setdefault(distance.stamp_ns, []).append(distance)

@@ -1,4 +1,4 @@
-"""The encounters that come with the project, by split, and what is marked in them."""
+"""The shipped encounters by split, and counts of their labels."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,27 +11,27 @@ from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.timeline import lay_out
 
 HERE = shipped_file("sim_replays.scenarios")
-SPLITS = tuple(split for split in ("development", "held_out") if (HERE / split).is_dir())  # a wheel has the first alone
+SPLITS = tuple(split for split in ("development", "held_out") if (HERE / split).is_dir())  # a wheel has only the first
 
 
 class ScenarioError(TactfulError, ValueError):
-    """A scenario or split that is not there, or a file that is not what its name says."""
+    """A scenario or split does not exist, or a file is invalid."""
 
 
 def paths(split: str) -> tuple[Path, ...]:
-    """The files of a split, by name."""
+    """List the files of a split by name."""
     if split not in SPLITS:
         raise ScenarioError(f"there is no split {split!r}; the splits are {', '.join(SPLITS)}")
     return tuple(sorted((HERE / split).glob("*.yaml")))
 
 
 def encounters(split: str) -> tuple[Encounter, ...]:
-    """Every encounter of a split, checked."""
+    """Read and check every encounter of a split."""
     return tuple(read(path) for path in paths(split))
 
 
 def find(name: str) -> Path:
-    """The file of the encounter so called, in whichever split."""
+    """Find the file of an encounter in any split."""
     found = [path for split in SPLITS for path in paths(split) if path.stem == name]
     if not found:
         raise ScenarioError(f"there is no encounter {name!r}: `tactful scenarios list` names them all")
@@ -39,7 +39,7 @@ def find(name: str) -> Path:
 
 
 def read(path: Path) -> Encounter:
-    """The encounter in a file; its words, references and times are all checked."""
+    """Read an encounter, and check its words, references and times."""
     encounter = load_config(Encounter, path)
     if encounter.id != path.stem:
         raise ScenarioError(f"{path}: its id is {encounter.id}; name the file {encounter.id}.yaml")
@@ -48,17 +48,17 @@ def read(path: Path) -> Encounter:
 
 
 def event_counts(split: str) -> Counter[tuple[Attribute, Polarity]]:
-    """How often each attribute is marked with each polarity; an event of two attributes counts for both."""
+    """Count labels by attribute and polarity. An event with two attributes counts twice."""
     return Counter(
         (attribute, event.polarity) for e in encounters(split) for event in e.events for attribute in event.attributes
     )
 
 
 def basis_counts(split: str) -> Counter[Basis]:
-    """How many events rest on what."""
+    """Count events by basis."""
     return Counter(event.basis for encounter in encounters(split) for event in encounter.events)
 
 
 def shipped() -> tuple[Path, ...]:
-    """The bags that come with the project, each with its truth beside it; all are of the development split."""
+    """List the shipped bags, with labels beside them. All come from the development split."""
     return tuple(sorted(path.parent for path in (HERE / "shipped").glob("*/metadata.yaml")))

@@ -1,4 +1,4 @@
-"""Moments of an encounter as its author writes them: 12.5, r3, u2.end, r3+0.4, end-1."""
+"""Parse moments of an encounter: 12.5, r3, u2.end, r3+0.4, end-1."""
 
 import re
 from typing import Annotated
@@ -15,16 +15,16 @@ _FORM = re.compile(
 
 @record
 class Moment:
-    """A second of the encounter, an edge of a turn, or the encounter's end, and a shift from it."""
+    """A time in seconds, an edge of a turn or the encounter's end, with an offset."""
 
     second: float | None = None
-    turn: str = ""  # empty with no second: the encounter's end
+    turn: str = ""  # empty without a time: the encounter's end
     turn_end: bool = False
     shift_s: float = 0.0
 
 
 def parse_moment(text: str) -> Moment:
-    """The moment that text names; ValueError where it names none."""
+    """Parse a moment. Raises ValueError for invalid text."""
     found = _FORM.fullmatch(text)
     if not found:
         raise ValueError(f"{text!r} is no moment: write seconds (12.5), a turn (r3), its end (r3.end) or end, and +0.5")
@@ -37,7 +37,7 @@ def parse_moment(text: str) -> Moment:
 
 
 def parse_span(text: str) -> tuple[Moment, Moment]:
-    """From one moment to another, as r3..r4.end; a turn alone is from its start to its end."""
+    """Parse a span, such as r3..r4.end. A turn alone spans from its start to its end."""
     first, dots, second = text.partition(SPAN)
     begin = parse_moment(first)
     if dots:

@@ -1,4 +1,4 @@
-"""Camera frames of an encounter: a photograph's head before a drawn room, nearer or farther, turned or gone."""
+"""Camera frames of an encounter: a photographed head in a drawn room, near or far, turned or absent."""
 
 from functools import cache
 from importlib.util import find_spec
@@ -13,26 +13,26 @@ from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.timeline import Sighting, Timeline
 
 WIDTH_PX, HEIGHT_PX = 320, 240
-USUAL_M = 1.4  # how far off someone stands of whom nothing is said
-AWAY_YAW_DEG, AWAY_PITCH_DEG = 20.0, 30.0  # aside and down, as to a phone
+USUAL_M = 1.4  # distance of a person where the script states none
+AWAY_YAW_DEG, AWAY_PITCH_DEG = 20.0, 30.0  # sideways and down, as to a phone
 JPEG_QUALITY = 75
 Pixels = NDArray[np.uint8]
 
-_BUST = (slice(0, 300), slice(70, 370))  # the part of the photograph that is shown, a square
+_BUST = (slice(0, 300), slice(70, 370))  # the square part of the photograph that is used
 _HEAD = (156, 102, 70, 92)  # centre and half axes of the head in it
 _LENS_PX = 300.0  # height of the square at one metre
-_LARGEST_PX = 420  # nearer than this the camera would see a chin alone
-_EDGE_DEG = 72.0  # beyond this a head's edge is no longer hair
+_LARGEST_PX = 420  # nearer than this, the camera would see only a chin
+_EDGE_DEG = 72.0  # beyond this, a head's edge is not hair
 
 
 class EncounterPictureError(TactfulError, RuntimeError):
-    """A picture that could not be made; the message says what to install."""
+    """An image cannot be made; the message says what to install."""
 
     exit_code = 3
 
 
 def frame_at(timeline: Timeline, at_s: float) -> bytes:
-    """The JPEG that the camera gives at a second of the encounter."""
+    """Render the camera's JPEG at a time of the encounter."""
     image = _room().copy()
     seen = [(place, one) for place, one in enumerate(timeline.people) if one.is_seen(at_s)]
     for place, person in sorted(seen, key=lambda entry: -_distance(entry[1], at_s)):
@@ -41,7 +41,7 @@ def frame_at(timeline: Timeline, at_s: float) -> bytes:
 
 
 def empty_room() -> bytes:
-    """The JPEG that the camera gives while nobody is there."""
+    """Render the camera's JPEG of the empty room."""
     return _encoded(_room())
 
 
@@ -76,7 +76,7 @@ def _show(image: Pixels, person: Sighting, at_s: float, centre: float, mirrored:
 
 @cache
 def _bust(away: bool) -> tuple[Pixels, NDArray[np.float32]]:
-    """The photograph's head and shoulders, the head turned as a ball would turn, and where they are."""
+    """Return head and shoulders of the photograph, with the head turned like a ball, and their mask."""
     bust = np.ascontiguousarray(_photograph()[_BUST])
     height, width = bust.shape[:2]
     x, y, half_width, half_height = _HEAD
@@ -90,7 +90,7 @@ def _bust(away: bool) -> tuple[Pixels, NDArray[np.float32]]:
 
 
 def _turned(bust: Pixels, yaw_deg: float, pitch_deg: float) -> Pixels:
-    """The head as a ball turned to its left and lowered; what comes round from behind is as the edge."""
+    """Turn the head to its left and down, as a ball. Newly visible parts repeat the edge."""
     x, y, half_width, half_height = _HEAD
     rows, columns = np.mgrid[: bust.shape[0], : bust.shape[1]].astype(np.float32)
     up = (rows - y) / half_height
@@ -108,7 +108,7 @@ def _turned(bust: Pixels, yaw_deg: float, pitch_deg: float) -> Pixels:
 
 @cache
 def _room() -> Pixels:
-    """Calm on purpose: a wall, a floor and a cupboard."""
+    """Draw a calm background: a wall, a floor and a cupboard."""
     image = np.full((HEIGHT_PX, WIDTH_PX, 3), (168, 172, 176), np.uint8)
     cv2.rectangle(image, (0, 200), (WIDTH_PX, HEIGHT_PX), (96, 104, 120), -1)
     cv2.rectangle(image, (232, 60), (300, 200), (110, 130, 150), -1)

@@ -1,4 +1,4 @@
-"""An encounter as the records that the senses would give, without a sound or a picture made."""
+"""Convert an encounter to the senses' records, without making sound or images."""
 
 from itertools import pairwise
 
@@ -14,13 +14,13 @@ from sim_replays.scenarios.timeline import Sighting, SpeechPiece, SpokenTurn, Ti
 
 AUDIO, CAMERA = "/audio", "/camera/image_raw/compressed"
 PRESENCE_HZ, DISTANCE_HZ = 1.0, 5.0
-SPLIT_S = 0.7  # a pause this long makes two utterances of one turn
-AWAY_PITCH_DEG, TOWARDS_PITCH_DEG = -38.0, -8.0  # as measured on the generated pictures
+SPLIT_S = 0.7  # a pause of this length splits a turn into two utterances
+AWAY_PITCH_DEG, TOWARDS_PITCH_DEG = -38.0, -8.0  # as measured on the generated images
 
 
 @record
 class Distance:
-    """How far a person is from the robot."""
+    """The distance of a person from the robot."""
 
     stamp_ns: int
     person_id: str
@@ -29,7 +29,7 @@ class Distance:
 
 @record
 class Senses:
-    """All that is heard and seen of an encounter, each in the order of time."""
+    """The speech, frames and presence of an encounter, each in order of time."""
 
     utterances: tuple[Utterance, ...]
     robot_speech: tuple[RobotSpeech, ...]
@@ -38,7 +38,7 @@ class Senses:
 
 
 def senses_of(timeline: Timeline, start_ns: int) -> Senses:
-    """The records of a timeline whose first second is at start_ns; word times are shares of the letters."""
+    """Make the records of a timeline that starts at `start_ns`. Word times are proportional to letters."""
     return Senses(
         utterances=utterances_of(timeline, start_ns),
         robot_speech=robot_speech_of(timeline, start_ns),
@@ -48,7 +48,7 @@ def senses_of(timeline: Timeline, start_ns: int) -> Senses:
 
 
 def utterances_of(timeline: Timeline, start_ns: int) -> tuple[Utterance, ...]:
-    """What is said, a turn being cut at its long pauses."""
+    """Make the utterances, with turns split at long pauses."""
     utterances = []
     for spoken in timeline.spoken:
         for index, pieces in enumerate(_stretches(spoken)):
@@ -75,7 +75,7 @@ def utterances_of(timeline: Timeline, start_ns: int) -> tuple[Utterance, ...]:
 
 
 def robot_speech_of(timeline: Timeline, start_ns: int) -> tuple[RobotSpeech, ...]:
-    """When the robot says that it starts and stops to speak."""
+    """Make the robot's messages about the start and end of its speech."""
     edges = []
     for spoken in timeline.spoken:
         if not spoken.by_robot or spoken.edges is Edges.NONE:
@@ -95,7 +95,7 @@ def robot_speech_of(timeline: Timeline, start_ns: int) -> tuple[RobotSpeech, ...
 
 
 def distances_of(timeline: Timeline, start_ns: int) -> tuple[Distance, ...]:
-    """How far each person is whose distance the script gives."""
+    """Make the distances of people where the script states them."""
     return tuple(
         Distance(stamp_ns=start_ns + s_to_ns(at_s), person_id=person.person_id, distance_m=distance_m)
         for at_s in _ticks(timeline.length_s, DISTANCE_HZ)

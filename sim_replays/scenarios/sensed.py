@@ -1,4 +1,4 @@
-"""An encounter as a bag of what the senses would publish: no sound, no picture, and so no model to wait for."""
+"""Write an encounter as a bag of sense records: no sound, no images, and no model to wait for."""
 
 import hashlib
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ Sensed = Utterance | RobotSpeech | Presence | Frame | Query
 
 
 def write_sensed(bag: Path, encounter: Encounter, length_s: float, seed: int = 0) -> None:
-    """The first seconds of an encounter, with a question near their end about what to do next."""
+    """Write the first seconds of an encounter, with a question about the next action near the end."""
     senses, _ = records(encounter, seed)
     end_ns = START_NS + s_to_ns(length_s)
     kept = sorted(
@@ -43,7 +43,7 @@ def write_sensed(bag: Path, encounter: Encounter, length_s: float, seed: int = 0
 
 
 def _in_order(senses: Senses, encounter: Encounter, end_ns: int) -> Iterator[tuple[int, Sensed]]:
-    """Each record by when it is known: an utterance at its end, and silence up to the speech under way."""
+    """Yield records in order of availability: an utterance at its end, and silence up to current speech."""
     yield from ((said.end_ns, said) for said in senses.utterances)
     yield from ((edge.stamp_ns, edge) for edge in senses.robot_speech)
     for presence in senses.presences:
@@ -55,7 +55,7 @@ def _in_order(senses: Senses, encounter: Encounter, end_ns: int) -> Iterator[tup
 
 
 def _frame(stamp_ns: int, name: str) -> Frame:
-    """A frame of a few bytes, told apart by its digest."""
+    """Make a frame of a few bytes, identified by its digest."""
     return Frame(
         stamp_ns=stamp_ns,
         source_topic=CAMERA,

@@ -1,4 +1,4 @@
-"""What the robot's microphone hears of an encounter: everyone's speech, the robot's own as echo, and the room."""
+"""Mix the robot's microphone signal: everyone's speech, the robot's echo and room noise."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from sim_replays.scenarios.encounter import ROBOT, Encounter, Noise, ScriptedTur
 from sim_replays.scenarios.timeline import Timeline
 from sim_replays.scenarios.voice import RATE_HZ, Sound, Speech, speak
 
-ECHO = 0.4  # loudness of the robot's own voice in its microphone, beside that of a person before it
-NOISE = {Noise.QUIET: 0.0004, Noise.ROOM: 0.0015, Noise.BUSY: 0.005}  # root mean square, in shares of full scale
+ECHO = 0.4  # loudness of the robot's own voice in its microphone, relative to a person in front of it
+NOISE = {Noise.QUIET: 0.0004, Noise.ROOM: 0.0015, Noise.BUSY: 0.005}  # root mean square as a share of full scale
 LOUDNESS_JITTER = 0.15
 
 
 def durations(encounter: Encounter, turn: ScriptedTurn, speech: Speech) -> tuple[float, ...]:
-    """How long each piece of a turn lasts in its speaker's voice."""
+    """Return the duration of each piece of a turn, in its speaker's voice."""
     return tuple(len(speak(piece, encounter.voices[turn.speaker], speech)) / RATE_HZ for piece in turn.pieces)
 
 
 def mix(encounter: Encounter, timeline: Timeline, seed: int, speech: Speech) -> Sound:
-    """One channel at RATE_HZ from the encounter's start to its end, within full scale."""
+    """Mix one channel at RATE_HZ over the whole encounter, within full scale."""
     chance = np.random.default_rng([seed, 1])
     length = round(timeline.length_s * RATE_HZ)
     sound = _room(length, NOISE[encounter.noise], chance)
@@ -31,7 +31,7 @@ def mix(encounter: Encounter, timeline: Timeline, seed: int, speech: Speech) -> 
 
 
 def _room(length: int, loudness: float, chance: np.random.Generator) -> Sound:
-    """Noise that falls off towards the high, as that of rooms does."""
+    """Make noise that falls off towards high frequencies, like that of rooms."""
     white = chance.standard_normal(length).astype(np.float32)
     spectrum = np.fft.rfft(white)
     hertz = np.fft.rfftfreq(length, 1 / RATE_HZ)

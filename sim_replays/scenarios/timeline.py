@@ -1,4 +1,4 @@
-"""An encounter laid out in seconds, once it is known how long each piece of speech lasts."""
+"""Lay out an encounter in seconds, from the duration of each piece of speech."""
 
 import random
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, 
 from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
 
 CLOSING_S = 2.0
-WALK_S = 1.5  # how long the way from one distance to the next takes
-MOST_JITTER = 0.1  # share of a gap by which a seed may lengthen or shorten it
-# How long these voices take for a letter of English and a character of Chinese.
+WALK_S = 1.5  # duration of a walk from one distance to the next
+MOST_JITTER = 0.1  # share of a gap by which a seed may change it
+# Speaking time in seconds per English letter, per Chinese character and per piece.
 LETTER_S, CHARACTER_S, PIECE_S = 0.061, 0.21, 0.12
 
 Durations = Callable[[ScriptedTurn], tuple[float, ...]]
 
 
 class TimelineError(TactfulError, ValueError):
-    """An encounter whose times contradict each other; the message names the turn or event."""
+    """The times of an encounter contradict each other; the message names the turn or event."""
 
 
 @record
@@ -73,7 +73,7 @@ class TimedEvent:
 
 @record
 class Sighting:
-    """When a person is seen, when turned away, and how far off at which second."""
+    """The times when a person is visible or turned away, and their distances."""
 
     person_id: str
     seen_s: tuple[tuple[float, float], ...] = ()
@@ -87,7 +87,7 @@ class Sighting:
         return _within(self.away_s, at_s)
 
     def distance_at(self, at_s: float) -> float | None:
-        """Metres between the points given; None before the first and after the last."""
+        """Interpolate the distance in metres. None before the first and after the last point."""
         if not self.distance_m or not self.distance_m[0][0] <= at_s <= self.distance_m[-1][0]:
             return None
         for (begin_s, begin_m), (end_s, end_m) in pairwise(self.distance_m):
@@ -108,7 +108,7 @@ class Timeline:
 
 
 def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int | None = None) -> Timeline:
-    """The encounter in seconds; a seed stretches each gap by up to a tenth, which never turns an overlap round."""
+    """Lay out the encounter. A seed changes each gap by up to a tenth, and keeps overlaps overlaps."""
     durations = durations or approximate
     chance = random.Random(seed) if seed is not None else None
     placed: dict[str, SpokenTurn] = {}
@@ -138,7 +138,7 @@ def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int 
 
 
 def approximate(turn: ScriptedTurn) -> tuple[float, ...]:
-    """About how long each piece of a turn lasts, by its letters alone."""
+    """Estimate the duration of each piece of a turn from its letters."""
     return tuple(
         PIECE_S + sum(CHARACTER_S if "\u4e00" <= letter <= "\u9fff" else LETTER_S for letter in piece)
         for piece in turn.pieces
@@ -168,7 +168,7 @@ def _resolve(moment: Moment, placed: dict[str, SpokenTurn], length_s: float | No
 def _span(text: str, placed: dict[str, SpokenTurn], length_s: float, where: str) -> tuple[float, float]:
     begin, end = parse_span(text)
     begin_s, end_s = _resolve(begin, placed, length_s), _resolve(end, placed, length_s)
-    # Turns' lengths differ by voice, so a shift may reach a little beyond the edges.
+    # Turn lengths differ by voice, so an offset may reach slightly beyond the edges.
     if not -CLOSING_S <= begin_s < end_s <= length_s + CLOSING_S:
         raise TimelineError(f"{where}: {text} is {begin_s:.2f} to {end_s:.2f} s of an encounter of {length_s:.2f} s")
     return max(begin_s, 0.0), min(end_s, length_s)
@@ -187,7 +187,7 @@ def _people(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float
 
 
 def _walked(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """The points with those at which somebody sets out for the next one, having stood till then."""
+    """Add the points at which a standing person starts to walk."""
     walked = points[:1]
     for (before_s, before_m), (at_s, at_m) in pairwise(points):
         walked += [(max(before_s, at_s - WALK_S), before_m), (at_s, at_m)]

@@ -1,4 +1,4 @@
-"""The truth about a generated encounter, kept in a file beside its bag and never in it."""
+"""The labels of a generated encounter, stored beside its bag and never in it."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ class TrueTurn:
 
 @record
 class TrueEvent:
-    """What a trained coder marks; a match is judged by onset_ns, polarity and a shared attribute."""
+    """A labelled event. Matching uses onset_ns, polarity and a shared attribute."""
 
     polarity: Polarity
     attributes: tuple[Attribute, ...]
@@ -44,7 +44,7 @@ class TrueEvent:
 
 @record
 class Truth:
-    """One encounter as it was generated; clean talk has no script's digest and no events."""
+    """The labels of one generated encounter. Clean talk has no script digest and no events."""
 
     encounter_id: str
     language: str
@@ -57,7 +57,7 @@ class Truth:
 
 
 def truth_of(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = "") -> Truth:
-    """The truth of a timeline whose first second is at start_ns."""
+    """Make the labels of a timeline that starts at `start_ns`."""
     return Truth(
         encounter_id=timeline.encounter_id,
         language=timeline.language,
@@ -81,17 +81,17 @@ def truth_of(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = 
 
 
 def truth_path(bag: Path) -> Path:
-    """Where the truth of a bag lies."""
+    """The path of a bag's labels."""
     return bag.with_name(f"{bag.name}.truth.json")
 
 
 def write_truth(bag: Path, truth: Truth) -> None:
-    """Puts the truth beside a bag."""
+    """Write the labels beside a bag."""
     truth_path(bag).write_text(f"{to_json(truth)}\n", encoding="utf-8")
 
 
 def read_truth(bag: Path) -> Truth:
-    """The truth beside a bag."""
+    """Read the labels beside a bag."""
     path = truth_path(bag)
     try:
         return from_json(Truth, path.read_text(encoding="utf-8"))

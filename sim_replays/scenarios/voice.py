@@ -1,4 +1,4 @@
-"""Synthetic speech by flite or espeak-ng, one process a piece, kept for the length of a run."""
+"""Synthesize speech with flite or espeak-ng, one process per piece, cached during a run."""
 
 import shutil
 import subprocess
@@ -14,16 +14,16 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
 RATE_HZ = 16_000
-LOUDEST = 0.35  # peak of speech, in shares of full scale
+LOUDEST = 0.35  # peak of speech as a share of full scale
 TIMEOUT_S = 20.0
 Sound = NDArray[np.float32]
 
 _HEADER_BYTES = 44
-_SILENT = 0.01  # what is below this share of the peak at either end is no speech
+_SILENT = 0.01  # samples below this share of the peak are silence at either end
 
 
 class Speech(StrEnum):
-    """Which program speaks: flite is well understood by small recognisers, espeak-ng speaks more languages."""
+    """The synthesizer: small recognisers understand flite well, espeak-ng supports more languages."""
 
     FLITE = "flite"
     ESPEAK = "espeak-ng"
@@ -31,14 +31,14 @@ class Speech(StrEnum):
 
 @record
 class Voice:
-    """How each program is to sound as one person."""
+    """The settings by which each synthesizer sounds like one person."""
 
     espeak: str
-    pitch: int = 50  # espeak-ng's, 0 to 99
+    pitch: int = 50  # for espeak-ng, 0 to 99
     speed_wpm: int = 160
-    flite: str = ""  # empty where flite does not speak the language
-    pitch_hz: int = 0  # flite's; 0 for the voice's own
-    stretch: float = 1.0  # flite's: how much slower than its usual
+    flite: str = ""  # empty where flite lacks the language
+    pitch_hz: int = 0  # for flite; 0: the voice's own
+    stretch: float = 1.0  # for flite: slowdown factor
 
 
 VOICES = {
@@ -58,13 +58,13 @@ VOICES = {
 
 
 class VoiceError(TactfulError, RuntimeError):
-    """Speech that could not be made; the message says what to install or mend."""
+    """Speech cannot be made; the message gives the remedy."""
 
     exit_code = 3
 
 
 def speak(text: str, voice_name: str, speech: Speech = Speech.FLITE) -> Sound:
-    """The sound of text from its first to its last audible sample; the same text and voice sound the same."""
+    """Synthesize text, trimmed to its audible samples. The same text and voice give the same sound."""
     if voice_name not in VOICES:
         raise VoiceError(f"there is no voice {voice_name!r}; the voices are {', '.join(VOICES)}")
     program = shutil.which(speech)
@@ -108,7 +108,7 @@ def _run(command: list[str], speech: Speech, text: str) -> None:
 
 
 def _resampled(samples: Sound, rate_hz: int) -> Sound:
-    """At RATE_HZ, by leaving out the frequencies that it cannot hold."""
+    """Resample to RATE_HZ, with a low-pass filter."""
     if not len(samples) or rate_hz == RATE_HZ:
         return samples
     length = round(len(samples) * RATE_HZ / rate_hz)

@@ -1,1 +1,1 @@
-"""Benchmarks as items without labels, labels without items, and scorers that alone see both."""
+"""Benchmarks: items without labels, labels without items, and scorers, which alone see both."""

@@ -1,4 +1,4 @@
-"""Folders of data that is only given on request: one annotation a line, checked whole, every fault with its place."""
+"""Read restricted datasets: one annotation per line, all checked, with the place of every fault."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ _SHOWN = 20
 
 
 def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) -> list[C]:
-    """Every annotation in a folder's file of that name, or in the file itself; all faults are told at once."""
+    """Read every annotation from a folder's file of that name, or from the file itself. Reports all faults at once."""
     file = path / name if path.is_dir() else path
     if not file.is_file():
         raise SuiteError(f"{path}: has no {name}; see docs/reference/file_formats_selection_and_models.md")
@@ -37,7 +37,7 @@ def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) 
 
 
 def raise_for(faults: Sequence[str]) -> None:
-    """One error that names the faults, the first of them in full."""
+    """Raise one error that names the faults, the first in full."""
     if faults:
         more = [f"and {len(faults) - _SHOWN} more faults"] if len(faults) > _SHOWN else []
         raise SuiteError("\n".join([*faults[:_SHOWN], *more]))

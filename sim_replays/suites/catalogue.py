@@ -12,7 +12,7 @@ SUITES = {suite.name: suite for suite in (EGOGAPBENCH, EGONORMIA, VIDEONORMS, HS
 
 
 def suite_called(name: str) -> Suite:
-    """The suite of that name, or an error that names them all."""
+    """Look up a suite. Raises an error that lists all suites."""
     if name not in SUITES:
         close = difflib.get_close_matches(name, SUITES, n=1)
         hint = f"did you mean {close[0]}? " if close else ""

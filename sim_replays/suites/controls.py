@@ -1,4 +1,4 @@
-"""What is scored without looking at anything, beside which a figure must stand to say something."""
+"""Baselines that see no input. A figure means something only beside them."""
 
 import random
 from collections import Counter
@@ -8,13 +8,13 @@ from norm_core.evaluation.figures import Figures, average
 from norm_core.records.outcome import Outcome
 from sim_replays.suites.target import Key, Prediction, Predictions, Suite, Target
 
-# Given a number, a control that draws gives another draw.
+# The number selects the random draw of a control that draws.
 Control = Callable[[Sequence[Target], int], Predictions]
 DRAWS = 40
 
 
 def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures]:
-    """What each of a suite's controls scores; of one that draws the mean of so many draws, and how they spread."""
+    """Score each control of a suite. A random one gives mean and spread over several draws."""
     found = {}
     for name, control in CONTROLS.get(suite.name, {}).items():
         draws = DRAWS if control in _DRAWN else 1
@@ -23,12 +23,12 @@ def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures
 
 
 def uniform(targets: Sequence[Target], number: int = 0) -> Predictions:
-    """Any option, each as likely; the same each time."""
+    """Choose any option with equal probability. Deterministic."""
     return _each(targets, lambda target, draw: (draw.randrange(target.options),), number)
 
 
 def prior(targets: Sequence[Target], number: int = 0) -> Predictions:
-    """Answers drawn as often as they are right; where options are offered shuffled, any of them."""
+    """Choose at the rate at which answers are right; uniformly where options are shuffled."""
     rights = {task: [target.right for target in targets if target.task == task] for task in _tasks(targets)}
 
     def drawn(target: Target, draw: random.Random) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ def prior(targets: Sequence[Target], number: int = 0) -> Predictions:
 
 
 def most_frequent(targets: Sequence[Target], _: int = 0) -> Predictions:
-    """The answer that is right most often, always; where options are offered shuffled, the first of them."""
+    """Always choose the most frequent right answer, or the first option where options are shuffled."""
     best = {
         task: Counter(target.right for target in targets if target.task == task).most_common(1)[0][0]
         for task in _tasks(targets)
@@ -47,12 +47,12 @@ def most_frequent(targets: Sequence[Target], _: int = 0) -> Predictions:
 
 
 def first_always(targets: Sequence[Target], _: int = 0) -> Predictions:
-    """The first option, always: of VideoNorms that a norm is adhered to."""
+    """Always choose the first option: for VideoNorms, that a norm is adhered to."""
     return _each(targets, lambda target, draw: (0,))
 
 
 def best_constant(targets: Sequence[Target], _: int = 0) -> Predictions:
-    """The one place, in the dataset's own order, that scores most where it is always chosen, by task."""
+    """Always choose the position, in the dataset's own order, that scores best for the task."""
     best: dict[str, int] = {}
     for task in _tasks(targets):
         asked = [target for target in targets if target.task == task]
@@ -80,7 +80,7 @@ def _tasks(targets: Sequence[Target]) -> dict[str, None]:
 def _each(
     targets: Sequence[Target], choose: Callable[[Target, random.Random], tuple[int, ...]], number: int = 0
 ) -> Predictions:
-    """Of what is chosen among options alone; drawn by each question's id, so that no other question matters."""
+    """Choose in each question among options, with a random generator seeded by the question's id."""
     found: dict[Key, Prediction] = {}
     for target in targets:
         if target.options:

@@ -1,4 +1,4 @@
-"""The entries of a dataset's file or folder, whatever the file is called; errors say which entry is wrong."""
+"""Read the entries of a dataset's file or folder under any file name. Errors name the entry."""
 
 import hashlib
 import json
@@ -8,16 +8,16 @@ from typing import Any
 
 from sim_replays.suites.target import SuiteError
 
-# What a file's one list may be called where it does not begin with it.
+# Keys under which a file's list may stand.
 _LISTS = ("data", "items", "bundles", "annotations", "segments")
 
 
 class _TwiceError(Exception):
-    """A key that JSON's own reader would let the last of win."""
+    """A duplicate key, of which Python's JSON reader would silently keep the last."""
 
 
 def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each entry stands, and the entry: lines of JSON, a list, or an object of entries by id."""
+    """Yield each entry with its place: JSON lines, a list, or an object of entries by id."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -34,7 +34,7 @@ def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def sha256_of_files(paths: list[Path]) -> str:
-    """The digest of the files' bytes, in the order of their names."""
+    """Hash the files' bytes, in order of their names."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -1,4 +1,4 @@
-"""EgoGapBench: pick the action open to whoever stands at this viewpoint. Labels lie apart from the items."""
+"""EgoGapBench: choose the action that is open from this viewpoint. Labels are separate from items."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,18 @@ SUFFIX = ".bundles.jsonl"
 
 
 class EgoGapSetting(StrEnum):
-    """What the selector is given of the scene beside the options."""
+    """The input besides the options."""
 
     BLIND = "blind"
     CAPTIONS = "captions"
     OTHERS = "others-given"
     OTHERS_CAPTIONS = "others-and-captions"
-    SWAPPED = "others-swapped"  # the others of another image
+    SWAPPED = "others-swapped"  # other agents from another image
     IMAGES = "images"
 
 
 class EgoGapKind(StrEnum):
-    """What an option is; motor_* are actions of visible others, and unlabelled is whatever a newer file calls it."""
+    """The kind of an option. motor_* are actions of visible others; unlabelled is any unknown kind."""
 
     CORRECT = "correct"
     MOTOR_A = "motor_a"
@@ -43,7 +43,7 @@ class EgoGapKind(StrEnum):
 
 @record
 class EgoGapItem:
-    """One question without its answer. others is what perfect perception would tell."""
+    """One question without its answer. `others` is the output of perfect perception."""
 
     uid: str
     image: str
@@ -56,7 +56,7 @@ class EgoGapItem:
 
 @record
 class EgoGapLabel:
-    """The answer to an item, and what each of its options is."""
+    """The answer to an item, and the kind of each option."""
 
     uid: str
     image: str
@@ -67,7 +67,7 @@ class EgoGapLabel:
 
     @property
     def target(self) -> Target:
-        """The label as the scorers of all suites take it."""
+        """Convert to the target type of all scorers."""
         return Target(
             id=self.uid,
             task=TASK,
@@ -82,7 +82,7 @@ class EgoGapLabel:
 
 @record
 class EgoGapScorecard:
-    """Accuracy, and on items of four options the share of each error, all in percent."""
+    """Accuracy and, for items with four options, the share of each error, in percent."""
 
     overall: Figure
     n3: Figure
@@ -96,7 +96,7 @@ class EgoGapScorecard:
 
 
 def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[EgoGapLabel]]:
-    """The items and, apart from them, their labels, of a file, or of a folder's files of a style."""
+    """Read items and, separately, their labels, from a file or from a folder's files of a style."""
     pairs: dict[str, tuple[EgoGapItem, EgoGapLabel]] = {}
     for file in files(path, style):
         for where, bundle in entries(file):
@@ -114,7 +114,7 @@ def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[Ego
 
 
 def files(path: Path, style: str = "default") -> list[Path]:
-    """The files that a path stands for; in a folder those whose names tell of the style, or the only one."""
+    """List the files of a path. In a folder, those whose names contain the style, or the only one."""
     if style not in STYLES:
         raise SuiteError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
     if path.is_file():
@@ -133,7 +133,7 @@ def files(path: Path, style: str = "default") -> list[Path]:
 def query(
     item: EgoGapItem, setting: EgoGapSetting, others: Sequence[OtherAgent] = (), *, style: str = "", ask: str = ""
 ) -> Query:
-    """The item as a query; others are another image's where they are swapped, ask is a prompt in place of ours."""
+    """Make a query. `others` come from another image if swapped; `ask` replaces our prompt."""
     given = {
         EgoGapSetting.SWAPPED: tuple(others),
         EgoGapSetting.OTHERS: item.others,
@@ -156,7 +156,7 @@ def query(
 
 
 def swapped(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[OtherAgent, ...]]:
-    """For each image the others of a different one: a cycle through all images in an order drawn by seed."""
+    """Assign each image the others of a different one, in a random cycle through all images."""
     others = {item.image: item.others for item in items}
     order = sorted(others)
     random.Random(seed).shuffle(order)
@@ -164,7 +164,7 @@ def swapped(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[OtherAgen
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """The suite's metrics; a question without an answer counts as wrong."""
+    """Compute the suite's metrics. A question without an answer counts as wrong."""
 
     def of(subset: list[Target], kinds: set[str]) -> Figure:
         picks = [first_pick(target, predictions) for target in subset]
@@ -188,7 +188,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
 
 
 def score(labels: Sequence[EgoGapLabel], answers: Mapping[str, Answer]) -> EgoGapScorecard:
-    """The suite's metrics on answers by item; one without an answer counts as wrong."""
+    """Compute the suite's metrics from answers by item. An item without an answer counts as wrong."""
     targets = [label.target for label in labels]
     predictions = {
         (uid, TASK): Prediction(id=uid, task=TASK, outcome=one.outcome, chosen=one.chosen)
@@ -246,7 +246,7 @@ def _other(name: str, agent: dict[str, Any]) -> OtherAgent:
 
 
 def _kind(name: str | None, right: bool) -> EgoGapKind:
-    """By the letter that is right first: it is what the figures are about."""
+    """Find the kind of an option. The right letter comes first, because the figures depend on it."""
     if right:
         return EgoGapKind.CORRECT
     return EgoGapKind(name) if name in set(EgoGapKind) - {EgoGapKind.CORRECT} else EgoGapKind.UNKNOWN

@@ -1,4 +1,4 @@
-"""EgoNormia: the best action, its justification, and the sensible actions. Labels lie apart from the items."""
+"""EgoNormia: best action, justification and sensible actions. Labels are separate from items."""
 
 import random
 import re
@@ -23,24 +23,24 @@ COLUMNS = ("both", "action", "justification", "sensible")
 
 
 class EgoNormiaSetting(StrEnum):
-    """What is given beside the options."""
+    """The input besides the options."""
 
     BLIND = "blind"
-    PIPELINE = "pipeline"  # the scene described in text
+    PIPELINE = "pipeline"  # a text description of the scene
     VIDEO = "video"
 
 
 class Fifth(StrEnum):
-    """What EgoGapBench's transform puts in the place of the fifth option."""
+    """The replacement of the fifth option in EgoGapBench's transform."""
 
-    NONE = "none"  # as it was: none of the above
+    NONE = "none"  # unchanged: none of the above
     RANDOM = "random"  # an action from another video
-    SEEN = "seen"  # an action seen in this one
+    SEEN = "seen"  # an action seen in this video
 
 
 @record
 class EgoNormiaItem:
-    """One scene with its options as they are offered: actions and justifications shuffled apart, labels left out."""
+    """One scene with its options, actions and justifications shuffled independently, without labels."""
 
     uid: str
     source: str
@@ -66,7 +66,7 @@ class EgoNormiaLabel:
 
     @property
     def targets(self) -> list[Target]:
-        """The three questions as the scorers of all suites take them."""
+        """Convert the three questions to the target type of all scorers."""
         norm = next((norm.value for norm in self.norms.get(self.correct, ())), "none stated")
         right = {"action": (self.correct,), "justification": (self.correct,), "sensible": tuple(sorted(self.sensible))}
         return [
@@ -85,7 +85,7 @@ class EgoNormiaLabel:
 
 @record
 class EgoNormiaScorecard:
-    """The paper's four figures in percent, and the share of items on which the fifth option was picked."""
+    """The paper's four figures, and the share of items with the fifth option chosen, in percent."""
 
     both: Figure
     action: Figure
@@ -96,7 +96,7 @@ class EgoNormiaScorecard:
 
 
 def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]:
-    """The items, shuffled by seed, and their labels in the order of the file; a folder holds one JSON file."""
+    """Read the items, shuffled by seed, and their labels in file order. A folder holds one JSON file."""
     pairs: dict[str, tuple[EgoNormiaItem, EgoNormiaLabel]] = {}
     for where, entry in entries(file_of(path)):
         try:
@@ -113,7 +113,7 @@ def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormia
 
 
 def file_of(path: Path) -> Path:
-    """The dataset's file: path itself, or the only JSON file in it."""
+    """Find the dataset's file: the path itself, or the only JSON file in it."""
     if path.is_file():
         return path
     if not path.is_dir():
@@ -126,7 +126,7 @@ def file_of(path: Path) -> Path:
 
 
 def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Sequence[OtherAgent] | None = ()) -> Query:
-    """One of the tasks action, justification and sensible; None for others lets them be observed."""
+    """Make a query for the task action, justification or sensible. None for `others` means "observe them"."""
     scene = item.scene if setting is EgoNormiaSetting.PIPELINE else ""
     return Query(
         stamp_ns=0,
@@ -145,7 +145,7 @@ def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Seq
 
 
 def to_egogap_items(items: Sequence[EgoNormiaItem], fifth: Fifth, seed: int = 0) -> list[EgoNormiaItem]:
-    """EgoGapBench's transform: the empty option becomes an action seen in this video, or in another one."""
+    """Apply EgoGapBench's transform: replace the empty option by an action from this or another video."""
     if fifth is Fifth.NONE:
         return list(items)
     made = []
@@ -167,7 +167,7 @@ def score(
     *,
     fifth_is_none: bool = True,
 ) -> EgoNormiaScorecard:
-    """The suite's metrics, on answers by query id; a transformed item's fifth option is never right."""
+    """Compute the suite's metrics from answers by query id. A transformed fifth option is never right."""
     by_uid = {label.uid: label for label in labels}
     groups = [item.source for item in items]
     both, action, reason, overlap, fifth = [], [], [], [], []
@@ -197,7 +197,7 @@ def score(
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """The paper's four figures, on answers in the dataset's own order; a question without an answer counts as wrong."""
+    """Compute the paper's four figures from answers in the dataset's order. No answer counts as wrong."""
     by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
     hits = {
         task: [float(first_pick(target, predictions) in target.right) for target in by_task[task]]
@@ -225,17 +225,17 @@ EGONORMIA = Suite(
 
 
 def intersection_over_union(found: frozenset[int], right: frozenset[int]) -> float:
-    """Of the sets; an empty one against an empty one is 1."""
+    """Compute intersection over union. Two empty sets give 1."""
     return len(found & right) / len(found | right) if found | right else 1.0
 
 
 def mapped_back(chosen: Sequence[int], order: Sequence[int]) -> frozenset[int]:
-    """Places in what was offered as places in the dataset; order is what stood where when it was offered."""
+    """Map offered positions to dataset positions; `order` lists what stood at each offered position."""
     return frozenset(order[place] for place in chosen)
 
 
 def precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
-    """Items with their answers as precedents, for whoever indexes one split to help with another."""
+    """Convert items and answers to precedents, to index one split for another."""
     found = []
     for item, label in zip(items, labels, strict=True):
         action = item.actions[item.action_order.index(label.correct)]
@@ -247,9 +247,9 @@ def precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel])
 def halves(
     items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel], seed: int = 0
 ) -> tuple[tuple[list[EgoNormiaItem], list[EgoNormiaLabel]], tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]]:
-    """Of each activity's items about half to take precedents from, then those to ask about.
+    """Split each activity's items into about half for precedents and half for questions.
 
-    The items of one video fall into one half, so that none helps with its own video.
+    Items of one video stay in one half, so that no video helps itself.
     """
     sources: dict[str, set[str]] = {}
     for label in labels:
@@ -268,7 +268,7 @@ def halves(
 
 
 def source_of(uid: str) -> str:
-    """The video that an item comes from: several items of one video differ in what follows its name."""
+    """Return an item's video; items of one video differ after its name."""
     return re.sub(r"_\d+(_\d+)?$", "", uid)
 
 
@@ -283,12 +283,12 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, Eg
     if outside := [place for place in (entry["correct"], *entry["sensibles"]) if not 0 <= int(place) < count]:
         raise ValueError(f"{outside[0]} is no place among {count} behaviors")
     orders = []
-    for name in ("actions", "justifications"):  # apart, as an order shared would tell the reason by its place
+    for name in ("actions", "justifications"):  # a shared order would reveal the justification
         order = list(range(count))
         random.Random(f"{seed}:{name}:{uid}").shuffle(order)
         orders.append(tuple(order))
     desc = entry.get("desc") or ""
-    # The frames' lines describe what is seen second by second.
+    # These lines describe the scene second by second.
     _, _, frames = desc.partition("\nFrame ")
     seen = re.findall(r"^(?:Frame )?\d+(?:-\d+)?:\s*(.+)$", f"Frame {frames}", re.MULTILINE) if frames else []
     item = EgoNormiaItem(
@@ -314,14 +314,14 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, Eg
 
 
 def _by_place(taxonomy: Any) -> list[tuple[int, Any]]:
-    """Norms by option: the dataset has them as an object by place, and a list serves as well."""
+    """Index norms by option. The dataset uses an object by position; a list works too."""
     if isinstance(taxonomy, dict):
         return [(int(place), names) for place, names in taxonomy.items()]
     return list(enumerate(taxonomy or ()))
 
 
 def _norms(names: Any) -> tuple[Norm, ...]:
-    """The categories among the names; "Coordination/Proactivity" is of the first, and unknown ones say nothing."""
+    """Parse norm categories. "Coordination/Proactivity" counts as the first; unknown names are ignored."""
     known = {norm.value for norm in Norm}
     words = (str(name).partition("/")[0].casefold() for name in ([names] if isinstance(names, str) else names or ()))
     return tuple(Norm(word) for word in words if word in known)

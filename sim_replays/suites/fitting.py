@@ -1,4 +1,4 @@
-"""Fitting on a suite's labels, so that what that gives can be shown apart from what is perceived."""
+"""Fit weights on a suite's labels, to show what wording alone explains beside perception."""
 
 import hashlib
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def fit(
     data_sha256: str,
     encoder_sha256: str,
 ) -> LinearScorer:
-    """The artefact of a setting: for each fold of images a model that never saw them, and one of all."""
+    """Fit one model per fold of images that never saw them, and one on all images."""
     if setting in {EgoGapSetting.SWAPPED, EgoGapSetting.IMAGES}:
         raise SuiteError(f"{setting} is nothing to fit on: fit on blind, captions, others-given or others-and-captions")
     images = sorted({item.image for item in items})
@@ -58,12 +58,12 @@ def fit(
 
 
 def fold_of(group: str, folds: int = FOLDS) -> int:
-    """By image, as items of one image share their wrong options; by digest, so that order does not matter."""
+    """Assign a fold by image, because items of one image share wrong options, and by digest, for any order."""
     return hashlib.sha256(group.encode()).digest()[0] % folds
 
 
 def _evidence(item: EgoGapItem, setting: EgoGapSetting) -> ScoringEvidence:
-    """What the selector would compare with, by way of the question itself."""
+    """Collect the texts with which the selector would compare, as for a real question."""
     query = egogapbench.query(item, setting)
     return ScoringEvidence(
         scene=query.viewpoint.description,
@@ -72,11 +72,11 @@ def _evidence(item: EgoGapItem, setting: EgoGapSetting) -> ScoringEvidence:
 
 
 def _ridge(rows: Matrix, right: Matrix) -> LinearWeights:
-    """Ridge regression to 1 for the right option and 0 for others."""
+    """Fit a ridge regression to 1 for the right option and 0 for others."""
     means = rows.mean(axis=0)
     centred = rows - means
     wanted = right - right.mean()
-    # The same weights either way; the smaller system is the quicker one.
+    # Both systems give the same weights; the smaller one is faster.
     if len(rows) < rows.shape[1]:
         counts = centred.T @ np.linalg.solve(centred @ centred.T + _RIDGE * np.eye(len(rows)), wanted)
     else:

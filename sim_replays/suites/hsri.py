@@ -1,4 +1,4 @@
-"""HSRI (SHREC): eight tasks over segments of human-robot talk. Read from a folder; items are drawn by seed."""
+"""HSRI (SHREC): eight tasks on segments of human-robot talk, read from a folder, with items drawn by seed."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "multi": ("true", "false"),
     "attributes": tuple(Attribute),
 }
-# Whose words alone are given: the other party's would hold the answer.
+# The party whose words are given. The other party's words would contain the answer.
 TOLD = {"pre": "agent", "post": "user"}
 CHOICES = ("pre", "post", "rationale", "correction")
 TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
@@ -47,7 +47,7 @@ class SegmentKind(StrEnum):
 
 
 class HsriLine(Config):
-    """One turn; agent is the robot."""
+    """One turn. `agent` is the robot."""
 
     speaker: str = Field(pattern="^(agent|user)$")
     text: str = Field(min_length=1)
@@ -62,7 +62,7 @@ class HsriLine(Config):
 
 
 class HsriSegment(Config):
-    """One annotated stretch of an interaction."""
+    """One annotated segment of an interaction."""
 
     id: str = Field(min_length=1, pattern="^[^#]+$")
     session: str = Field(min_length=1)
@@ -84,13 +84,13 @@ class HsriSegment(Config):
         return self
 
     def said_by(self, speaker: str) -> str:
-        """The words of one party alone."""
+        """Join the words of one party."""
         return " ".join(line.text for line in self.transcript if line.speaker == speaker)
 
 
 @record
 class HsriQuestion:
-    """One drawn question: what is told, and the options in the order that answers count by."""
+    """One drawn question: its input, and its options in answer order."""
 
     id: str
     task: str
@@ -101,7 +101,7 @@ class HsriQuestion:
 
 
 def read(path: Path) -> list[HsriSegment]:
-    """The segments of a folder, all checked, enough of them for every task."""
+    """Read and check the segments of a folder, enough for every task."""
     found = annotations(path, FILE, HsriSegment, lambda one: one.id)
     faults = [
         f"{path}: {task}: {len(pool)} segments can be asked about, and a question needs {DISTRACTORS + 1}"
@@ -113,7 +113,7 @@ def read(path: Path) -> list[HsriSegment]:
 
 
 def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS) -> list[HsriQuestion]:
-    """The questions of each seed; an id is SEGMENT#SEED, and the same seed draws the same questions."""
+    """Draw the questions of each seed. An id is SEGMENT#SEED; the same seed draws the same questions."""
     ordered = sorted(segments, key=lambda segment: segment.id)
     made: list[HsriQuestion] = []
     for seed in seeds:
@@ -144,7 +144,7 @@ def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """The paper's metrics: with several seeds their mean, and the standard deviation over them as the interval."""
+    """Compute the paper's metrics. Several seeds give their mean, with the standard deviation as the interval."""
     seeds = sorted({target.by["seed"] for target in targets})
     by_seed = [_of_one_seed([t for t in targets if t.by["seed"] == seed], predictions) for seed in seeds]
     if len(by_seed) == 1:
@@ -171,7 +171,7 @@ HSRI = Suite(
 
 
 def _pool(task: str, segments: Sequence[HsriSegment]) -> list[HsriSegment]:
-    """The segments that a task can be asked about."""
+    """List the segments that fit a task."""
     fits: dict[str, Callable[[HsriSegment], bool]] = {
         "attributes": lambda one: one.kind is not SegmentKind.NONE,
         "multi": lambda one: one.kind is not SegmentKind.NONE,
@@ -189,7 +189,7 @@ def _has_both(segment: HsriSegment) -> bool:
 
 
 def _option(segment: HsriSegment, task: str) -> str:
-    """The text that answers a task about a segment."""
+    """Return the text that answers a task on a segment."""
     told = {"rationale": segment.rationale, "correction": segment.correction}
     return told[task] if task in told else segment.said_by("user" if task == "pre" else "agent")
 
@@ -252,7 +252,7 @@ def _accuracy(asked: Sequence[Target], predictions: Predictions) -> Figure:
 
 
 def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | None]) -> Figure:
-    """The mean over attributes of F1, with its interval by bootstrap over sessions."""
+    """Compute the mean F1 over attributes, with a bootstrap interval over sessions."""
     if not asked:
         return share([], [])
     wanted = np.array([[place in target.right for place in range(len(Attribute))] for target in asked])

@@ -1,4 +1,4 @@
-"""Predictions from a plain file, one line an answer: `{id, task, answer, outcome}`. Nothing is ever guessed."""
+"""Read predictions from a plain file, one per line: `{id, task, answer, outcome}`. Nothing is guessed."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _SHOWN = 5
 
 @record
 class PredictionFile:
-    """The predictions for known questions, the ids that no question has, and answers that were none."""
+    """The predictions of known questions, the unknown ids, and the invalid answers."""
 
     predictions: dict[Key, Prediction]
     unknown: tuple[str, ...]
@@ -23,7 +23,7 @@ class PredictionFile:
 
 
 def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
-    """Every line of the file; a line that is no prediction, an unknown task or a repeated id is an error."""
+    """Read every line. Raises an error for an invalid line, an unknown task or a repeated id."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -55,7 +55,7 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
 
 
 def prediction_by_name(ids: Iterable[str]) -> str:
-    """The first few, and how many more there are."""
+    """List the first few ids, and count the rest."""
     every = list(ids)
     more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
     return f"{', '.join(every[:_SHOWN])}{more}"
@@ -102,7 +102,7 @@ def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction
 
 
 def prediction_by_index(answer: Any, target: Target) -> tuple[int, ...] | None:
-    """The places that an answer names; None where it names none, or several where one is wanted."""
+    """Return the positions an answer names. None for no valid name, or several where one is expected."""
     if isinstance(answer, list):
         places = [_place(one, target) for one in answer]
         if any(place is None for place in places) or (len(places) != 1 and not target.several):

@@ -1,4 +1,4 @@
-"""A score as a whole: the figures, what came of each question, and what must be said beside them."""
+"""A complete score: figures, outcomes and notes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ MISSING = "missing"
 
 @record
 class Report:
-    """outcomes count questions, by task as well; controls saw nothing; notes are what a reader must know."""
+    """`outcomes` count questions, also by task. Controls saw no input. Notes are cautions for the reader."""
 
     suite: str
     figures: Figures
@@ -33,7 +33,7 @@ class Report:
 
 
 def report(suite: Suite, targets: Sequence[Target], read: PredictionFile) -> Report:
-    """The figures over all targets, answered or not."""
+    """Compute the figures over all targets, answered or not."""
     by_task: dict[str, Counter[str]] = {}
     for target in targets:
         found = read.predictions.get(target.key)
@@ -61,7 +61,7 @@ def report(suite: Suite, targets: Sequence[Target], read: PredictionFile) -> Rep
 
 
 def to_plain(found: Report) -> dict[str, Any]:
-    """The report's JSON form: the figures by name in percent, null where nothing was counted."""
+    """Convert to JSON: figures by name in percent, null where nothing was counted."""
     figures = found.figures
     return {
         "suite": found.suite,
@@ -85,12 +85,12 @@ def to_plain(found: Report) -> dict[str, Any]:
 
 
 def with_notes(found: Report, *notes: str) -> Report:
-    """The report with more said beside it."""
+    """Add notes."""
     return replace(found, notes=(*found.notes, *notes))
 
 
 def with_control(found: Report, name: str, figures: Figures) -> Report:
-    """The report with another run beside it that was given less."""
+    """Add a run with less input as a control."""
     return replace(found, controls={name: figures, **found.controls})
 
 

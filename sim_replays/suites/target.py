@@ -1,4 +1,4 @@
-"""What is right for a question, apart from the question itself; only scorers see it."""
+"""The right answer to a question, separate from it. Only scorers see it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -15,16 +15,16 @@ Key = tuple[str, str]  # an item's id and a task
 
 
 class SuiteError(TactfulError):
-    """Benchmark files that are not as published, or not where they were said to be."""
+    """Benchmark files differ from their publication, or are not where stated."""
 
 
 @record
 class Target:
-    """One question's right answer. Places count from 0 in the dataset's own order.
+    """One question's right answer. Positions count from 0 in the dataset's own order.
 
-    group names the picture or video that it comes from; words are other names of the places, as letters; kinds are
-    what each option is; by are what figures are broken down by; references are texts that a written answer is graded
-    against, and evidence those that written evidence is, by its kind.
+    `group` is its image or video; `words` are other names of positions, such as letters; `kinds` are the kinds of the
+    options; `by` are the groups of the figures; `references` are for grading a written answer, and `evidence` for
+    written evidence, by kind.
     """
 
     id: str
@@ -46,7 +46,7 @@ class Target:
 
 @record
 class Prediction:
-    """What was answered to a question; chosen are places, and grades are a judge's, from 1 to 5."""
+    """The answer to a question. `chosen` are positions; `grades` from a judge run from 1 to 5."""
 
     id: str
     task: str
@@ -66,7 +66,7 @@ Predictions = Mapping[Key, Prediction]
 
 @record
 class Suite:
-    """One benchmark. columns are the figures of its table; read gives the targets of what lies at a path."""
+    """One benchmark. `columns` are the figures of its table; `read` returns the targets of a path."""
 
     name: str
     tasks: tuple[str, ...]
@@ -74,15 +74,15 @@ class Suite:
     read: Callable[[Path, str], list[Target]]
     figures: Callable[[Sequence[Target], Predictions], Figures]
     broken_down_by: tuple[str, ...] = ()
-    ranges: str = RANGES  # what stands beside a figure
+    ranges: str = RANGES  # the text beside a figure
 
 
 def picks_target(target: Target, predictions: Predictions) -> tuple[int, ...] | None:
-    """The places chosen for a question, which may be none where several may be right; None where unanswered."""
+    """Return the chosen positions; possibly none where several may be right. None where unanswered."""
     found = predictions.get(target.key)
     return found.chosen if found is not None and found.outcome is Outcome.ANSWERED else None
 
 
 def first_pick(target: Target, predictions: Predictions) -> int | None:
-    """The one place chosen; None where unanswered."""
+    """Return the one chosen position. None where unanswered."""
     return places[0] if (places := picks_target(target, predictions)) else None

@@ -1,4 +1,4 @@
-"""VideoNorms: adherence or violation in 15 s clips, the evidence for it, and the norm. Read from a folder."""
+"""VideoNorms: adherence or violation in 15 s clips, the evidence and the norm, read from a folder."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 class Side(StrEnum):
-    """The answers to the first two tasks, in the order of their places."""
+    """The answers to the first two tasks, in order of position."""
 
     ADHERENCE = "adherence"
     VIOLATION = "violation"
@@ -33,7 +33,7 @@ class Culture(StrEnum):
 
 
 class Annotation(Config):
-    """One norm in one clip, with every annotator's evidence and wording of the norm."""
+    """One norm in one clip, with the evidence and wording of every annotator."""
 
     id: str = Field(min_length=1)
     clip: str = Field(min_length=1)
@@ -50,12 +50,12 @@ class Annotation(Config):
 
 
 def read(path: Path) -> list[Annotation]:
-    """The annotations of a folder, all checked."""
+    """Read and check the annotations of a folder."""
     return annotations(path, FILE, Annotation, lambda one: one.id)
 
 
 def targets(found: Sequence[Annotation]) -> list[Target]:
-    """Three questions for each annotation."""
+    """Make three questions per annotation."""
     made = []
     for one in found:
         common = {"culture": one.culture.value, "show": one.show, "category": one.category}
@@ -79,7 +79,7 @@ def targets(found: Sequence[Annotation]) -> list[Target]:
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """F1 with Takahashi's intervals; grades are a judge's, of evidence only where the label was right."""
+    """Compute F1 with Takahashi's intervals. A judge grades; evidence counts only where the label was right."""
     found: dict[str, Figure] = {}
     for task, prefix in (("adherence", ""), ("evidence", "evidence_")):
         asked = [target for target in targets if target.task == task]

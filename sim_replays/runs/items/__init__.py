@@ -1,1 +1,1 @@
-"""A suite's items as they go into a bag."""
+"""Convert a suite's items for a bag."""

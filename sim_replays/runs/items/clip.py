@@ -1,4 +1,4 @@
-"""A clip's pictures at times that count from its beginning, from a folder of JPEGs or a video file."""
+"""Read a clip's images with their times from its start, from a JPEG folder or a video file."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ _QUALITY = 95
 
 @record
 class Shot:
-    """One picture and when it was seen; in a video file it is the first at or after at_s."""
+    """One image and its time. In a video file, it is the first image at or after `at_s`."""
 
     path: Path
     offset_ns: int
@@ -25,12 +25,12 @@ class Shot:
 
 
 def one_a_second(paths: Sequence[Path]) -> tuple[Shot, ...]:
-    """Pictures that were taken a second apart."""
+    """List images taken one second apart."""
     return tuple(Shot(path=path, offset_ns=second * NS_PER_S) for second, path in enumerate(paths))
 
 
 def shots(folder: Path, name: str, *, duration_s: float | None, most: int) -> tuple[Shot, ...]:
-    """A clip's pictures: so many evenly spread where most is given, else one a second.
+    """List a clip's images: `most` evenly spaced ones if given, otherwise one per second.
 
     They lie in folder/frames/NAME/*.jpg, evenly spread over the clip, or in a video folder/videos/NAME.mp4.
     """
@@ -52,7 +52,7 @@ def shots(folder: Path, name: str, *, duration_s: float | None, most: int) -> tu
 
 
 def jpegs(found: Sequence[Shot]) -> Iterator[tuple[Shot, bytes]]:
-    """Each shot with its picture, in the order given; the shots of one video follow one another in time."""
+    """Yield each shot with its JPEG, in the given order. Shots of one video must be in order of time."""
     waiting = list(found)
     while waiting:
         shot = waiting[0]
@@ -66,7 +66,7 @@ def jpegs(found: Sequence[Shot]) -> Iterator[tuple[Shot, bytes]]:
 
 
 def _decoded(path: Path, times_s: Sequence[float]) -> Iterator[bytes]:
-    """The first picture at or after each time; the last of all where the video ends before."""
+    """Yield the first image at or after each time, or the last image of a shorter video."""
     try:
         with av.open(str(path)) as container:
             left, last = list(times_s), None

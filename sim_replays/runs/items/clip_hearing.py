@@ -1,4 +1,4 @@
-"""What the robot's ears make of a clip's sound: the same path as a microphone's."""
+"""Transcribe a clip's sound with the robot's ears, along the path of a microphone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,12 @@ from sim_replays.suites.target import SuiteError
 
 AUDIO = "audio"
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".m4a", ".ogg")
-# A stamp of zero would be one that was never set.
+# A stamp of zero means "not set".
 _BASE_NS = NS_PER_S
 
 
 class ClipTranscriber:
-    """Holds a loaded model a language; a clip that several norms are about is heard once."""
+    """Transcribe clips with one model per language. A clip shared by several norms is transcribed once."""
 
     def __init__(self, model: str = "") -> None:
         self._model = model
@@ -29,7 +29,7 @@ class ClipTranscriber:
         self._heard: dict[Path, tuple[Utterance, ...]] = {}
 
     def heard(self, folder: Path, clip: str, language: str) -> tuple[Utterance, ...]:
-        """The utterances in folder/audio/CLIP.wav or folder/videos/CLIP.mp4, stamped from the clip's beginning."""
+        """Transcribe folder/audio/CLIP.wav or folder/videos/CLIP.mp4, with stamps from the clip's start."""
         path = _sound(folder, clip)
         if path not in self._heard:
             self._heard[path] = self._written(path, language)

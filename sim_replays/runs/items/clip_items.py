@@ -1,4 +1,4 @@
-"""Questions about clips, for the judge: VideoNorms' norms in a scene, and HSRI's about a segment of robot talk."""
+"""Questions about clips, for the judge: VideoNorms' norms in a scene and HSRI's segments of robot talk."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,16 +22,16 @@ _PARTIES = {"agent": Speaker.ROBOT, "user": Speaker.USER}
 
 
 class NormSetting(StrEnum):
-    """What is given of a clip of VideoNorms."""
+    """The input given for a clip of VideoNorms."""
 
     GIVEN = "transcript-given"
-    WHISPER = "whisper"  # what the ears hear in the clip's sound
-    TEXT = "text"  # the transcript given, and no pictures
+    WHISPER = "whisper"  # the ears' transcript of the clip's sound
+    TEXT = "text"  # the dataset's transcript, without images
     BLIND = "blind"
 
 
 class SegmentSetting(StrEnum):
-    """What is given of a segment of HSRI."""
+    """The input given for a segment of HSRI."""
 
     GIVEN = "transcript-given"
     TEXT = "text"  # the transcript alone
@@ -39,7 +39,7 @@ class SegmentSetting(StrEnum):
 
 
 def videonorms_items(asking: RunConfig) -> RunItems:
-    """An episode a norm in a clip, with all three questions."""
+    """Make one episode per norm in a clip, with all three questions."""
     data, setting = Path(asking.data), chosen_setting(NormSetting, asking.setting)
     found = videonorms.read(data)
     heard = _ears(data, asking) if setting is NormSetting.WHISPER else None
@@ -62,7 +62,7 @@ def videonorms_items(asking: RunConfig) -> RunItems:
 
 
 def hsri_items(asking: RunConfig) -> RunItems:
-    """For each segment drawn an episode with what is asked of the whole talk, and one for each party's words alone."""
+    """For each drawn segment, make one episode on the whole talk and one on each party's words alone."""
     data, setting = Path(asking.data), chosen_setting(SegmentSetting, asking.setting)
     segments = hsri.read(data)
     by_id = {segment.id: segment for segment in segments}
@@ -95,7 +95,7 @@ def hsri_items(asking: RunConfig) -> RunItems:
 
 
 def _norm_query(one: Annotation, task: str) -> Query:
-    """Told is the norm with its category; where the norm itself is asked for, the category alone."""
+    """Make a query that states the norm and its category, or only the category if it asks for the norm."""
     return Query(
         stamp_ns=0,
         query_id=f"{one.id}:{task}",
@@ -122,7 +122,7 @@ def _segment_query(episode_id: str, segment: HsriSegment, question: hsri.HsriQue
 
 
 def _lines(name: str, text: str) -> tuple[Utterance, ...]:
-    """A transcript as it is given, a line an utterance in that order; who speaks may stand before a colon."""
+    """Split a transcript into one utterance per line, in order. A line may name its speaker before a colon."""
     found = []
     for place, line in enumerate(line for line in text.splitlines() if line.strip()):
         who, colon, words = line.partition(": ")
@@ -131,7 +131,7 @@ def _lines(name: str, text: str) -> tuple[Utterance, ...]:
 
 
 def _talk(segment: HsriSegment, party: str) -> tuple[Utterance, ...]:
-    """The talk of all, or of one party alone; with times where the annotation has them."""
+    """Make the talk of all, or of one party, with times where the annotation has them."""
     lines = [line for line in segment.transcript if not party or line.speaker == party]
     timed = any(line.end_s > 0 for line in segment.transcript)
     begin_s = min(line.start_s for line in segment.transcript)
@@ -163,7 +163,7 @@ def _timed(one: Utterance, start_ns: int, end_ns: int, timing: Timing) -> Uttera
 
 
 def _in_order(found: Sequence[Utterance]) -> list[Utterance]:
-    """Without times there is an order still: a nanosecond apart."""
+    """Order utterances without times, a nanosecond apart."""
     return [_timed(one, place, place, Timing.ABSENT) for place, one in enumerate(found)]
 
 
@@ -180,7 +180,7 @@ def _shots(data: Path, asking: RunConfig, name: str, duration_s: float | None) -
 
 
 def _ears(data: Path, asking: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
-    # Imported where it is wanted alone: Whisper takes seconds.
+    # A late import: Whisper takes seconds to load.
     transcriber = import_module("sim_replays.runs.items.clip_hearing").ClipTranscriber(asking.whisper)
     folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
     return partial(transcriber.heard, folder)

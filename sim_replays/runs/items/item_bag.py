@@ -1,4 +1,4 @@
-"""Bags of benchmark items, one episode each; what is right lies in a file beside the bag and never in it."""
+"""Write and read bags of benchmark items, one episode each. Labels lie beside the bag, never in it."""
 
 import random
 import shutil
@@ -24,7 +24,7 @@ from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError, Target
 
-START_NS = 1_767_225_600 * NS_PER_S  # an instant as good as any other, so that the same items give the same bytes
+START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that the same items give the same bytes
 EPISODES, FRAMES, UTTERANCES, QUERIES = (f"/tactful/{name}" for name in ("episodes", "frames", "utterances", "queries"))
 CAMERA = "/camera/image_raw/compressed"
 PAPER_WIDTH_PX, KEEP_HZ = 4096, 30.0
@@ -34,24 +34,24 @@ Record = Episode | Frame | Utterance | Query
 
 @record
 class Key:
-    """What lies beside a bag: what was asked of which data, what stood where, and what is right."""
+    """The file beside a bag: the data asked, the order of options and the labels."""
 
     asking_sha256: str
     data_sha256: str
     suite: str
     setting: str
     orders: dict[str, tuple[int, ...]]
-    items: dict[str, str]  # the item that each query is about
+    items: dict[str, str]  # the item of each query
     targets: tuple[Target, ...]
 
 
 def key_path(bag: Path) -> Path:
-    """Where the labels of a bag lie."""
+    """The path of a bag's labels."""
     return bag.with_name(f"{bag.name}.labels.json")
 
 
 def read_key(bag: Path) -> Key:
-    """What lies beside a bag."""
+    """Read the file beside a bag."""
     path = key_path(bag)
     try:
         return from_json(Key, path.read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def read_key(bag: Path) -> Key:
 
 
 def is_built(bag: Path, asking: RunConfig, made: RunItems) -> bool:
-    """Whether the bag of just these questions is there and whole: its labels are written last."""
+    """Whether the bag of exactly these questions exists and is complete. Its labels are written last."""
     if not key_path(bag).is_file():
         return False
     key = read_key(bag)
@@ -70,7 +70,7 @@ def is_built(bag: Path, asking: RunConfig, made: RunItems) -> bool:
 
 
 def build(bag: Path, asking: RunConfig, made: RunItems) -> Key:
-    """Writes the bag and its labels; a bag whose building was interrupted is made anew, and no other is touched."""
+    """Write the bag and its labels. Replaces an unfinished bag of its own, and never touches another."""
     begun = bag.with_name(f"{bag.name}.building")
     if begun.is_file():
         shutil.rmtree(bag, ignore_errors=True)
@@ -104,7 +104,7 @@ def build(bag: Path, asking: RunConfig, made: RunItems) -> Key:
 
 
 def _write_key(bag: Path, key: Key) -> None:
-    """All or nothing: the labels say that the bag is whole."""
+    """Write the labels atomically, because they mark the bag as complete."""
     path = key_path(bag)
     try:
         write_atomic(path, f"{to_json(key)}\n")
@@ -115,7 +115,7 @@ def _write_key(bag: Path, key: Key) -> None:
 
 
 def episodes(bag: Path) -> Iterator[list[Record]]:
-    """The records of one episode after another, in the order of the bag."""
+    """Yield the records of each episode, in bag order."""
     with BagReader(bag) as reader:
         topics = {topic.topic for topic in reader.topics} & {EPISODES, FRAMES, UTTERANCES, QUERIES}
         if QUERIES not in topics:
@@ -156,20 +156,20 @@ def _episode(one: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[s
     for _, topic, entry in sorted(seen, key=lambda told: told[:2]):
         yield topic, entry
     for number, query in enumerate(one.queries, 1):
-        # Apart by a nanosecond, as two messages of one stamp have no order of their own.
+        # A nanosecond apart, because messages with equal stamps have no defined order.
         yield QUERIES, replace(query, stamp_ns=asked_ns + number)
     yield EPISODES, replace(edge, stamp_ns=end_ns, state=EpisodeEdge.END)
 
 
 def _shifted(said: Utterance, by_ns: int) -> Utterance:
-    """Stamped from the beginning of all, and not of the episode."""
+    """Shift an utterance from episode time to bag time."""
     words = tuple(replace(word, start_ns=word.start_ns + by_ns, end_ns=word.end_ns + by_ns) for word in said.words)
     start_ns, end_ns = said.start_ns + by_ns, said.end_ns + by_ns
     return replace(said, stamp_ns=said.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)
 
 
 def _frames(one: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
-    # Which pictures there are was chosen before: the camera keeps them all.
+    # The images were selected before, so the camera keeps all of them.
     width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else FrameConfig().tile_width_px
     config = FrameConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
     health_log = HealthLog()

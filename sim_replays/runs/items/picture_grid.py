@@ -1,4 +1,4 @@
-"""Several kept frames as one, left to right and top to bottom."""
+"""Tile several frames into one, left to right and top to bottom."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _QUALITY = 90
 
 
 def tile_pictures(frames: Sequence[Frame]) -> Frame:
-    """One frame that shows all, five wide, stamped as the newest; cells are as large as the first frame's tile."""
+    """Tile frames five wide, with the newest stamp. Cells have the size of the first frame's tile."""
     newest = max(frames, key=lambda frame: frame.stamp_ns)
     width, height = frames[0].tile_width_px, frames[0].tile_height_px
     rows = -(-len(frames) // ACROSS)

@@ -1,4 +1,4 @@
-"""The questions of a suite as they go into a bag, without any label."""
+"""Make the questions of a suite for a bag, without any label."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ __all__ = ["SETTINGS", "RunConfig", "RunItem", "RunItems", "items_of_suite"]
 
 
 def items_of_suite(asking: RunConfig) -> RunItems:
-    """The items of the data: those that are named where some are, and of them the first `limit` where it is above 0."""
+    """Make the items: the named ones if any are named, and of them the first `limit` if it is above 0."""
     if asking.suite not in _MADE:
         raise SuiteError(f"{asking.suite} can be scored, and not yet run; {' and '.join(_MADE)} can be run")
     made = _MADE[asking.suite](asking)
@@ -104,7 +104,7 @@ SETTINGS = {
 
 
 def _pictures(asking: RunConfig, data: Path, names: tuple[str, ...]) -> Path:
-    """Where the pictures lie: as said, else in a folder of a usual name beside the data."""
+    """Find the folder of images: as configured, otherwise one with a usual name beside the data."""
     if asking.pictures:
         return Path(asking.pictures)
     beside = data if data.is_dir() else data.parent

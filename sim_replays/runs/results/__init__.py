@@ -1,1 +1,1 @@
-"""A run's folder, and what is computed from its raw answers."""
+"""A run's folder, and the figures computed from its raw answers."""

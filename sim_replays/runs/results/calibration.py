@@ -1,4 +1,4 @@
-"""How far stated probabilities hold, and what is taken for what, of a run's raw answers."""
+"""Measure the calibration and the confusions of a run's raw answers."""
 
 from norm_core.evaluation.probabilities import Bin, expected_calibration_error, reliability_bins
 from norm_core.records.outcome import Outcome
@@ -11,7 +11,7 @@ UNANSWERED = "unanswered"
 
 @record
 class CalibrationFigures:
-    """One task; error is the expected calibration error in percent, over answers that told probabilities."""
+    """One task's figures. `error` is the expected calibration error in percent, over answers with probabilities."""
 
     task: str
     count: int
@@ -21,7 +21,7 @@ class CalibrationFigures:
 
 @record
 class ChoiceConfusion:
-    """One task's counts by what was picked, the last what was not answered; alike: rows are what is right."""
+    """One task's counts by choice; the last column counts unanswered questions. If `alike`, rows are right answers."""
 
     task: str
     alike: bool
@@ -31,7 +31,7 @@ class ChoiceConfusion:
 
 
 def measure_calibration(run: Run) -> list[CalibrationFigures]:
-    """By task. Where one of several is chosen, its probability against its being right; of sets each member's."""
+    """Measure each task: a single choice's probability against correctness, or that of each member of a set."""
     targets = {target.key: target for target in run.key.targets}
     pairs: dict[str, list[tuple[float, bool]]] = {}
     for query_id, told in run.told.items():
@@ -47,14 +47,14 @@ def measure_calibration(run: Run) -> list[CalibrationFigures]:
 
 
 def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> CalibrationFigures:
-    """The bins and the error of one task's answers."""
+    """Compute the bins and the error of one task's answers."""
     error = expected_calibration_error(pairs)
     error = float("nan") if error is None else 100 * error
     return CalibrationFigures(task=task, count=len(pairs), error=error, bins=reliability_bins(pairs))
 
 
 def confusions(run: Run) -> list[ChoiceConfusion]:
-    """Of tasks whose answers mean the same in every question, and of others by what each option is."""
+    """Count confusions, by answer where answers mean the same in all questions, otherwise by kind of option."""
     found = predictions(run).predictions
     made = []
     for task in dict.fromkeys(target.task for target in run.key.targets):

@@ -1,4 +1,4 @@
-"""Two runs of the same questions, item by item: which is better, by how much, and where they first differ."""
+"""Compare two runs of the same questions item by item, and find their first difference."""
 
 from collections.abc import Mapping
 from math import comb, erfc
@@ -17,7 +17,7 @@ from sim_replays.suites.target import Predictions, Target, picks_target
 
 @record
 class Difference:
-    """One task in two runs; difference is second less first in points, with its 95 % interval over groups."""
+    """One task in two runs. `difference` is second minus first in points, with its 95 % interval over groups."""
 
     task: str
     count: int
@@ -32,7 +32,7 @@ class Difference:
 
 
 def compare(first: Run, second: Run) -> list[Difference]:
-    """By task, over all questions; those that a run did not answer are wrong in it."""
+    """Compare each task over all questions. Unanswered questions count as wrong."""
     if {target.key for target in first.key.targets} != {target.key for target in second.key.targets}:
         raise RunError(f"{first.folder} and {second.folder} are not of the same questions, and cannot be paired")
     one, other = predictions(first).predictions, predictions(second).predictions
@@ -41,20 +41,20 @@ def compare(first: Run, second: Run) -> list[Difference]:
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The exact two-sided probability of a split as uneven as this, were the two equally good."""
+    """Compute the exact two-sided p-value of McNemar's test."""
     total = only_first + only_second
     tail = sum(comb(total, hits) for hits in range(min(only_first, only_second) + 1))
     return min(1.0, float(2 * tail / 2.0**total)) if total < 1000 else _by_normal(only_first, only_second)
 
 
 def _by_normal(only_first: int, only_second: int) -> float:
-    """The same of so many that the exact sum does not fit a float: by the normal distribution, corrected for steps."""
+    """Approximate it with the normal distribution, with continuity correction, for counts too large for the sum."""
     z = (abs(only_first - only_second) - 1) / (only_first + only_second) ** 0.5
     return erfc(max(z, 0.0) / 2**0.5)
 
 
 def first_difference(first: Run, second: Run) -> dict[str, Any] | None:
-    """The first question, in the order of the bag, on which anything differs but the time it took; None for parity."""
+    """Find the first question, in bag order, that differs in more than duration. None means parity."""
     for query_id in first.key.orders | second.key.orders:
         one, other = _plain(first.told, query_id), _plain(second.told, query_id)
         if one != other:
@@ -109,6 +109,6 @@ def _of_task(task: str, targets: list[Target], one: Predictions, other: Predicti
 
 
 def _mark(target: Target, found: Predictions) -> float:
-    """1 for right; of sets what they share with the right one."""
+    """Score 1 for right and 0 for wrong; for sets, the overlap with the right set."""
     places = picks_target(target, found)
     return 0.0 if places is None else intersection_over_union(frozenset(places), frozenset(target.right))

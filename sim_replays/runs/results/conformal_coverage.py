@@ -1,4 +1,4 @@
-"""How often the candidates that could be right hold the right one, by coverage, from a run's raw answers."""
+"""Measure how often the calibrated set holds the right option, by coverage, from raw answers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from sim_replays.suites.fitting import FOLDS, fold_of
 
 @record
 class ConformalCase:
-    """One question: what each standing option was held to be worth, which is right, and its picture or video."""
+    """One question: the probability of each remaining option, the right one, and its image or video."""
 
     probabilities: Mapping[int, float]
     right: int
@@ -20,9 +20,9 @@ class ConformalCase:
 
 @record
 class ConformalCoverage:
-    """wanted is None where coverage was set and not fitted; coverage is then that, else the one fitted on all.
+    """The result for one coverage. `wanted` is None where coverage was set rather than fitted on all cases.
 
-    held: the set held the right option; sure: it held no other; right: of those sure, what was right; size: its mean.
+    held: the set held the right option; sure: the set held one option; right: accuracy of those; size: mean set size.
     """
 
     wanted: float | None
@@ -34,7 +34,7 @@ class ConformalCoverage:
 
 
 def cases_of(run: Run) -> list[ConformalCase]:
-    """The questions of a run that have one right option, as far as they were answered with probabilities."""
+    """Collect the questions with one right option that were answered with probabilities."""
     found = []
     targets = {target.key: target for target in run.key.targets}
     for query_id, told in run.told.items():
@@ -50,13 +50,13 @@ def cases_of(run: Run) -> list[ConformalCase]:
 
 
 def as_set(cases: Sequence[ConformalCase], coverage: float) -> ConformalCoverage:
-    """What a coverage gives that was chosen without a look at any label."""
+    """Measure a coverage that was chosen without labels."""
     sets = [calibrated_set(case.probabilities, coverage) for case in cases]
     return _measured(cases, sets, None, coverage)
 
 
 def cross_validated(cases: Sequence[ConformalCase], wanted: float) -> ConformalCoverage:
-    """What a coverage gives on pictures or videos that it was not fitted on, each fold by the others."""
+    """Fit and measure coverage in cross-validation, with folds by image or video."""
     folds = [fold_of(case.group) for case in cases]
     sets: list[tuple[int, ...]] = [()] * len(cases)
     for fold in range(FOLDS):

@@ -1,4 +1,4 @@
-"""Written answers graded from 1 to 5 by a model, against every reference; what is graded is never asked again."""
+"""Grade written answers from 1 to 5 with a model, against every reference. Grades are never asked twice."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from sim_replays.runs.results.json_lines import drop_cut_line
 from sim_replays.suites.target import Key, Predictions, SuiteError, Target
 
 GRADES = "grades.jsonl"
-# By task: the field of the written answer that is graded, and as what the scorer knows the grade.
+# By task: the graded fields of the written answer, and the scorer's names of their grades.
 FIELDS = {"norm": {"norm": "grade"}, "evidence": {"verbal": "verbal_grade", "nonverbal": "nonverbal_grade"}}
 
 
@@ -31,7 +31,7 @@ class Grader(Protocol):
 
 @record
 class Grade:
-    """One text against one reference; grade is 0 where the grader gave none, and reason says why."""
+    """One text against one reference. `grade` is 0 where the grader gave none, for the given `reason`."""
 
     id: str
     task: str
@@ -49,7 +49,7 @@ class Grade:
 
 
 def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target, str, int, str, str]]:
-    """What is to be graded: a question, the kind of text, and the texts; evidence only where the label was right."""
+    """List what to grade: question, kind of text and texts. Evidence counts only where the label was right."""
     found = []
     for target in targets:
         one = predictions.get(target.key)
@@ -65,7 +65,7 @@ def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target,
 
 
 def grade_answers(folder: Path, targets: list[Target], predictions: Predictions, grader: Grader) -> Iterator[Grade]:
-    """Asks for the grades that the folder does not hold yet, and writes each as it comes."""
+    """Ask for the missing grades, and write each to the folder at once."""
     drop_cut_line(folder / GRADES)
     known = read_grades(folder)
     if others := {one.judge for one in known} - {grader.model_info.model}:
@@ -95,7 +95,7 @@ def grade_answers(folder: Path, targets: list[Target], predictions: Predictions,
 
 
 def read_grades(folder: Path) -> list[Grade]:
-    """The grades so far; a line that was cut short is none."""
+    """Read the grades so far. Skips a truncated line."""
     path = folder / GRADES
     if not path.is_file():
         return []
@@ -107,7 +107,7 @@ def read_grades(folder: Path) -> list[Grade]:
 
 
 def best_by_question(found: list[Grade]) -> Mapping[Key, Mapping[str, float]]:
-    """Of each question the best grade over its references, by the scorer's names."""
+    """Return the best grade of each question over its references, by the scorer's names."""
     best: dict[Key, dict[str, float]] = {}
     for one in found:
         key, kind = one.of
@@ -119,7 +119,7 @@ def best_by_question(found: list[Grade]) -> Mapping[Key, Mapping[str, float]]:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """What was written by field; of a text that is no JSON of that kind, the whole as a norm."""
+    """Split a written answer into fields. Text that is no such JSON counts as a norm."""
     try:
         plain = json.loads(text)
     except ValueError:

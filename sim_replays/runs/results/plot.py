@@ -1,4 +1,4 @@
-"""Calibration and confusion as one SVG picture, readable on light and dark ground."""
+"""Draw calibration and confusion as one SVG, readable on light and dark backgrounds."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +20,7 @@ _STYLE = """
 
 
 def picture(title: str, calibrations: Sequence[CalibrationFigures], confusions: Sequence[ChoiceConfusion]) -> str:
-    """A panel a task: calibration first, then confusion."""
+    """Draw one panel per task: calibration first, then confusion."""
     drawn: list[Callable[[int, int], str]] = [partial(_calibration, one) for one in calibrations]
     drawn += [partial(_confusion, one) for one in confusions]
     parts = [f'<text x="16" y="24" font-size="15">{escape(title)}</text>']
@@ -36,7 +36,7 @@ def picture(title: str, calibrations: Sequence[CalibrationFigures], confusions: 
 
 
 def _calibration(one: CalibrationFigures, x: int, y: int) -> str:
-    """A bar a bin, as high as the share that was right; on the line where confidence holds."""
+    """Draw one bar per bin, with the share of right answers as height. The diagonal is perfect calibration."""
     said = f"{one.task}: ECE {one.error:.1f} %, n {one.count}"
     parts = [
         f'<text x="{x}" y="{y - 10}">{escape(said)}</text>',
@@ -63,7 +63,7 @@ def _calibration(one: CalibrationFigures, x: int, y: int) -> str:
 
 
 def _confusion(one: ChoiceConfusion, x: int, y: int) -> str:
-    """A cell a pair, the darker the larger its share of the row; the number is the count."""
+    """Draw one cell per pair with its count, shaded by its share of the row."""
     wide, high = SIDE / len(one.columns), SIDE / max(len(one.rows), 1)
     said = f"{one.task}: {'right in rows, ' if one.alike else ''}picked in columns"
     parts = [f'<text x="{x}" y="{y - 10}">{escape(said)}</text>']

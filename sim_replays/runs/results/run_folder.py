@@ -1,4 +1,4 @@
-"""A run's folder: what was asked how, every raw answer as it came, and what it scores; enough to score again."""
+"""A run's folder: settings, raw answers and score; enough to score it again."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,22 +23,22 @@ from sim_replays.suites.target import Prediction
 CONFIG, RAW, ANSWERS, SCORE, PROGRESS, BAG = (
     "config.json", "raw.jsonl", "answers.jsonl", "score.json", "progress.json", "bag",
 )  # fmt: skip
-# Stands in the name of every run with weights fitted on labels, and keeps it from being shown among the others.
+# Part of the name of every run with weights fitted on labels. Such runs are listed separately.
 FITTED = "FITTED"
-BLIND = "blind"  # the same questions, model and settings with nothing shown or told, where that was run as well
-# What may differ between a run and its continuation.
+BLIND = "blind"  # the same questions, model and settings without any input, where that was run too
+# May differ between a run and its continuation.
 _FREE = ("began", "versions", "shards")
 _ALIKE = 1e-6
 _GO_ON = "make room, then give the same command again"
 
 
 class RunError(TactfulError, OSError):
-    """A folder that is no run, or of another one, or that cannot be written to; what it holds stays."""
+    """A folder is no run, belongs to another run or is not writable. Its contents are kept."""
 
 
 @record
 class Run:
-    """A folder as it was found."""
+    """The contents of a run's folder."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Run:
 
     @property
     def left(self) -> int:
-        """How many questions were not asked yet."""
+        """The number of questions not asked yet."""
         return sum(query_id not in self.told for query_id in self.key.orders)
 
     @property
@@ -61,7 +61,7 @@ class Run:
 
 
 def begin(folder: Path, config: Mapping[str, Any]) -> None:
-    """Makes the folder, or checks that it is of the same run; an answer cut short is dropped."""
+    """Create the folder, or check that it belongs to the same run. Drops a truncated answer."""
     path = folder / CONFIG
     if path.is_file():
         known = _config(folder)
@@ -86,12 +86,12 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def read_raw(folder: Path) -> dict[str, TimedAnswer]:
-    """The answers so far by query."""
+    """Read the answers so far, by query."""
     path = folder / RAW
     if not path.is_file():
         return {}
     found = {}
-    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # what follows the last whole line was cut short
+    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # drops a truncated last line
     for number, line in enumerate(lines, 1):
         if line:
             try:
@@ -103,27 +103,27 @@ def read_raw(folder: Path) -> dict[str, TimedAnswer]:
 
 
 def append(folder: Path, told: Iterable[TimedAnswer]) -> Iterable[TimedAnswer]:
-    """Writes each answer to the disk as it comes, before it is given on."""
+    """Write each answer to disk before yielding it."""
     for one in told:
         try:
             with (folder / RAW).open("a", encoding="utf-8") as file:
                 file.write(f"{to_json(one)}\n")
         except OSError as error:
-            drop_cut_line(folder / RAW)  # which takes no room
+            drop_cut_line(folder / RAW)  # this needs no disk space
             raise RunError(f"{folder}: cannot be written to: {error}: {_GO_ON}") from error
         yield one
 
 
 def open_run(folder: Path) -> Run:
-    """A run that was made before."""
+    """Open the folder of an earlier run."""
     return Run(folder=folder, config=_config(folder), told=read_raw(folder), key=read_key(folder / BAG))
 
 
 def predictions(run: Run) -> PredictionFile:
-    """The raw answers, their places mapped back to the dataset's own order, and the grades that they got."""
+    """Convert the raw answers to predictions in the dataset's own order, with grades."""
     found = {}
     grades = best_by_question(read_grades(run.folder))
-    # In the bag's order, as several shards answer in none.
+    # In bag order, because shards answer in any order.
     for query_id, order in run.key.orders.items():
         if query_id not in run.told:
             continue
@@ -142,7 +142,7 @@ def predictions(run: Run) -> PredictionFile:
 
 
 def finish(run: Run) -> Report:
-    """Scores the run as far as it got, and writes answers and score."""
+    """Score the answers so far, and write answers and score."""
     read = predictions(run)
     scored = with_notes(report(suite_called(run.key.suite), run.key.targets, read), *_told_of(run))
     if run.is_fitted:
@@ -159,7 +159,7 @@ def finish(run: Run) -> Report:
 
 
 def _told_of(run: Run) -> list[str]:
-    """What must be said of the texts in a run: who graded them, and how often they were asked for again."""
+    """List notes on a run's texts: who graded them, and how many were asked for again."""
     notes = []
     if run.left:
         notes.append(
@@ -185,7 +185,7 @@ def _is_drawn(answer: Answer) -> bool:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a file so that it is either the old one or the new one, whatever happens."""
+    """Write a file atomically."""
     try:
         write_atomic(path, text)
     except OSError as error:

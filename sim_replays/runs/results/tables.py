@@ -1,4 +1,4 @@
-"""Tables of figures as Markdown, CSV and LaTeX."""
+"""Format tables of figures as Markdown, CSV and LaTeX."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ FORMATS: dict[str, Callable[[Sequence[str], Rows], str]] = {
 }
 
 
-# What LaTeX would obey, and how it is written instead.
+# Special characters of LaTeX, and their escapes.
 _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "~": "\\textasciitilde{}",
     "^": "\\textasciicircum{}",
