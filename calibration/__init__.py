@@ -1,1 +1,1 @@
-"""Everything that is fitted on labels, and the labelled talks it is fitted on."""
+"""Artefacts fitted on labels, and the labelled talks behind them."""

@@ -1,9 +1,8 @@
-"""Learns from the talks how exchanges read: `python -m calibration.exchange_trainer` writes the weights anew.
+"""Train the exchange classifier on the labelled talks: `python -m calibration.exchange_trainer` writes its weights.
 
-For each stage by itself, by ridge and by softmax regression, which miss different turns. How the two are weighed, and
-how sure that makes one, comes of three folds of talks, none of which was learnt from when it was read. As there are
-more features than turns, what is solved for is how much each turn counts; the weights are the turns' features, so
-counted.
+Each stage gets a ridge and a softmax regression, which make different errors. Three folds of talks give their mixing
+weights and the precision at each score. Features outnumber turns, so the solvers work in the dual: they find one
+coefficient per turn, and the weights are the sum of the turns' features times these coefficients.
 """
 
 import json
@@ -34,12 +33,12 @@ RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01
 FOLDS = 3
 _GRID = 51
 _BLOCK = 2_048
-_FEWEST = 20  # turns that a share is taken of
+_FEWEST = 20  # fewest turns for a precision estimate
 _DESCENT_STEPS, _POWER_STEPS, _NEWTON_STEPS = 200, 30, 50
 _MOST_STEPS, _LEFT_OVER, _NOTHING = 500, 1e-4, 1e-30  # of conjugate gradients
 
 Matrix = NDArray[np.float64]
-Products = NDArray[np.float32]  # of turns' features with each other's, and what is solved from them
+Products = NDArray[np.float32]  # Gram matrix of turns' features, and solutions from it
 
 
 def main() -> int:
@@ -53,7 +52,7 @@ def main() -> int:
 
 
 def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_digest: str, path: Path) -> None:
-    """Learns from the examples and writes the weights to path."""
+    """Train on the examples, and write the weights to `path`."""
     marked = np.array([[example.polarity is polarity for polarity in POLARITIES] for example in examples], float)
     about = np.array([[attribute in example.attributes for attribute in ATTRIBUTES] for example in examples], float)
     folds = np.array([example.talk % FOLDS for example in examples])
@@ -90,7 +89,7 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
 
 
 def _add_products(alike: Products, features: Products) -> None:
-    """Of each two rows; by blocks, as the library crashes over one product of so many and would take its size again."""
+    """Add the Gram matrix in blocks. One large product crashes the library and doubles the memory."""
     for begin in range(0, len(features), _BLOCK):
         end = begin + _BLOCK
         alike[begin:end, begin:] += features[begin:end] @ features[begin:].T
@@ -98,12 +97,12 @@ def _add_products(alike: Products, features: Products) -> None:
 
 
 def _marks(alike: Products, marked: Matrix) -> Products:
-    """What each turn counts for in all that `evidence` is made from."""
+    """Return the training targets of each turn, for every kind of evidence."""
     return np.column_stack([_solved(alike, marked), _softmax_counts(alike, marked)])
 
 
 def _solved(alike: Products, aims: Matrix) -> Products:
-    """What comes nearest to the aims without growing large, by conjugate gradients; a column an aim."""
+    """Solve ridge regression by conjugate gradients, with one column per target."""
     counts = np.zeros(aims.shape, alike.dtype)
     left = ahead = aims.astype(alike.dtype)
     size = first = (left * left).sum(axis=0)
@@ -119,11 +118,11 @@ def _solved(alike: Products, aims: Matrix) -> Products:
 
 
 def _softmax_counts(alike: Products, marked: Matrix) -> Products:
-    """Of nothing marked and of each polarity, by Nesterov's descent, which begins anew where it overshoots."""
+    """Fit softmax regression over "none" and each polarity, by Nesterov's method with restarts."""
     aims = np.column_stack([1 - marked.sum(axis=1), marked])
     step = 1 / (_steepest(alike) / 2 + SOFTMAX_RIDGE)
     counts = ahead = np.zeros(aims.shape, alike.dtype)
-    scores = scores_ahead = np.zeros(aims.shape, alike.dtype)  # always alike @ counts and alike @ ahead
+    scores = scores_ahead = np.zeros(aims.shape, alike.dtype)  # invariant: alike @ counts and alike @ ahead
     pace = 1.0
     for _ in range(_DESCENT_STEPS):
         slope = softmax(scores_ahead) - aims + SOFTMAX_RIDGE * ahead
@@ -139,7 +138,7 @@ def _softmax_counts(alike: Products, marked: Matrix) -> Products:
 
 
 def _steepest(alike: Products) -> float:
-    """The greatest eigenvalue, by repeated multiplication."""
+    """Estimate the largest eigenvalue by power iteration."""
     direction = np.ones(len(alike), alike.dtype)
     for _ in range(_POWER_STEPS):
         direction = alike @ direction
@@ -148,7 +147,7 @@ def _steepest(alike: Products) -> float:
 
 
 def _logistic(found: Matrix, right: Matrix) -> Matrix:
-    """What each kind of evidence counts for, so that the sum is the log odds; by Newton's method."""
+    """Fit a logistic regression that weighs the kinds of evidence, by Newton's method."""
     counts = np.zeros(found.shape[1])
     for _ in range(_NEWTON_STEPS):
         likely = probability(found, counts)
@@ -158,7 +157,7 @@ def _logistic(found: Matrix, right: Matrix) -> Matrix:
 
 
 def _precision_at_score(likely: Matrix, right: Matrix) -> Matrix:
-    """For each probability of a grid the share that is right among turns at least as probable."""
+    """Compute, for each probability of a grid, the precision of turns with at least that probability."""
     shares: list[float] = []
     for least in np.linspace(0, 1, _GRID):
         among = right[likely >= least]

@@ -1,4 +1,4 @@
-"""Talks that were written as examples, with a label on each turn of the robot's: `talks/*.txt`, told in its README."""
+"""Read talks written as examples, with a label per robot turn: `talks/*.txt`; see the README there."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _TURN = re.compile(r"(?P<who>[ruv]): (?P<text>[^|]*[^|\s])(?P<label> \|(?: (?P<s
 
 
 class TalkError(TactfulError, ValueError):
-    """A line that is no turn; the message says where."""
+    """A line is not a turn; the message gives the place."""
 
 
 @record
@@ -40,7 +40,7 @@ class LabelledTurn:
 
 @record
 class LabelledExchange:
-    """One turn of the robot's in its talk, with what a coder marked."""
+    """One robot turn in its talk, with its label."""
 
     talk: int
     exchange: Exchange
@@ -49,17 +49,17 @@ class LabelledExchange:
 
 
 def read_talks(folder: Path = SHIPPED) -> tuple[tuple[LabelledTurn, ...], ...]:
-    """All talks of a folder, in the order of its files' names."""
+    """Read all talks of a folder, in order of file names."""
     return tuple(talk for path in sorted(folder.glob("*.txt")) for talk in _talks_in(path))
 
 
 def talks_sha256(folder: Path = SHIPPED) -> str:
-    """What tells one version of a folder's talks from another."""
+    """Return the digest of a folder's talks."""
     return sha256_of({path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.txt")})
 
 
 def exchanges(talks: Sequence[Sequence[LabelledTurn]]) -> Iterator[LabelledExchange]:
-    """Each turn of the robot's as it reads when all around it is known."""
+    """Yield each robot turn, with everything before and after it."""
     for number, talk in enumerate(talks):
         own = [at for at, turn in enumerate(talk) if turn.is_robot]
         for before, at, then in zip([-1, *own], own, [*own[1:], len(talk)], strict=False):

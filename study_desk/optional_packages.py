@@ -1,4 +1,4 @@
-"""What the study desk uses where it is installed, and says how to get where it is not."""
+"""Import the optional packages of the study desk, or say how to install them."""
 
 from importlib import import_module
 from typing import Any
@@ -13,7 +13,7 @@ class ExtraMissingError(TactfulError, RuntimeError):
 
 
 def require_package(module: str, package: str, purpose: str) -> Any:
-    """The module, or an error that names what to install."""
+    """Import a module. Raises ExtraMissingError, which names the package to install."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,1 +1,1 @@
-"""Coders' labels: forms, matching, agreement."""
+"""Coders' labels: file formats, matching and agreement."""

@@ -1,4 +1,4 @@
-"""How far coders agree: humans among themselves, and the monitor with each human, never mixed."""
+"""Measure agreement between coders: humans among themselves, and the monitor with each human, never mixed."""
 
 import random
 from collections import Counter
@@ -28,7 +28,7 @@ ALL = "all"
 
 
 class AgreementError(TactfulError, ValueError):
-    """Labels between which no agreement can be computed."""
+    """The labels allow no measure of agreement."""
 
 
 @record
@@ -39,7 +39,7 @@ class CodedSession:
     start_ns: int
     end_ns: int
     labels: dict[str, tuple[Label, ...]]
-    reviewed: dict[str, frozenset[str]] = field(default_factory=dict)  # by whose labels are verdicts: on what events
+    reviewed: dict[str, frozenset[str]] = field(default_factory=dict)  # for reviewers: the events with a verdict
 
     @property
     def events(self) -> frozenset[str]:
@@ -47,9 +47,9 @@ class CodedSession:
         return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
 
     def between(self, coders: Iterable[str]) -> "CodedSession | None":
-        """The session as these coders share it: what a reviewer has not reviewed yet is no rejection.
+        """Restrict the session to what these coders share. An event not yet reviewed is no rejection.
 
-        None where they share none, as where one codes alone and another has reviewed only part.
+        Returns None where they share nothing, as when one coded alone and the other reviewed only part.
         """
         if not set(coders) <= self.labels.keys():
             return None
@@ -64,7 +64,7 @@ class CodedSession:
 
 @record
 class Estimate:
-    """A figure with its 95 % bootstrap interval over sessions; the bounds are None with fewer than two of them."""
+    """A figure with its 95 % bootstrap interval over sessions. The bounds are None for fewer than two sessions."""
 
     value: float | None
     low: float | None = None
@@ -73,7 +73,7 @@ class Estimate:
 
 @record
 class AgreementRow:
-    """One figure: of which coders, over which attribute, by which measure."""
+    """One figure: its coders, attribute and measure."""
 
     comparison: str  # human-human or monitor-human
     coders: tuple[str, ...]
@@ -81,13 +81,13 @@ class AgreementRow:
     attribute: str  # or all
     measure: str
     tolerance_s: float | None
-    units: int  # events or frames it is computed from
+    units: int  # number of events or frames behind it
     estimate: Estimate
 
 
 @record
 class Confusion:
-    """Matched events by what each coder called them; nothing stands for no match."""
+    """Counts of matched events by both coders' labels. "Nothing" stands for no match."""
 
     coders: tuple[str, str]
     categories: tuple[str, ...]
@@ -105,7 +105,7 @@ class Agreement:
 
 
 def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label]] | None = None) -> list[CodedSession]:
-    """Sessions with the labels in their logs, and imported ones by session name."""
+    """Collect sessions with the labels in their logs, and with imported labels by session name."""
     found = []
     for recording in recordings:
         coders = dict(by_coder(recording))
@@ -136,7 +136,7 @@ def measure_agreement(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Agreement:
-    """Every measure between every two coders who share a session, and over all humans where there are more."""
+    """Compute every measure for each two coders who share a session, and over all humans if more than two."""
     if frame_s <= 0 or any(t < 0 for t in (*tolerances_s, kappa_tolerance_s)):
         raise AgreementError("frames must be longer than 0 s, and no tolerance may be negative")
     coders = sorted({coder for session in sessions for coder in session.labels})
@@ -169,7 +169,7 @@ def measure_agreement(
 
 
 class _Judge:
-    """Computes figures over sessions and, resampling whole sessions, their intervals."""
+    """Compute figures over sessions, and their intervals by resampling whole sessions."""
 
     def __init__(self, sessions: Sequence[CodedSession], resamples: int, seed: int) -> None:
         self._resamples, self._seed = resamples, seed
@@ -257,7 +257,7 @@ def _summed(tallies: Iterable[Tally]) -> Tally:
 
 
 def _kinds(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
-    """All, then each polarity and attribute that any of the coders used."""
+    """List "all", then each polarity and attribute that any of the coders used."""
     used = {(x.polarity, x.attribute) for s in sessions for c in coders for x in s.labels[c]}
     return [(None, None), *((p.value, a.value) for p in Polarity for a in Attribute if (p, a) in used)]
 
@@ -267,13 +267,13 @@ def _only(labels: Sequence[Label], polarity: str | None, attribute: str | None) 
 
 
 def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
-    """Hits, those of b missed by a, and those of a alone."""
+    """Count hits, labels of `b` without a match, and labels of `a` without a match."""
     found = match(a, b, tolerance_ns)
     return len(found.pairs), len(found.left_b), len(found.left_a)
 
 
 def _f1(counts: Sequence[tuple[int, int, int]]) -> float | None:
-    """Undefined where neither coder marked anything."""
+    """Compute F1. None where neither coder labelled anything."""
     hits, missed, false = map(sum, zip(*counts, strict=True))
     both = 2 * hits + missed + false
     return float(f1_score(hits, both)) if both else None
@@ -290,7 +290,7 @@ def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> T
 def _frames(
     session: CodedSession, coders: Sequence[str], polarity: str | None, attribute: str | None, frame_s: float
 ) -> Tally:
-    """For each frame whether each coder marks anything that touches it; an instant touches one frame."""
+    """For each frame, tell whether each coder has a label that touches it. An instant touches one frame."""
     frame_ns = s_to_ns(frame_s)
     number = max(1, -(-(session.end_ns - session.start_ns) // frame_ns))
     marked: list[set[int]] = []

@@ -1,4 +1,4 @@
-"""The confusion picture: who called what what, as an SVG for a paper."""
+"""Draw the confusion matrix of two coders as an SVG for a paper."""
 
 import math
 from html import escape
@@ -6,12 +6,12 @@ from html import escape
 from study_desk.coding.agreement import NO_EVENT, Confusion
 
 _CELL, _LEFT, _TOP, _EDGE = 46, 260, 250, 16
-_SLANT_DEG = 52  # of the columns' labels
+_SLANT_DEG = 52  # of the column labels
 _INK, _FAINT, _HUE = "#1c2430", "#67707c", (28, 92, 138)
 
 
 def confusion_svg(confusion: Confusion) -> str:
-    """Rows are the first coder, columns the second; the shade goes with the share of its row."""
+    """Draw the matrix: first coder as rows, second as columns, shaded by the share of the row."""
     number = len(confusion.categories)
     columns = [
         (_LEFT + index * _CELL + _CELL // 2 + 4, name.replace("_", " "))
@@ -53,7 +53,7 @@ def confusion_svg(confusion: Confusion) -> str:
 
 
 def _length(text: str) -> float:
-    """The most that text may take, in pixels: whoever opens the picture has a font of their own."""
+    """Estimate the maximal text width in pixels, because the viewer's font is unknown."""
     return sum(7.2 if ord(character) < 0x2E80 else 12.5 for character in text)
 
 

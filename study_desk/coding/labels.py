@@ -1,4 +1,4 @@
-"""Flags, reviews and coders' labels in one form: who says what of which stretch."""
+"""Convert flags, reviews and coders' labels to one form: coder, label and interval."""
 
 from collections.abc import Iterable
 
@@ -8,12 +8,12 @@ from study_desk.log.schema import MONITOR, Label, Review
 
 
 def monitor_labels(recording: Recording) -> tuple[Label, ...]:
-    """What the monitor flagged, one label an attribute; one still open ends where it was last decided."""
+    """Make the monitor's labels, one per attribute. An open flag ends at its last decision."""
     return tuple(label for flag in recording.flags for label in _labels(flag))
 
 
 def reviewed_labels(recording: Recording, reviewer: str) -> tuple[Label, ...]:
-    """What a reviewer left of the monitor's flags: accepted, relabelled, and without those rejected or not reviewed."""
+    """Make the flags as reviewed: accepted or relabelled. Omits rejected and unreviewed ones."""
     reviews = {review.event_id: review for review in recording.reviews if review.reviewer == reviewer}
     found: list[Label] = []
     for flag in recording.flags:
@@ -25,9 +25,9 @@ def reviewed_labels(recording: Recording, reviewer: str) -> tuple[Label, ...]:
 
 
 def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
-    """Every coder's labels: the monitor's, imported ones, and reviewers' where they differ from both.
+    """Collect each coder's labels: the monitor's, imported ones, and reviewers' verdicts.
 
-    A coder who found nothing has none.
+    A coder who found nothing has no entry.
     """
     coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
     coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
@@ -43,7 +43,7 @@ def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def to_note(label: Label, *, instant: bool) -> str:
-    """What a form has no field for, in one line that a person can read and from_note can."""
+    """Write the fields that a format lacks into one readable line, which from_note parses."""
     known = {
         "cue": label.code,
         "severity": label.severity.value if label.severity else "",
@@ -57,7 +57,7 @@ def to_note(label: Label, *, instant: bool) -> str:
 
 
 def from_note(note: str) -> dict[str, object]:
-    """The fields in a note; what is none of ours is the comment, so that a coder may write freely."""
+    """Parse the fields in a note. Unknown text becomes the comment, so coders may write freely."""
     head, bar, comment = note.partition(" | ") if " | " in note else note.rstrip().partition(" |")
     fields: dict[str, object] = {}
     try:
@@ -86,7 +86,7 @@ def from_note(note: str) -> dict[str, object]:
 
 
 def one_line(text: str) -> str:
-    """Text in one line, without what XML and spreadsheets refuse."""
+    """Make a single line, without characters that XML and spreadsheets refuse."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 

@@ -1,4 +1,4 @@
-"""Events of two coders matched one to one by their onsets."""
+"""Match the events of two coders one to one by onset."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from study_desk.log.schema import Label
 
 
 def match(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matches:
-    """Pair labels of one polarity and attribute whose onsets lie within the tolerance: as many as there can be."""
+    """Pair as many labels as possible with equal polarity and attribute, and onsets within the tolerance."""
     return match_events(
         [label.start_ns for label in a],
         [label.start_ns for label in b],
@@ -18,7 +18,7 @@ def match(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matches:
 
 
 def match_any(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matches:
-    """As match, then what is left is paired whatever its label: the disagreements about what happened."""
+    """Match like `match`, then pair the rest with any label, to show disagreements on meaning."""
     alike = match(a, b, tolerance_ns)
     onsets_ns = ([a[i].start_ns for i in alike.left_a], [b[j].start_ns for j in alike.left_b])
     others = match_events(*onsets_ns, tolerance_ns, in_order=True)

@@ -1,1 +1,1 @@
-"""The study log: hash-chained entries, written live or imported, read, verified and recovered."""
+"""The study log, a chain of hashed entries: live writing, import, verification and recovery."""

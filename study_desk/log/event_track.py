@@ -1,4 +1,4 @@
-"""The events of a log as an MCAP of foxglove.Event, for Foxglove's timeline; made anew from the log at any time."""
+"""Export a log's events as an MCAP of foxglove.Event, for Foxglove's timeline."""
 
 import json
 import os
@@ -32,7 +32,7 @@ _SCHEMA = {
 
 
 class EventTrack:
-    """A new MCAP at path. Unchunked and flushed at each event, so that a crash leaves every whole event readable."""
+    """A new MCAP file, unchunked and flushed at each event, so that a crash leaves every complete event readable."""
 
     def __init__(self, path: Path) -> None:
         self._file = create(path)
@@ -45,7 +45,7 @@ class EventTrack:
         self._sync()
 
     def write(self, flag: SocialFlag, wall_ns: int) -> None:
-        """Writes a flag as it stands; one that is open ends where it begins."""
+        """Write a flag's current state. An open flag ends where it starts."""
         start_ns, end_ns = flag.onset_ns, flag.known_until_ns
         event = {"start_time": _time(start_ns), "end_time": _time(end_ns), "metadata": _metadata(flag)}
         data = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
@@ -63,7 +63,7 @@ class EventTrack:
 
 
 def write_track(path: Path, entries: Iterable[Entry]) -> None:
-    """The whole track of these entries, in place of whatever is at path."""
+    """Write the whole track of these entries, and replace any file at `path`."""
     with atomic_path(path) as part:
         track = EventTrack(part)
         for entry in entries:

@@ -1,7 +1,7 @@
-"""The hash chain: each line commits to its body and to the line before.
+"""The hash chain: each line commits to its body and to the previous line.
 
-A line's hash covers the digest of its body rather than the body, and the body carries a random salt. So a body can be
-taken out later: the chain still holds, and the digest left behind tells nothing about what was said.
+A line's hash covers the digest of its body, and the body carries a random salt. So a body can be erased later: the
+chain stays valid, and the digest reveals nothing about the body.
 """
 
 import json
@@ -14,11 +14,11 @@ GENESIS = "0" * 64
 
 
 class ChainError(ValueError):
-    """A line that is not what its hash says."""
+    """A line does not match its hash."""
 
 
 def link_hash(seq: int, kind: str, wall_ns: int, ros_ns: int, plain: Any, salt: str, prev: str) -> dict[str, Any]:  # noqa: PLR0917
-    """The line of an entry, to be written as canonical JSON."""
+    """Make the line of an entry, to be written as canonical JSON."""
     body = {"salt": salt, "record": plain}
     head = {
         "schema": SCHEMA,
@@ -33,12 +33,12 @@ def link_hash(seq: int, kind: str, wall_ns: int, ros_ns: int, plain: Any, salt: 
 
 
 def to_line(line: dict[str, Any]) -> bytes:
-    """The bytes of a line, its end included."""
+    """Encode a line, including its newline."""
     return canonical(line) + b"\n"
 
 
 def parse(text: bytes) -> dict[str, Any]:
-    """The plain form of a line, unchecked."""
+    """Parse a line without checking it."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -49,7 +49,7 @@ def parse(text: bytes) -> dict[str, Any]:
 
 
 def check_line(line: dict[str, Any], seq: int, prev: str) -> None:
-    """Raises ChainError where the line is not the one that belongs there; a line without a body passes."""
+    """Check that a line belongs at this place. Raises ChainError; accepts an erased body."""
     missing = {"seq", "kind", "wall_ns", "ros_ns", "body_sha256", "prev", "hash"} - line.keys()
     if missing:
         raise ChainError(f"lacks {', '.join(sorted(missing))}")
@@ -65,5 +65,5 @@ def check_line(line: dict[str, Any], seq: int, prev: str) -> None:
 
 
 def erased_line(line: dict[str, Any]) -> dict[str, Any]:
-    """The line without its body and salt."""
+    """Remove body and salt from a line."""
     return {key: value for key, value in line.items() if key != "body"}

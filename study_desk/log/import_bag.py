@@ -1,4 +1,4 @@
-"""A session's records written into a new log: from a bag, or from a log of an older schema."""
+"""Write a session into a new log: from a bag, or from a log with an older schema."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ from study_desk.log.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in,
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 
-# What a bag tells, each record with when it was known; None stands for a message that cannot be read.
+# A bag's records with the times they became known. None stands for an unreadable message.
 Told = Iterator[tuple[int, Any]]
 
 
@@ -27,9 +27,10 @@ def log_bag(  # noqa: PLR0917
     redactor: Redactor,
     tell: Callable[[BagReader], Told] | None = None,
 ) -> tuple[int, int]:
-    """Writes a bag's speech, presence, flags and decisions into a sealed log: its entries, and how many unreadable.
+    """Write a bag's speech, presence, flags and decisions to a sealed log.
 
-    tell gives the records; those recorded in the bag if left out. Frames and sound stay in the bag.
+    `tell` gives the records; default: the recorded ones. Leaves out frames and sound. Returns the counts of entries and
+    of unreadable messages.
     """
     sieve = RecordFilter()
     with BagReader(bag) as reader:
@@ -63,7 +64,7 @@ def _recorded(bag: BagReader) -> Told:
 
 
 def _check_persons(told: Iterable[Any], info: SessionInfo, bag: Path) -> None:
-    """Refuses person ids that the bag lacks: a mistyped one would give a participant's words to nobody."""
+    """Refuse person ids that the bag lacks: a typo would lose the link from words to a participant."""
     named = {person for participant in info.participants for person in participant.person_ids}
     if not named:
         return
@@ -76,7 +77,7 @@ def _check_persons(told: Iterable[Any], info: SessionInfo, bag: Path) -> None:
 
 
 def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
-    """Enters into a log which bag its session was recorded in, as a log written live cannot know it."""
+    """Add the name of the session's bag to a log, which a live log could not know."""
     with BagReader(bag) as reader:
         bounds = reader.bounds_ns
     if bounds is None:
@@ -88,7 +89,7 @@ def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
 
 
 def migrate(old: Path, folder: Path) -> int:
-    """Writes the entries of an older log into a new one in the present schema, with their times; how many."""
+    """Write an older log's entries, with their times, to a new log in the current schema. Returns their number."""
     contents = read_sound(old)
     if contents.schema == SCHEMA:
         raise LogError(f"{old}: has the present schema {SCHEMA} already: use it as it is")

@@ -1,4 +1,4 @@
-"""The study log of a session that goes on: written as things happen, and never in the way of what watches it."""
+"""Log a session while it runs, without delaying the monitor."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,13 +16,13 @@ from study_desk.log.reader import LogError
 from study_desk.log.writer import StudyLog
 
 QUEUED = 10_000
-# How often a disk that took nothing is tried again, and how long ending waits for the last entries.
+# Retry interval after a failed write, and the longest wait for the last entries, in seconds.
 RETRY_S, END_S = 2.0, 5.0
 PRESENCE_EVERY_NS = NS_PER_S
 
 
 class RecordFilter:
-    """Says which records a log keeps: words that are final, and presence as it changes or once a second."""
+    """Select the records to log: final words, and presence when it changes or once a second."""
 
     def __init__(self) -> None:
         self._told: tuple[Any, ...] = ()
@@ -44,10 +44,10 @@ class RecordFilter:
 
 
 class LiveLog:
-    """Writes what it is given from a thread of its own; what ails it stands in the health log, and is tried again."""
+    """Write records from a separate thread. Reports disk problems in the health log, and retries."""
 
     def __init__(self, open_log: Callable[[], StudyLog], health_log: HealthLog, *, retry_s: float = RETRY_S) -> None:
-        """open_log begins or resumes the log; it is called until it succeeds."""
+        """`open_log` begins or resumes the log. It is called until it succeeds."""
         self._open, self._health_log, self._retry_s = open_log, health_log, retry_s
         self._queue = health_log.queue("study_log", QUEUED, OverflowPolicy.REFUSE)
         self._sieve = RecordFilter()
@@ -58,7 +58,7 @@ class LiveLog:
         self._thread.start()
 
     def put(self, record: Any, ros_ns: int) -> bool:
-        """Takes a record without waiting for the disk; False where there is no room for it."""
+        """Queue a record without waiting for the disk. Returns False if the queue is full."""
         if not self._sieve.keeps(record):
             return True
         with self._changed:
@@ -67,14 +67,14 @@ class LiveLog:
         return taken
 
     def settle(self, timeout_s: float) -> bool:
-        """Waits until all that was put so far is on the disk; at once False while the disk takes nothing."""
+        """Wait until every queued record is on disk. Returns False at once while the disk fails."""
         with self._changed:
             given = self._given
             self._changed.wait_for(lambda: self._ails or self._done >= given, timeout_s)
             return self._done >= given
 
     def close(self) -> None:
-        """Seals the log: the session ended as it should."""
+        """Seal the log, because the session ended normally."""
         self._queue.close()
         self._ending.set()
         self._thread.join(END_S)
@@ -112,7 +112,7 @@ class LiveLog:
                 return None
 
     def _tried(self, step: Callable[[], None]) -> None:
-        """An entry that the disk does not take is held by the log; one that can never be written is counted."""
+        """Run a write. The log keeps an entry that the disk refuses; an unwritable entry is counted."""
         try:
             step()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Saves what is sound in a log that is not: into a new one that names the old one's head and what is missing."""
+"""Copy the valid part of a damaged log to a new one that names the old head and the losses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +17,14 @@ UNNAMED = "unnamed"
 
 @record
 class LogRecoveryReport:
-    """How many entries the new log has, and what of the old one is not in it."""
+    """The number of entries in the new log, and what of the old one is missing."""
 
     entries: int
     lost: tuple[str, ...]
 
 
 def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
-    """Writes every line that is what its own hash says into a new log, in the order of their numbers."""
+    """Write every line that matches its own hash to a new log, in order of their numbers."""
     sound, lost = _sound(old)
     if not sound:
         raise LogError(f"{old}: holds no line that is sound, so that nothing can be recovered")
@@ -47,9 +47,9 @@ def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
 
 
 def _sound(old: Path) -> tuple[dict[int, Entry], list[str]]:
-    """The entries by their numbers, each checked by itself, and what is missing; what was erased is in neither."""
+    """Read the entries that are valid on their own, and list the missing ones. Both omit erased entries."""
     sound: dict[int, Entry] = {}
-    links: dict[int, tuple[str, str]] = {}  # by number: the hash of the line before, and its own
+    links: dict[int, tuple[str, str]] = {}  # by number: the previous line's hash, and the own one
     lost: list[str] = []
     for file, number, text in lines(segments(old)):
         try:

@@ -1,4 +1,4 @@
-"""Older schemas: each line is checked by the rule it was written under, then brought to the present form."""
+"""Older schemas: check each line by its original rule, then convert it to the current form."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from norm_core.runtime.time import NS_PER_S
 from study_desk.log.hash_chain import ChainError, check_line
 from study_desk.log.schema import SCHEMA
 
-# By kind, what schema 2 wrote where a field had no value.
+# By kind, the values that schema 2 wrote for missing fields.
 _NO_VALUE_2: dict[str, dict[str, Any]] = {
     "flag": {"offset_ns": -1},
     "decision": {"chosen_index": -1, "justification_index": -1, "deadline_ns": -1},
@@ -22,7 +22,7 @@ _NO_VALUE_2: dict[str, dict[str, Any]] = {
 
 
 def check_and_upgrade(line: dict[str, Any], seq: int, prev: str) -> dict[str, Any]:
-    """The line in the present schema, its hash still the one it was written with; raises ChainError."""
+    """Convert a line to the current schema, and keep its original hash. Raises ChainError."""
     match line["schema"]:
         case 3:
             check_line(line, seq, prev)
@@ -47,7 +47,7 @@ def _check_1(line: dict[str, Any], seq: int, prev: str) -> None:
 
 
 def _from_1(line: dict[str, Any]) -> dict[str, Any]:
-    """Schema 1 had one time, in seconds, one participant without consents, and no erasable bodies."""
+    """Convert schema 1: one time in seconds, one participant without consents, no erasable bodies."""
     plain = dict(line["record"])
     if line["kind"] == "session" and "participant" in plain:
         name = plain.pop("participant")
@@ -65,7 +65,7 @@ def _from_1(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_2(line: dict[str, Any]) -> dict[str, Any]:
-    """Schema 2 had -1, 0 or an empty record where a field had no value."""
+    """Convert schema 2: -1, 0 or an empty record for missing values."""
     if line.get("body") is None:
         return line | {"schema": SCHEMA}
     no_value = _NO_VALUE_2.get(line["kind"], {})

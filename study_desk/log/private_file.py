@@ -1,4 +1,4 @@
-"""The files of a log, which hold what people said: for their owner and the owner's group alone."""
+"""Create a log's files, which hold people's words, readable for owner and group alone."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,6 @@ MODE = 0o640
 
 
 def create(path: Path) -> BinaryIO:
-    """A new file at path, in place of whatever is there, that others cannot read."""
-    path.unlink(missing_ok=True)  # or it would keep its mode
+    """Create a private file at `path`, and replace any existing file."""
+    path.unlink(missing_ok=True)  # an existing file would keep its mode
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb")

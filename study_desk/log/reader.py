@@ -1,4 +1,4 @@
-"""Reads and verifies study logs: every fault is named with its file and line."""
+"""Read and verify study logs. Every fault names its file and line."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,12 +18,12 @@ SEGMENTS = "events-*.jsonl"
 
 
 class LogError(TactfulError, ValueError):
-    """A log that cannot be used as it is; its message says what to do."""
+    """A log cannot be used as it is; the message gives the remedy."""
 
 
 @record
 class Fault:
-    """Something wrong at a line; harmless where all the rest can be relied on."""
+    """A fault at a line. A harmless fault leaves the rest reliable."""
 
     file: str
     line: int
@@ -33,9 +33,9 @@ class Fault:
 
 @record
 class LogContents:
-    """All of a log that could be read. head is the hash to cite; sealed says that the recording was ended.
+    """The readable content of a log. `head` is the hash to cite; `sealed` if the recording ended normally.
 
-    What a tombstone names is not among the records, even where an erasure broke off; half_erased counts such entries.
+    Records under a tombstone are left out, even after an interrupted erasure, which `half_erased` counts.
     """
 
     entries: tuple[Entry, ...]
@@ -52,7 +52,7 @@ def is_log(path: Path) -> bool:
 
 
 def segments(path: Path) -> list[Path]:
-    """The files of a log, oldest first."""
+    """List the files of a log, oldest first."""
     if not path.exists():
         raise LogError(f"{path}: there is no such log")
     files = [path] if path.is_file() else sorted(path.glob(SEGMENTS))
@@ -62,7 +62,7 @@ def segments(path: Path) -> list[Path]:
 
 
 def read(path: Path) -> LogContents:
-    """Everything in a log, with its faults; it goes on after a fault where it can."""
+    """Read a log and its faults. Continues after a fault where possible."""
     entries: list[Entry] = []
     faults: list[Fault] = []
     seq, prev, torn, schema = 0, GENESIS, 0, SCHEMA
@@ -105,7 +105,7 @@ def read(path: Path) -> LogContents:
 
 
 def read_sound(path: Path) -> LogContents:
-    """As read, but a log that is not sound is an error; a torn last line alone is not."""
+    """Read a log, and raise LogError unless it is valid. Accepts a truncated last line."""
     contents = read(path)
     grave = [fault for fault in contents.faults if not fault.harmless]
     if grave:
@@ -118,7 +118,7 @@ def read_sound(path: Path) -> LogContents:
 
 
 def lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
-    """Each line of a log's files, with the name of its file and its number there."""
+    """Yield each line of a log's files, with file name and line number."""
     for path in files:
         try:
             with path.open("rb") as file:
@@ -129,7 +129,7 @@ def lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
 
 
 def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
-    """The entry of a checked line; raises ValueError, TypeError or RecordError for a body that is no such record."""
+    """Parse the entry of a checked line. Raises ValueError, TypeError or RecordError for an invalid body."""
     kind = Kind(line["kind"])
     body = line.get("body")
     return Entry(
@@ -144,7 +144,7 @@ def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
 
 
 def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
-    """Bodies that are gone without a tombstone, and those that a tombstone says are gone and are not."""
+    """Find bodies missing without a tombstone, and bodies present despite one."""
     faults = []
     for entry in entries:
         if entry.record is None and entry.seq not in buried:

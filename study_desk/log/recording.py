@@ -1,4 +1,4 @@
-"""One session as it was logged or bagged: what exports, agreement and the report all read."""
+"""One session from a log or a bag: the input of exports, agreement and report."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 
 @record
 class Recording:
-    """A session, its flags as they stand at its end. head is the log's hash, or the bag's."""
+    """A session, with its flags in their final state. `head` is the hash of the log or bag."""
 
     info: SessionInfo
     source: Path
@@ -41,19 +41,19 @@ class Recording:
     reviews: tuple[Review, ...] = ()
     labels: tuple[Label, ...] = ()
     codings: tuple[Coding, ...] = ()
-    views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: of each fact, whose view it is
-    notes: tuple[str, ...] = ()  # what a reader of any export should know
+    views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: the cue behind each measured fact
+    notes: tuple[str, ...] = ()  # for readers of an export
 
     @property
     def coders(self) -> frozenset[str]:
-        """Who coded the session: whose labels are here, and who found nothing. Erased labels were not nothing."""
+        """List who coded the session: coders with labels, and coders who found nothing. Counts erased labels."""
         return frozenset(
             {label.coder for label in self.labels} | {coding.coder for coding in self.codings if not coding.labels}
         )
 
 
 def open_recording(path: Path) -> Recording:
-    """The session in a log or in a bag."""
+    """Open the session in a log or a bag."""
     if is_log(path):
         return from_log(path)
     if is_bag(path):
@@ -64,7 +64,7 @@ def open_recording(path: Path) -> Recording:
 
 
 def open_all(paths: Iterable[Path]) -> list[Recording]:
-    """Several sessions, each of which may be there once."""
+    """Open several sessions. Refuses duplicates."""
     recordings = [open_recording(path) for path in paths]
     seen: dict[tuple[str, str], Recording] = {}
     for recording in recordings:
@@ -80,7 +80,7 @@ def open_all(paths: Iterable[Path]) -> list[Recording]:
 
 
 def from_log(path: Path) -> Recording:
-    """The session in a log; a log that is not sound is an error."""
+    """Read the session in a log. Raises an error unless the log is valid."""
     contents = read_sound(path)
     records = [entry.record for entry in contents.entries if entry.record is not None]
     info = next((r for r in records if isinstance(r, SessionInfo)), None)
@@ -108,7 +108,7 @@ def from_log(path: Path) -> Recording:
 
 
 def from_bag(path: Path) -> Recording:
-    """The session in a bag, by its message types, whatever its topics are called."""
+    """Read the session in a bag by message types; topic names do not matter."""
     wanted = {message_type(cls) for cls in BAGGED}
     records: list[Any] = []
     unreadable = 0
@@ -129,13 +129,13 @@ def from_bag(path: Path) -> Recording:
 
 
 def file_beside(recording: Recording, ending: str) -> Path:
-    """Where a file made of a session goes by itself: beside its source, whatever is in the session's name."""
+    """Choose the default path of an output: beside its source, safe for any session name."""
     name = re.sub(r"[^\w .-]", "_", recording.info.session).lstrip(".") or "session"
     return recording.source.resolve().parent / f"{name}{ending}"
 
 
 def bag_reference(path: Path, offset_ns: int) -> BagRef:
-    """The name, hash and offset of a bag; the hash goes over its files in the order of their names."""
+    """Return the name, hash and offset of a bag. The hash covers its files in order of their names."""
     digest = hashlib.sha256()
     for file in sorted(list_files(path).files):
         with file.open("rb") as stream:
@@ -173,7 +173,7 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
 
 
 def _views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
-    """Several cues may hold one event: what came with one state of it, under a new measure, is one cue's view."""
+    """Several cues may support one event. Facts that appear in one state under a new measure belong to one cue."""
     known: dict[str, dict[tuple[str, float | None], int]] = {}
     views: dict[str, tuple[int, ...]] = {}
     for flag in states:

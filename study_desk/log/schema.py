@@ -1,4 +1,4 @@
-"""What a study log holds: one entry a line, each with one of these records."""
+"""The records of a study log, one entry per line."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -11,18 +11,18 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 
 SCHEMA = 3
-# The first whose entries can be erased; a log of it or a later one is written on as it is.
+# The first schema with erasable entries. Logs since then can be continued.
 FIRST_ERASABLE = 2
 
-# A participant is one of these, never a name.
+# A participant is one of these or a pseudonym, never a name.
 MONITOR = "monitor"
 
 
 @record
 class BagRef:
-    """The bag a session was recorded in; offset_ns is the stamp of its first message.
+    """The bag of a session. `offset_ns` is the stamp of its first message.
 
-    Where the log was written live, the bag was not complete yet: an entry of its own names it later.
+    A live log names it later in a separate entry, because the bag is still incomplete.
     """
 
     name: str
@@ -32,17 +32,17 @@ class BagRef:
 
 @record
 class Participant:
-    """One person of the study, by pseudonym; person_ids are what the senses call them in this session."""
+    """A participant by pseudonym. `person_ids` are the senses' ids in this session."""
 
     pseudonym: str
     person_ids: tuple[str, ...] = ()
-    clips: bool = False  # whether they consented to clips of their face and voice
-    transcript: bool = True  # whether they consented to their words being kept
+    clips: bool = False  # consent to clips of their face and voice
+    transcript: bool = True  # consent to storing their words
 
 
 @record
 class SessionInfo:
-    """Whose session this is and how it was made; the first entry of every log."""
+    """The session and its settings; the first entry of every log."""
 
     study: str
     session: str
@@ -54,18 +54,18 @@ class SessionInfo:
     deployment_context: str = ""
     bag: BagRef | None = None
     media: tuple[str, ...] = ()
-    start_ns: int | None = None  # ROS time; None where it is that of the first entry
+    start_ns: int | None = None  # ROS time; None: that of the first entry
     end_ns: int | None = None
-    retention_days: int | None = None  # None: none was stated
+    retention_days: int | None = None  # None: not stated
     table_version: str = ""
     config_sha256: str = ""
     software_version: str = ""
-    migrated_from: str = ""  # the head hash of the older log this one was made from
+    migrated_from: str = ""  # head hash of the older log
 
 
 @record
 class Review:
-    """A reviewer's word on one event; a later one by the same reviewer replaces it when read, never on disk."""
+    """A reviewer's verdict on one event. Readers use the reviewer's latest one; the disk keeps all."""
 
     event_id: str
     reviewer: str
@@ -74,7 +74,7 @@ class Review:
     attributes: tuple[Attribute, ...] = ()
     severity: Severity | None = None
     note: str = ""
-    blind: bool = False  # given without sight of the monitor's label
+    blind: bool = False  # given without seeing the monitor's label
 
     def __post_init__(self) -> None:
         if not self.reviewer:
@@ -85,14 +85,14 @@ class Review:
 
 @record
 class Label:
-    """One stretch with one attribute, as a coder or the monitor sees it; zero length is an instant."""
+    """One interval with one attribute, from a coder or the monitor. Zero length is an instant."""
 
     start_ns: int
     end_ns: int
     polarity: Polarity
     attribute: Attribute
     coder: str = MONITOR
-    code: str = ""  # the cue, where the monitor saw it
+    code: str = ""  # the monitor's cue
     severity: Severity | None = None
     probability: float | None = None
     event_id: str = ""
@@ -105,9 +105,9 @@ class Label:
 
 @record
 class Coding:
-    """A coder's word that they coded the whole session; labels counts theirs in the log then, 0 where none was found.
+    """A coder's statement that they coded the whole session. `labels` is their number; 0: found nothing.
 
-    A later one by the same coder replaces it when read, never on disk.
+    Readers use the coder's latest one; the disk keeps all.
     """
 
     coder: str
@@ -120,7 +120,7 @@ class Coding:
 
 @record
 class Tombstone:
-    """Which entries were emptied, for whom and why; their hashes stay, so that the chain still holds."""
+    """Erased entries, their participant and the reason. The hashes remain, so the chain stays valid."""
 
     participant: str
     seqs: tuple[int, ...]
@@ -129,7 +129,7 @@ class Tombstone:
 
 @record
 class Recovered:
-    """A writer died: the bytes of the entry it was writing were set aside. Or: what of an older log was lost."""
+    """A writer crashed and left a partial entry, which was set aside; or a recovery lost entries."""
 
     torn_bytes: int
     lost: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class Recovered:
 
 @record
 class Closed:
-    """The recording ended as it should; reviews may still follow."""
+    """The recording ended normally. Reviews may follow."""
 
     entries: int
 
@@ -158,7 +158,7 @@ class Kind(StrEnum):
     BAG = "bag"
 
 
-# What may follow the end of a recording without being part of it.
+# Kinds that may follow the end of a recording.
 AFTERWARDS = {Kind.REVIEW, Kind.LABEL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG}
 
 RECORDS: dict[Kind, type] = {
@@ -181,7 +181,7 @@ KINDS = {cls: kind for kind, cls in RECORDS.items()}
 
 @record
 class Entry:
-    """One line of a log as read; record is None where it was erased."""
+    """One line of a log. `record` is None where it was erased."""
 
     seq: int
     kind: Kind
@@ -193,12 +193,12 @@ class Entry:
 
 
 def renumbered(record: Any) -> Any:
-    """A record as it may stand in another log: a tombstone names none of the new log's entries."""
+    """Adapt a record to another log: a tombstone must not name the new log's entries."""
     return replace(record, seqs=()) if isinstance(record, Tombstone) else record
 
 
 def persons_in(record: Any) -> set[str]:
-    """The person ids that a record names."""
+    """Collect the person ids in a record."""
     match record:
         case Utterance():
             found = {record.speaker_id} if record.speaker is not Speaker.ROBOT else set()

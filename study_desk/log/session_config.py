@@ -1,4 +1,4 @@
-"""What a running node must be told of the study that it takes part in."""
+"""The study settings of a running node."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ from study_desk.privacy.redact import RedactionPolicy, Redactor
 
 
 class StudyConfig(Config):
-    """The session that a running monitor keeps a study log of."""
+    """The study session that a running monitor logs."""
 
     log: str = Field(
         default="", description="folder of the session's study log, a new one or the one to go on with; empty for none"
@@ -43,7 +43,7 @@ class StudyConfig(Config):
 def participants_of(
     texts: Iterable[str], clips: Iterable[str] = (), no_words: Iterable[str] = ()
 ) -> tuple[Participant, ...]:
-    """The participants in texts as P-7K3MX=person_1,voice_2, with what they consented to."""
+    """Parse participants such as P-7K3MX=person_1,voice_2, with their consents."""
     clips, no_words = set(clips), set(no_words)
     split = [text.partition("=") for text in texts]
     if unknown := (clips | no_words) - {pseudonym for pseudonym, _, _ in split}:
@@ -60,7 +60,7 @@ def participants_of(
 
 
 def redactor_of(policy: Path | None, keys: Path | None, participants: Iterable[Participant] = ()) -> Redactor:
-    """What takes out of a log what the policy and the key file say."""
+    """Build the redactor from the policy and the key file."""
     participants, names = tuple(participants), None
     if keys:
         file = KeyFile(keys)

@@ -1,4 +1,4 @@
-"""Writes a study log: append-only, hash-chained JSONL with an MCAP of its events beside it, synced at every entry."""
+"""Write a study log: append-only, hash-chained JSONL plus an MCAP of events, synced at every entry."""
 
 import fcntl
 import os
@@ -28,11 +28,11 @@ LOCK = ".lock"
 
 
 class LogWriteError(TactfulError, OSError):
-    """An entry that could not be written. The log holds it, and the next append or flush tries it again."""
+    """An entry cannot be written. The log keeps it, and retries at the next append or flush."""
 
 
 class StudyLog:
-    """An open log; make one with begin or resume, and use it in a with statement. One writer at a time."""
+    """An open log with a single writer. Create it with begin or resume, and use it in a with statement."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class StudyLog:
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
         self._track: EventTrack | None = None
-        self._taken_up = False  # whether the present file has an older writer's track, which is ended
-        self.track_faults = 0  # events missing from the MCAP until it is made anew on closing
+        self._taken_up = False  # whether this file has the finished track of an earlier writer
+        self.track_faults = 0  # events missing from the MCAP until closing rebuilds it
         self._lock = self._locked()
 
     @classmethod
     def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
-        """A new log in a folder that holds none."""
+        """Start a new log in a folder without one."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -78,7 +78,7 @@ class StudyLog:
 
     @classmethod
     def take_up(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
-        """Begins a session's log, or goes on with it where it was begun; that of another session is an error."""
+        """Begin a session's log, or continue it. Raises an error for another session's log."""
         if not any(_has_an_entry(path) for path in folder.glob(SEGMENTS)):
             return cls.begin(folder, info, clock, **settings)
         there = next((e.record for e in read(folder).entries if isinstance(e.record, SessionInfo)), None)
@@ -89,7 +89,7 @@ class StudyLog:
 
     @classmethod
     def resume(cls, folder: Path, clock: Clock, **settings: Any) -> Self:
-        """Goes on with a log, setting aside what a crash left half written."""
+        """Continue a log. Sets aside a partial entry left by a crash."""
         if not folder.is_dir():
             raise LogError(f"{folder}: is no folder of a log, and only such a one can be written on")
         log = cls(folder, clock, **settings)
@@ -116,21 +116,21 @@ class StudyLog:
 
     @property
     def head(self) -> str:
-        """The hash of the last entry: what a paper cites."""
+        """The hash of the last entry, for citation."""
         return self._prev
 
     @property
     def entries(self) -> int:
-        """How many are on the disk."""
+        """The number of entries on disk."""
         return self._seq
 
     @property
     def is_locked(self) -> int:
-        """Entries that wait for the disk."""
+        """The number of entries that wait for the disk."""
         return len(self._held)
 
     def append(self, record: Any, ros_ns: int) -> None:
-        """Writes a record, redacted by the policy; on disk when this returns. Raises LogWriteError."""
+        """Write a redacted record, which is on disk on return. Raises LogWriteError."""
         if len(self._held) >= self._most_held:
             raise LogWriteError(
                 f"{self.folder}: {count_of(len(self._held), 'entry', 'entries')} "
@@ -139,13 +139,13 @@ class StudyLog:
         cleaned = self._redactor.clean(record)
         try:
             plain = to_plain(cleaned)
-        except ValueError as error:  # before it is held, or it would stop all that come after
+        except ValueError as error:  # before it is kept, because it would block every later entry
             raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
         self._held.append((cleaned, plain, ros_ns, self._clock.now_ns()))
         self.flush()
 
     def flush(self) -> None:
-        """Writes what is held. Raises LogWriteError where the disk still does not take it."""
+        """Write the waiting entries. Raises LogWriteError while the disk refuses them."""
         while self._held:
             record, plain, ros_ns, wall_ns = self._held[0]
             line = link_hash(
@@ -171,9 +171,9 @@ class StudyLog:
             self._tracked(record, wall_ns)
 
     def replace_entries(self, tombstone: Tombstone) -> None:
-        """Writes a tombstone, and takes the bodies that it names out of the files. Raises LogWriteError.
+        """Write a tombstone, and erase the bodies that it names. Raises LogWriteError.
 
-        The tombstone is first: a crash, or a full disk, then leaves a log whose next writer finishes this.
+        The tombstone comes first: after a crash or a full disk, the next writer completes the erasure.
         """
         self.append(tombstone, 0)
         os.close(self._fd)
@@ -185,7 +185,7 @@ class StudyLog:
         self._mend_tracks()
 
     def close(self, *, sealed: bool = False) -> None:
-        """Ends the writing; sealed states that the recording is complete."""
+        """Stop writing. `sealed` states that the recording is complete."""
         if self._fd < 0:
             return
         try:
@@ -201,7 +201,7 @@ class StudyLog:
                 if self.track_faults:
                     mend_tracks(self.folder, everything=True)
             except OSError:
-                self.track_faults += 1  # the next writer makes it anew
+                self.track_faults += 1  # the next writer rebuilds it
             finally:
                 os.close(self._lock)
 
@@ -211,7 +211,7 @@ class StudyLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(LogWriteError) if error else nullcontext():  # or it would hide the error that ended the writing
+        with suppress(LogWriteError) if error else nullcontext():  # it would hide the original error
             self.close()
 
     def write_line(self, data: bytes) -> None:
@@ -224,7 +224,7 @@ class StudyLog:
                 done += self._write(self._fd, data[done:])
             os.fsync(self._fd)
         except OSError:
-            os.ftruncate(self._fd, self._size)  # which frees room, and so works on a full disk
+            os.ftruncate(self._fd, self._size)  # this frees space, so it works on a full disk
             raise
         self._size += len(data)
 
@@ -240,14 +240,14 @@ class StudyLog:
             self.track_faults += 1
 
     def _mend_tracks(self) -> None:
-        """A track can be made anew at any time, so that a full disk keeps nobody from writing."""
+        """Rebuild damaged tracks. Failures are ignored, because a track can be rebuilt at any time."""
         try:
             mend_tracks(self.folder)
         except OSError:
             self.track_faults += 1
 
     def _go_on(self) -> None:
-        """Opens the last file to write on."""
+        """Open the last file for writing."""
         path = self.folder / SEGMENT.format(self._segment)
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
@@ -257,9 +257,9 @@ class StudyLog:
         self._track, self._taken_up = None, True
 
     def _empty_buried(self) -> None:
-        """Takes the bodies that tombstones name out of the files, and all that was made of them; safe to do again."""
+        """Erase the bodies that tombstones name, and everything derived from them. Safe to repeat."""
         try:
-            for pattern in ("events-*.mcap", "events-*.part", "events-*.torn"):  # of half an entry nobody knows whose
+            for pattern in ("events-*.mcap", "events-*.part", "events-*.torn"):  # a partial entry may be anybody's
                 for path in self.folder.glob(pattern):
                     path.unlink()
             stones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
@@ -273,14 +273,14 @@ class StudyLog:
             ) from error
 
     def _next_segment(self) -> None:
-        """Opens the next file; where that fails, the present one stays."""
+        """Open the next file. On failure, the current one stays open."""
         path = self.folder / SEGMENT.format(self._segment + 1)
         descriptor = -1
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
             track = EventTrack(path.with_suffix(".mcap"))
             folder = os.open(self.folder, os.O_RDONLY)
-            os.fsync(folder)  # or a crash could lose the file's name
+            os.fsync(folder)  # without it, a crash could lose the file's name
             os.close(folder)
         except OSError as error:
             if descriptor >= 0:
@@ -308,7 +308,7 @@ class StudyLog:
         return descriptor
 
     def _abandon(self) -> None:
-        """Lets go of the files of a log that could not be begun."""
+        """Release the files of a log that could not begin."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -316,7 +316,7 @@ class StudyLog:
 
 
 def mend_tracks(folder: Path, *, everything: bool = False) -> int:
-    """Makes anew the MCAPs that a crash left without their end, or all; how many."""
+    """Rebuild the MCAPs that a crash left unfinished, or all of them. Returns their number."""
     stale = [path for path in segments(folder) if everything or not _is_whole(path.with_suffix(".mcap"))]
     entries = read(folder).entries if stale else ()
     for path in stale:
@@ -330,7 +330,7 @@ def _has_an_entry(path: Path) -> bool:
 
 
 def _is_stillborn(path: Path) -> bool:
-    """Whether a file was left by a writer that died, or had no room, before the first entry was whole."""
+    """Whether a writer failed before the first entry of this file was complete."""
     if path.name == LOCK:
         return True
     entries = path.with_name(f"{path.name.partition('.')[0]}.jsonl")
@@ -346,7 +346,7 @@ def _is_whole(track: Path) -> bool:
 
 
 def _set_torn_aside(path: Path) -> int:
-    """Moves a last line without an end into a file of its own; how many bytes."""
+    """Move a truncated last line to a separate file. Returns its bytes."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     torn = data[whole:]

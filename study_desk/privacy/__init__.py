@@ -1,1 +1,1 @@
-"""Redaction, erasure, anonymous bags, key files and the inventory."""
+"""Redaction, erasure, anonymization, key files and the inventory."""

@@ -1,4 +1,4 @@
-"""A bag made anonymous as far as that can be done by machine, and a report of what was done to each topic."""
+"""Anonymize a bag as far as a machine can, and report the treatment of each topic."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
@@ -29,7 +29,7 @@ def anonymize(
     find: FindFaces | None,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> AnonymityReport:
-    """Writes the bag's shareable part to made. Two passes: faces and names are first found, then taken out."""
+    """Write the shareable part of a bag to `made`, in two passes: find faces and names, then remove them."""
     with BagReader(bag) as reader:
         reader.require(choices.keep)
         work = _Work(bag, reader, choices, find)
@@ -66,7 +66,7 @@ class _Work:
             if treatment is Treatment.BLURRED
         }
         self._sound = VoiceMuting([])
-        self._unlabelled: list[str] = []  # pseudonyms of who may be heard and whom no utterance names
+        self._unlabelled: list[str] = []  # pseudonyms with consent to sound whom no utterance names
         if self.topics_with(Treatment.MUTED):
             recording = from_bag(bag)
             recording = replace(recording, info=replace(recording.info, participants=choices.participants))
@@ -80,14 +80,14 @@ class _Work:
         return sorted({topic for (topic, _), (treatment, _) in self._fates.items() if treatment in wanted})
 
     def look(self, message: BagMessage) -> None:
-        """First pass: remembers faces, and the names that are said."""
+        """First pass: collect faces and spoken names."""
         key = (message.topic, message.type_name)
         treatment, _ = self._fates[key]
         if treatment not in (Treatment.BLURRED, Treatment.REDACTED):
             return
         try:
             decoded = self._reader.decode(message)
-        except (BagError, MessageError):  # counted as it is left out
+        except (BagError, MessageError):  # the second pass counts it as left out
             decoded = None
         if treatment is Treatment.BLURRED:
             self._pictures[key].look(decoded, message.stamp_ns)
@@ -95,7 +95,7 @@ class _Work:
             self._redactor.clean(decoded)
 
     def changed(self, message: BagMessage) -> bytes | None:
-        """Second pass: the bytes to write, None where the message is left out."""
+        """Second pass: return the bytes to write, or None to leave the message out."""
         key = (message.topic, message.type_name)
         treatment, _ = self._fates[key]
         counts = self._counts[key]
@@ -114,7 +114,7 @@ class _Work:
         return data
 
     def with_definitions(self, message: BagMessage) -> BagTopic:
-        """The topic as it is to be declared in the new bag."""
+        """Return the topic's declaration in the new bag."""
         return self._reader.with_definitions(message)
 
     def report(self, made: str) -> AnonymityReport:
@@ -165,7 +165,7 @@ class _Work:
 
 
 def _without(value: Any, clean: Callable[[str], str]) -> Any:
-    """A record with names out of all its text, ids too."""
+    """Remove names from all text of a record, including ids."""
     if isinstance(value, str) and not isinstance(value, StrEnum):
         return clean(value)
     if isinstance(value, tuple):

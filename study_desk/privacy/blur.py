@@ -1,4 +1,4 @@
-"""Faces made unrecognisable in pictures, which are never stored as they were."""
+"""Make faces in images unrecognizable. The originals are never stored."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,25 +10,25 @@ from norm_core.records.presence import Face
 from norm_core.runtime.errors import TactfulError
 
 Pixels = NDArray[np.uint8]
-FindFaces = Callable[[Pixels], Sequence[Face]]  # the faces of a BGR picture
+FindFaces = Callable[[Pixels], Sequence[Face]]  # finds faces in a BGR image
 
-# A face box is enlarged by this share of itself on each side: detectors cut off hair and chin.
+# Face boxes grow by this share on each side, because detectors cut off hair and chin.
 MARGIN = 0.35
 
 
 class BlurError(TactfulError, ValueError):
-    """A picture that cannot be made."""
+    """An image cannot be made."""
 
 
 def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
-    """The picture with its faces made unrecognisable; where nobody looked for faces, all of it."""
+    """Make the faces unrecognizable. Without a face detector, blur the whole image."""
     height, width = image.shape[:2]
     out = image.copy()
     boxes = [(0, 0, width, height)] if faces is None else [_box(face, width, height) for face in faces]
     for left, top, right, bottom in boxes:
         if right > left and bottom > top:
             part = out[top:bottom, left:right]
-            # Few large blocks, then a blur: a blur alone can be undone in part.
+            # Few large blocks, then a blur. A blur alone can partly be undone.
             few = 6 if faces is not None else 16
             blocks = cv2.resize(part, (few, max(2, few * part.shape[0] // part.shape[1])), interpolation=cv2.INTER_AREA)
             out[top:bottom, left:right] = cv2.resize(blocks, part.shape[1::-1], interpolation=cv2.INTER_LINEAR)
@@ -36,7 +36,7 @@ def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
 
 
 def encode_jpeg(image: Pixels, quality: int = 70) -> bytes:
-    """A BGR picture's JPEG."""
+    """Encode a BGR image as JPEG."""
     encoded, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
     if not encoded:
         raise BlurError("a picture could not be encoded")

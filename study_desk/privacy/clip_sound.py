@@ -1,4 +1,4 @@
-"""The sound of a clip, in which only the robot and those who consented can be heard."""
+"""Make the sound of a clip with only the robot and consenting participants audible."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ RATE_HZ = 16_000
 
 
 def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> NDArray[np.int16] | None:
-    """The bag's sound at 16 kHz with silence wherever nobody who may be heard speaks alone."""
+    """Read the bag's sound at 16 kHz, silenced wherever anyone without consent may speak."""
     samples = np.zeros(int((until_ns - from_ns) * RATE_HZ // NS_PER_S), np.float32)
     heard = False
     stated = PcmFormat()
@@ -45,7 +45,7 @@ def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) ->
 
 
 def audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tuple[int, int]]:
-    """When the robot or consenting participants speak alone. Another voice is silent, as is one without a label."""
+    """Find the spans where the robot or consenting participants speak alone. Unlabelled voices count as others."""
     people = recording.info.participants
     consenting = {person for p in people if p.clips for person in p.person_ids}
     consenting -= {"", *(person for p in people if not p.clips for person in p.person_ids)}

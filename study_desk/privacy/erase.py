@@ -1,4 +1,4 @@
-"""Takes a participant's data out of a log, and leaves a tombstone; the chain still holds."""
+"""Erase a participant's data from a log, and leave a tombstone. The chain stays valid."""
 
 import re
 from collections import Counter
@@ -29,23 +29,23 @@ from study_desk.log.schema import (
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import WITHHELD, plain_words, quotes_in, telling_sentences
 
-# What says nothing of a person beyond a pseudonym, and what a chain needs to be understood.
+# Kinds that contain no more than pseudonyms, and that a chain needs.
 _KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef)
 
-# From how many characters on a person id is looked for in text: "7" would be found in most.
+# Shortest person id to search for in text. Shorter ones, such as "7", occur by chance.
 _TELLING_ID = 4
 
 
 @record
 class Erasure:
-    """What was taken out; unattributed entries name no participant, and went too unless they were to be kept."""
+    """What was erased. Unattributed entries name no participant; they are erased too, unless kept explicitly."""
 
     participant: str
     entries: int
     unattributed: int
     sole: bool
     others: tuple[str, ...]
-    left: dict[str, int]  # what stays of the session, by kind
+    left: dict[str, int]  # what remains of the session, by kind
 
 
 def erase(
@@ -56,7 +56,7 @@ def erase(
     *,
     keep_unattributed: bool = False,
 ) -> Erasure:
-    """Empties every entry about a participant. A session with them alone keeps nothing but its frame."""
+    """Erase every entry about a participant. If they took part alone, only the session's frame remains."""
     contents = read_sound(folder)
     if contents.schema < FIRST_ERASABLE:
         raise LogError(
@@ -83,7 +83,7 @@ def erase(
 
 
 def expire(folder: Path, clock: Clock) -> int:
-    """Empties a log whose retention time has passed; how many entries. None stated keeps it."""
+    """Erase a log after its retention time. Without a stated time, keeps it. Returns the number of entries."""
     contents = read_sound(folder)
     info = next((e for e in contents.entries if isinstance(e.record, SessionInfo)), None)
     if info is None or not info.record.retention_days:
@@ -98,7 +98,7 @@ def expire(folder: Path, clock: Clock) -> int:
 
 
 def _bury(folder: Path, tombstone: Tombstone, clock: Clock) -> None:
-    """Empties what a tombstone names; taking the log up has finished an erasure that broke off."""
+    """Erase what a tombstone names. Opening the log has completed any interrupted erasure."""
     with StudyLog.resume(folder, clock) as log:
         if tombstone.seqs:
             try:
@@ -116,7 +116,7 @@ def _participants(entries: Iterable[Entry]) -> tuple[Participant, ...]:
 def _concerned(
     entries: Iterable[Entry], whose: Participant, participants: Iterable[Participant], *, sole: bool
 ) -> tuple[set[int], set[int]]:
-    """Entries about the participant, and those of which nobody can say whom they are about."""
+    """Find entries about the participant, and entries whose participant is unknown."""
     entries = [e for e in entries if e.record is not None and not isinstance(e.record, _KEPT)]
     if sole:
         return {e.seq for e in entries}, set()
@@ -132,14 +132,14 @@ def _concerned(
         elif _may_be_anybodys(entry.record) and not persons & others:
             nobodys.add(entry.seq)
     events = {e.record.event_id for e in entries if e.seq in theirs and isinstance(e.record, SocialFlag)}
-    for entry in entries:  # every state of an event goes, and what reviewers wrote of it
+    for entry in entries:  # every state of an event is erased, and the reviews of it
         if isinstance(entry.record, SocialFlag | Review | Label) and entry.record.event_id in events:
             theirs.add(entry.seq)
     return theirs, nobodys - theirs
 
 
 def _may_be_anybodys(record: Any) -> bool:
-    """Whether it is about somebody, whom it has to name to be known."""
+    """Whether the record is about an unnamed person."""
     match record:
         case Utterance():
             return record.speaker is not Speaker.ROBOT
@@ -152,7 +152,7 @@ def _may_be_anybodys(record: Any) -> bool:
 
 
 class _Words:
-    """What a participant said, and what they are called, to be found again in what others say and write."""
+    """A participant's words and names, to find them in what others say and write."""
 
     def __init__(self, entries: Iterable[Entry], whose: Participant, others: set[str]) -> None:
         ids = {*whose.person_ids, whose.pseudonym}
@@ -168,7 +168,7 @@ class _Words:
         self._names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
 
     def are_told_in(self, record: Any, *, by_another: bool) -> bool:
-        """Whether a record names the participant or repeats them; another may say the same of their own accord."""
+        """Whether a record names the participant or repeats their words. Others may use the same words by chance."""
         text = "\n".join(_texts(to_plain(record)))
         if self._names.search(text):
             return True
@@ -188,7 +188,7 @@ class _Words:
 
 
 def _texts(plain: Any) -> Iterator[str]:
-    """All text in the plain form of a record."""
+    """Yield all text in the plain form of a record."""
     if isinstance(plain, str):
         yield plain
     elif isinstance(plain, list | dict):

@@ -1,4 +1,4 @@
-"""Faces of every size in a picture, to be blurred."""
+"""Find faces of every size, for blurring."""
 
 import math
 from collections.abc import Iterator
@@ -12,24 +12,23 @@ from norm_monitor.senses.faces.detector import FaceDetector, Numbers
 from norm_monitor.senses.faces.weights import FULL_RANGE
 from study_desk.privacy.blur import Pixels
 
-# A face that is missed costs more than a wall blurred, so the detector need not be sure.
+# A low threshold: a missed face costs more than a blurred wall.
 MIN_CONFIDENCE = 0.2
-# Neighbouring tiles share this part of their side. What does not fit into it fits into a tile of twice the side.
+# The overlap of neighbouring tiles, as a share of their side. A larger face fits a tile of twice the side.
 _TILE_OVERLAP = 1 / 3
-# Of boxes that differ less in width than by half, one that lies in the larger with this share of its area is the same
-# face; the blur's margin covers the rest.
+# Boxes of similar width with this share of overlap are one face. The blur's margin covers the difference.
 _SAME_FACE = 0.65
 
 
 class TiledFaceDetector:
-    """Finds faces of 20 px and more: in the whole picture, and in overlapping tiles of its full resolution."""
+    """Find faces from 20 px, in the whole image and in overlapping full-resolution tiles."""
 
     def __init__(self, weights_folder: Path | None = None) -> None:
         self._detector = FaceDetector(FULL_RANGE, MIN_CONFIDENCE, weights_folder)
         self._pool = ThreadPoolExecutor()
 
     def find(self, image: Pixels) -> tuple[Face, ...]:
-        """The faces of a BGR picture, the largest first."""
+        """Find the faces in a BGR image, the largest first."""
         height, width = image.shape[:2]
         tiles = list(_tiles(width, height, self._detector.input_px))
         parts = [image[top : top + side, left : left + side] for left, top, side in tiles]
@@ -55,7 +54,7 @@ class TiledFaceDetector:
 
 
 def _tiles(width: int, height: int, smallest_px: int) -> Iterator[tuple[int, int, int]]:
-    """Left, top and side of each tile: first the whole picture, then ever smaller tiles."""
+    """Yield left, top and side of each tile: the whole image first, then smaller tiles."""
     longest = max(width, height)
     yield 0, 0, longest
     doublings = math.ceil(math.log2(longest / smallest_px)) if longest > smallest_px else 0
@@ -67,12 +66,12 @@ def _tiles(width: int, height: int, smallest_px: int) -> Iterator[tuple[int, int
 
 
 def _starts(length: int, side: int) -> list[int]:
-    """Where tiles begin that cover a length evenly."""
+    """Return tile starts that cover a length evenly."""
     steps = max(0, math.ceil((length - side) / (side * (1 - _TILE_OVERLAP))))
     return [round(index * (length - side) / steps) for index in range(steps + 1)] if steps else [0]
 
 
 def _share_within(box: Numbers, other: Numbers) -> float:
-    """The share of a box's area that lies in another box."""
+    """Compute the share of a box's area inside another box."""
     sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:]))

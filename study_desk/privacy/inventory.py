@@ -1,4 +1,4 @@
-"""What is stored of a study, of what kind and why: for an ethics board, and for whoever asks."""
+"""List a study's stored data by kind and purpose, for an ethics board or a participant."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ WHY = {
 
 @record
 class StoredItem:
-    """One kind of thing in one place."""
+    """One kind of data in one place."""
 
     place: str
     kind: str
@@ -50,7 +50,7 @@ _PERSONAL = {Kind.FLAG, Kind.UTTERANCE, Kind.PRESENCE, Kind.DECISION, Kind.REVIE
 
 
 def inventory(paths: Iterable[Path]) -> Inventory:
-    """What the logs, and whatever else lies in their folders, hold."""
+    """List the contents of the logs, and of everything else in their folders."""
     stored: list[StoredItem] = []
     sessions: list[str] = []
     people: set[str] = set()
@@ -89,7 +89,7 @@ def inventory(paths: Iterable[Path]) -> Inventory:
 
 
 def _files(path: Path) -> list[StoredItem]:
-    """Files by what they are; what is not the study desk's own is named as such."""
+    """List files by type. Names foreign files as such."""
     known = {
         ".jsonl": ("the log itself", True),
         ".mcap": ("the flags for Foxglove, made from the log", True),

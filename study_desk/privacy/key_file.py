@@ -1,4 +1,4 @@
-"""Who stands behind a pseudonym: a file of its own, readable by its owner alone, that no log refers to."""
+"""The key file: it links pseudonyms to names. Only its owner can read it, and no log refers to it."""
 
 import secrets
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from norm_core.runtime.errors import TactfulError
 from study_desk.log.reader import SEGMENTS
 from study_desk.privacy.redact import NamesToRemove
 
-# Without the letters and digits that are taken for one another.
+# Without characters that are easily confused.
 _ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 
 
 class KeyFileError(TactfulError, ValueError):
-    """A key file that cannot be used."""
+    """A key file cannot be used."""
 
 
 class KeyFilePerson(BaseModel):
@@ -32,7 +32,7 @@ class _File(BaseModel):
 
 
 class KeyFile:
-    """Pseudonyms and names at path, which may not lie within a log."""
+    """Pseudonyms and names in a file, which must not lie inside a log."""
 
     def __init__(self, path: Path) -> None:
         if any(path.resolve().parent.glob(SEGMENTS)):
@@ -48,7 +48,7 @@ class KeyFile:
         return tuple(sorted(self._file.participants))
 
     def add(self, names: tuple[str, ...], note: str = "", pseudonym: str = "") -> str:
-        """The pseudonym of a new participant, drawn at random where none is given."""
+        """Add a participant, and return the pseudonym; random if none is given."""
         if not names or not all(map(_is_name, names)):
             raise KeyFileError(f"{self._path}: a name needs at least one letter; give one by which they may be called")
         taken = self._file.participants
@@ -62,15 +62,15 @@ class KeyFile:
         return pseudonym
 
     def forget(self, pseudonym: str) -> bool:
-        """Removes a participant; whether they were there."""
+        """Remove a participant. Returns whether they existed."""
         there = self._file.participants.pop(pseudonym, None) is not None
         if there:
             self._save()
         return there
 
     def names(self) -> NamesToRemove:
-        """All names with the pseudonyms that stand for them in transcripts; a file must be there."""
-        if not self._path.exists():  # or a mistyped path would leave every name in
+        """Return all names with their pseudonyms. Raises KeyFileError if the file is missing."""
+        if not self._path.exists():  # otherwise a mistyped path would keep every name
             raise KeyFileError(f"{self._path}: there is no such key file; study participant add makes one")
         pairs = [(name, key) for key, person in self._file.participants.items() for name in person.names]
         for name, key in pairs:
@@ -81,7 +81,7 @@ class KeyFile:
         return NamesToRemove(by_name=tuple(sorted(pairs)))
 
     def check_pseudonyms(self, pseudonyms: Iterable[str]) -> None:
-        """Raises KeyFileError where one is a real name of the file."""
+        """Raise KeyFileError if a pseudonym is a real name of the file."""
         for pseudonym in pseudonyms:
             self._refuse_real_name(pseudonym)
 

@@ -1,4 +1,4 @@
-"""Pictures of a bag with their faces blurred, in a second pass, by what was found around each of them in a first."""
+"""Blur the faces in a bag's images in a second pass, using the faces found nearby in the first pass."""
 
 import hashlib
 from dataclasses import replace
@@ -15,15 +15,15 @@ from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, dec
 from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
 from study_desk.privacy.topic_treatments import NoFacePolicy
 
-# A face that is missed in one picture was often found in the one before or after it.
+# A face missed in one image was often found shortly before or after.
 NEIGHBOURS_NS = NS_PER_S // 2
-# Less certain boxes are blurred too, but a picture that has no other counts as one in which no face is found.
+# Less certain boxes are blurred too, but alone they do not count as a found face.
 CERTAIN = 0.5
 _QUALITY = 90
 
 
 class PictureBlurring:
-    """One topic's faces by the order of its pictures; find None blurs all of every picture."""
+    """The faces of one topic, by image. If `find` is None, whole images are blurred."""
 
     def __init__(self, find: FindFaces | None, no_face: NoFacePolicy) -> None:
         self._find = find
@@ -33,7 +33,7 @@ class PictureBlurring:
         self.faces = self.blurred_by_face = self.blurred_whole = self.left = 0
 
     def look(self, message: Any, stamp_ns: int) -> None:
-        """First pass: where the faces are; a picture that cannot be read, or None for one, has none."""
+        """First pass: find faces. An unreadable image, or None, has no faces."""
         faces: tuple[Face, ...] = ()
         if self._find and message is not None:
             try:
@@ -44,9 +44,9 @@ class PictureBlurring:
         self._found.append((stamp_ns, faces))
 
     def changed(self, message: Any) -> Any:
-        """Second pass, in the order of the first: the message with its faces blurred, None where it is left out.
+        """Second pass, in the same order: return the message with blurred faces, or None to leave it out.
 
-        Raises PictureFormatError for what cannot be read.
+        Raises PictureFormatError for an unreadable image.
         """
         index, self._next = self._next, self._next + 1
         pixels = _pixels(message)
@@ -63,7 +63,7 @@ class PictureBlurring:
         return message
 
     def skip(self) -> None:
-        """Second pass: passes over a message that cannot be read."""
+        """Second pass: skip an unreadable message."""
         self._next += 1
 
     def _around(self, index: int) -> tuple[Face, ...]:
@@ -86,7 +86,7 @@ def _pixels(message: Any) -> Pixels:
 
 
 def _with_pixels(message: Any, pixels: Pixels) -> Any:
-    """The message with another picture; a raw one becomes bgr8, and a digest is that of what it now holds."""
+    """Replace the image of a message. A raw one becomes bgr8; a digest is recomputed."""
     if isinstance(message, Frame):
         tile = encode_jpeg(pixels, _QUALITY)
         return replace(message, tile_jpeg=tile, payload_sha256=hashlib.sha256(tile).hexdigest())

@@ -1,4 +1,4 @@
-"""What of people's words enters a log: names out, by policy; words of who did not consent out."""
+"""Redact words before they enter a log: remove names by policy, and words without consent."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from study_desk.log.schema import Label, Participant, Review, SessionInfo
 WITHHELD = "[not consented]"
 NAME = "[name]"
 
-# Where people say their own names. A name ends at what is no word; Chinese names have two to four characters.
+# Phrases that introduce a name. A name ends at a non-word; Chinese names have two to four characters.
 _INTRODUCTIONS = (
     re.compile(r"(?i:\bmy name(?: is|'s|’s)|\bcall me|\bI am called)\s+((?-i:\w[\w'’-]*(?:\s+[A-Z]\w+)?))"),
     re.compile(r"(?i:\bI(?:'m|’m| am))\s+([A-Z][\w'’-]+)(?=[.,!?]|$|\s+and\b)"),
@@ -26,20 +26,20 @@ _INTRODUCTIONS = (
         r"(?:我叫|我的名字是|名前は)\s*(?![你您他她它])([\u4e00-\u9fff\u3040-\u30ff]{1,4}?)(?=[，。！？、,.!?\s]|です|$)"
     ),
 )
-# What follows such words with a capital, or in a transcript of capitals alone, and is no name.
+# Capitalized words after such phrases that are no names, also in transcripts of capitals alone.
 _NO_NAME = re.compile(
     "a|an|the|at|by|for|from|in|it|my|no|not|of|off|on|so|that|this|to|up|with|yes|back|done|fine|good|here|late|lost|"
     "ok|okay|ready|sorry|sure|there|well|dich|dir|euch|ihnen|sie|uns|le|la|les|el|los|las|un|una|une|il|lo",
     re.IGNORECASE,
 )
-# From how many words, or characters without spaces, on a withheld sentence is taken out of what others say.
+# Fewest words, or characters in scripts without spaces, of a withheld sentence to remove from others' text.
 _TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
-# A quote ends where no other end follows before the next begins, as what was said may hold such marks too.
+# A quote ends at the last end mark before the next quote, because speech may contain such marks.
 _QUOTE = re.compile("“(.*?)”(?=[^”]*(?:“|$))", re.DOTALL)
 
 
 class RedactionPolicy(Config):
-    """What may be kept of words. The default keeps words without names."""
+    """What may be stored of words. By default, words without names."""
 
     words: bool = Field(default=True, description="whether transcripts are kept at all")
     redact_names: bool = Field(default=True, description="whether names are replaced by pseudonyms, or by [name]")
@@ -54,13 +54,13 @@ class RedactionPolicy(Config):
 
 @record
 class NamesToRemove:
-    """Real names with what stands for them; they come from the key file and never enter a log."""
+    """Real names and their replacements. They come from the key file and never enter a log."""
 
     by_name: tuple[tuple[str, str], ...] = ()
 
 
 class Redactor:
-    """Cleans records for one log. It remembers names that were said, so that later mentions go too."""
+    """Redact the records of one log. Remembers spoken names, so that later mentions are removed too."""
 
     def __init__(
         self,
@@ -73,17 +73,17 @@ class Redactor:
         self._participants = tuple(participants)
         self._any_name: re.Pattern[str] | None = None
         self._stay: set[str] = set()
-        self._withheld: set[str] = set()  # utterances whose words were withheld
+        self._withheld: set[str] = set()  # utterances with withheld words
         self._withheld_words = ""
         self._withheld_sentences: dict[str, re.Pattern[str]] = {}
-        self._kept_words: dict[str, str] = {}  # by speaker: what a flag may quote
+        self._kept_words: dict[str, str] = {}  # by speaker: words that a flag may quote
         for name, stand_in in (names or NamesToRemove()).by_name:
             self._learn(name, stand_in)
         for word in self._policy.also:
             self._learn(word, NAME)
 
     def clean(self, entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
-        """The record as it may be kept."""
+        """Redact a record for storage."""
         match entry:
             case SessionInfo():
                 self._participants = entry.participants or self._participants
@@ -106,7 +106,7 @@ class Redactor:
                 return entry
 
     def text(self, text: str) -> str:
-        """Text without names, and without sentences that were withheld."""
+        """Remove names and withheld sentences from text."""
         if not text:
             return text
         plain = plain_words(text)
@@ -121,7 +121,7 @@ class Redactor:
         if not self._names:
             return text
         if self._any_name is None:
-            # What stands for names is found too, and stays, so that no name is taken out of it.
+            # Replacements match as names too. They stay, so that nothing is cut out of them.
             stay = {*self._names.values(), *(p.pseudonym for p in self._participants), WITHHELD}
             self._stay = {words.casefold() for words in stay}
             known = sorted({*self._names, *stay}, key=len, reverse=True)
@@ -149,17 +149,17 @@ class Redactor:
             return replace(utterance, text=WITHHELD, words=())
         self._keep_for_quotes(utterance.speaker_id or utterance.speaker, utterance.text)
         text = self.text(utterance.text)
-        # Timed words would spell out what the text no longer says.
+        # Word timings would reveal the removed words.
         words = utterance.words if text == utterance.text else ()
         return replace(utterance, text=text, words=words)
 
     def _keep_for_quotes(self, speaker: str, text: str) -> None:
         kept, plain = self._kept_words.get(speaker, " "), plain_words(text)
-        if self._withholds() and not kept.endswith(plain):  # as the start and the stop of one speech tell the same
+        if self._withholds() and not kept.endswith(plain):  # start and stop of one speech repeat the text
             self._kept_words[speaker] = kept + plain[1:]
 
     def _withhold(self, utterance: Utterance) -> None:
-        """Remembers words that were withheld, as flags and others repeat them."""
+        """Remember withheld words, because flags and other people may repeat them."""
         self._withheld.add(utterance.utterance_id)
         self._withheld_words += plain_words(utterance.text)
         for sentence in telling_sentences(utterance.text):
@@ -177,7 +177,7 @@ class Redactor:
             return True
         speaker = next((p for p in self._participants if utterance.speaker_id in p.person_ids), None)
         if speaker is None and not all(p.transcript for p in self._participants):
-            return False  # it may be who refused
+            return False  # the speaker may be a person without consent
         return speaker.transcript if speaker else not (self._policy.known_only and utterance.speaker_id)
 
     def _flag(self, flag: SocialFlag) -> SocialFlag:
@@ -189,7 +189,7 @@ class Redactor:
         return replace(flag, evidence=evidence, rationale=self.text(rationale), correction=self.text(flag.correction))
 
     def _quote(self, quote: str, *, touched: bool = False) -> str:
-        """A quote as it may be kept: where words are withheld, only of words that a log of them keeps."""
+        """Redact a quote. If words are withheld, it may contain only words that the log stores."""
         if not quote or not self._withholds():
             return self.text(quote)
         plain = plain_words(quote)
@@ -198,7 +198,7 @@ class Redactor:
 
 
 def _introduced(text: str) -> Iterator[str]:
-    """Names by which people introduce themselves: with a capital, where the script has any."""
+    """Yield names with which people introduce themselves; capitalized, where the script has capitals."""
     for pattern in _INTRODUCTIONS:
         for match in pattern.finditer(text):
             name = match[1]
@@ -207,12 +207,12 @@ def _introduced(text: str) -> Iterator[str]:
 
 
 def plain_words(text: str) -> str:
-    """The words of a text alone, each between spaces."""
+    """Return only the words of a text, each between spaces."""
     return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])
 
 
 def telling_sentences(text: str) -> Iterator[str]:
-    """The sentences of a text that are long enough to be known again where plain_words of another text has them."""
+    """Yield sentences long enough to recognize in another text after plain_words."""
     for sentence in re.split(r"[.!?。！？]+", text):
         plain = plain_words(sentence)
         words = plain.split()
@@ -223,13 +223,13 @@ def telling_sentences(text: str) -> Iterator[str]:
 
 
 def quotes_in(flag: SocialFlag) -> Iterator[str]:
-    """Whatever a flag quotes; a rationale does so between these marks."""
+    """Yield what a flag quotes; a rationale puts quotes between these marks."""
     yield from (fact.quote for fact in flag.evidence if fact.quote)
     yield from _QUOTE.findall(flag.rationale)
 
 
 def _pattern(name: str) -> str:
-    # Word boundaries mean nothing in scripts without spaces.
+    # Scripts without spaces have no word boundaries.
     spaced = name.isascii() or any(c.islower() or c.isupper() for c in name)
     before = r"(?<!\w)" if spaced else ""
     after = r"(?!\w)" if spaced else ""

@@ -1,4 +1,4 @@
-"""What becomes of each topic of a bag that is to be shared: what may identify someone is changed or left out."""
+"""Decide the treatment of each topic in a shared bag: identifying content is changed or left out."""
 
 from enum import StrEnum
 
@@ -40,7 +40,7 @@ class NoFacePolicy(StrEnum):
 
 @record
 class AnonymizeOptions:
-    """How a bag is made anonymous. keep lists topics that pass as they are; those with pictures or sound may not."""
+    """The settings of anonymization. `keep` lists topics to copy unchanged; images and sound are not allowed."""
 
     audio: AudioTreatment = AudioTreatment.DROP
     no_face: NoFacePolicy = NoFacePolicy.BLUR
@@ -52,7 +52,7 @@ class AnonymizeOptions:
 
 @record
 class TopicReport:
-    """What was done to a topic; of its pictures, how many have faces blurred, are blurred whole, or are left."""
+    """The treatment of a topic, with counts of its images: faces blurred, blurred whole, or unchanged."""
 
     topic: str
     type_name: str
@@ -61,7 +61,7 @@ class TopicReport:
     messages: int = 0
     written: int = 0
     changed: int = 0
-    unreadable: int = 0  # left out, as nobody can say what they show
+    unreadable: int = 0  # left out, because their content is unknown
     faces: int = 0
     blurred_by_face: int = 0
     blurred_whole: int = 0
@@ -77,7 +77,7 @@ class AnonymityReport:
 
 
 def treatments(topics: tuple[BagTopic, ...], choices: AnonymizeOptions) -> dict[tuple[str, str], tuple[Treatment, str]]:
-    """What becomes of each topic and why; what is neither known nor listed goes."""
+    """Decide the treatment of each topic, with the reason. Unknown and unlisted topics are dropped."""
     return {topic.key: _treatment(topic, choices) for topic in topics}
 
 
@@ -102,6 +102,6 @@ def _treatment(topic: BagTopic, choices: AnonymizeOptions) -> tuple[Treatment, s
 
 
 def is_sound(type_name: str) -> bool:
-    """Whether messages of a type hold sound, by the name that robots' packages give it."""
+    """Whether messages of a type hold sound, by the type names of robot packages."""
     name = type_name.rsplit("/", 1)[-1].lower()
     return "audio" in type_name.lower() and not name.endswith("info")

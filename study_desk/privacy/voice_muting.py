@@ -1,4 +1,4 @@
-"""Messages with sound, silent wherever anybody may speak whose voice is not to be heard."""
+"""Mute sound messages wherever a person without consent may speak."""
 
 from bisect import bisect_right
 from dataclasses import fields, replace
@@ -10,20 +10,22 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 
-# A message that does not state its own format cannot be placed in time: such a guess is refused.
+# A message without its own format has no known duration, so it is refused.
 _STATED_NOWHERE = PcmFormat(sample_format="unstated", rate_hz=0, channels=0)
 _SILENCES = (b"\0", b"\x80", b"\0\x80")
 
 
 class VoiceMuting:
-    """spans_ns: when only those speak who may be heard; they are in order and apart from one another."""
+    """Mute outside `spans_ns`, the sorted, separate spans in which only consenting people speak."""
 
     def __init__(self, spans_ns: list[tuple[int, int]]) -> None:
         self._starts = [start for start, _ in spans_ns]
         self._ends = [end for _, end in spans_ns]
 
     def changed(self, message: Any, recorded_ns: int) -> Any:
-        """The message as it is, where all of it lies in one span, else silent; raises SoundError for other messages."""
+        """Return the message unchanged if it lies within one span, otherwise muted. Raises SoundError for other
+        messages.
+        """
         chunk = decode(message, _STATED_NOWHERE)
         length_ns = len(chunk.samples) * NS_PER_S // chunk.rate_hz
         start_ns, end_ns = recorded_ns - length_ns, recorded_ns + length_ns
@@ -36,7 +38,7 @@ class VoiceMuting:
 
 
 def join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that touch made one."""
+    """Sort spans, and merge those that touch."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans_ns):
         if found and start <= found[-1][1]:
@@ -49,14 +51,14 @@ def join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _silent(message: Any, chunk: SoundChunk) -> Any:
     for silence in _SILENCES:
         made = _filled(message, silence)
-        # What silence is depends on the format: none is taken on trust.
+        # The value of silence depends on the format, so it is checked.
         if not decode(made, _STATED_NOWHERE).samples.any() and len(chunk.samples):
             return made
     raise SoundError("audio_format_unknown", "its format has no silence")
 
 
 def _filled(message: Any, silence: bytes) -> Any:
-    """The message with every array of numbers in its body made of silence."""
+    """Fill every numeric array in a message with silence."""
     if hasattr(message, "audio"):
         return replace(message, audio=_filled(message.audio, silence))
     if hasattr(message, "audio_data"):

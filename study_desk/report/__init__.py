@@ -1,1 +1,1 @@
-"""The report of a session, the review server and clips."""
+"""The session report, the review server and clips."""

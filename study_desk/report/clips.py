@@ -1,4 +1,4 @@
-"""Pictures and clips around a flag: faces blurred, all voices but the consented ones muted, never stored."""
+"""Make images and clips around a flag: faces blurred, voices without consent muted, never stored."""
 
 import base64
 import io
@@ -31,11 +31,11 @@ MOST_FRAMES = 3
 
 
 class ClipError(TactfulError, ValueError):
-    """A clip that cannot or may not be made; its message says which."""
+    """A clip cannot or may not be made; the message gives the reason."""
 
 
 def may_show(recording: Recording) -> str:
-    """Why no clip may be shown; empty where every participant consented."""
+    """Explain why no clip may be shown. Empty where every participant consented."""
     participants = recording.info.participants
     if not participants:
         return "No clip: the log names no participant who consented to clips."
@@ -44,7 +44,7 @@ def may_show(recording: Recording) -> str:
 
 
 def check_bag(recording: Recording, bag: Path) -> None:
-    """Raises ClipError where the log does not name this bag: consent to its pictures was never given."""
+    """Raise ClipError unless the log names this bag: consent covers no other images."""
     named = recording.info.bag
     if named is None:
         raise ClipError(
@@ -60,7 +60,7 @@ def check_bag(recording: Recording, bag: Path) -> None:
 def thumbnails(
     recording: Recording, bag: Path, find: FindFaces | None, *, budget_bytes: int = BUDGET_BYTES
 ) -> tuple[dict[str, list[str]], int]:
-    """At most three small pictures a flag as data URLs, and how many the budget left out."""
+    """Return up to three thumbnails per flag as data URLs, and the number that exceeded the budget."""
     if reason := may_show(recording):
         raise ClipError(reason)
     check_bag(recording, bag)
@@ -90,7 +90,7 @@ def thumbnails(
 
 
 def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None) -> tuple[bytes, str]:
-    """A short WebM around a flag, and its type; sound alone where the bag has no pictures.
+    """Make a short WebM around a flag. Returns it with its type; sound alone if the bag has no images.
 
     check_bag reads the whole bag: call it once before the first clip.
     """
@@ -118,7 +118,7 @@ def _nearest(stamps: Sequence[int], at_ns: int) -> int | None:
 def _frames_of(
     bag: Path, *, required: bool = True
 ) -> tuple[list[int], Callable[[set[int], FindFaces | None], dict[int, str]]]:
-    """When the bag has pictures, and how to get some of them as data URLs."""
+    """Return the times of the bag's images, and a function that returns some of them as data URLs."""
     topic = _camera(bag)
     if topic is None:
         if required:
@@ -157,7 +157,7 @@ def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pi
 
 
 def _pixels(decoded: Any) -> Pixels | None:
-    """A small BGR picture of a message."""
+    """Decode a message to a small BGR image."""
     if isinstance(decoded, Frame):
         image = cv2.imdecode(np.frombuffer(decoded.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
     else:

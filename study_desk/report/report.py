@@ -1,4 +1,4 @@
-"""The report of a session: one HTML file that opens offline and talks to nobody."""
+"""Make the report of a session: one HTML file that works offline and contacts no server."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ from study_desk.log.recording import Recording
 
 PAGE = shipped_file("study_desk.report", "page")
 SCRIPTS = ("model", "timeline", "list", "details", "verdicts", "main")
-# Presence further apart than this is not joined into one stretch.
+# Presence with a longer gap starts a new stretch.
 _APART_NS = 5 * NS_PER_S
 
 
@@ -34,7 +34,7 @@ def page(
     server: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> str:
-    """The page of a session. Frames are data URLs by event; server is there where one serves it."""
+    """Render the page. `frames` are data URLs by event; `server` is set if a review server runs."""
     style = (PAGE / "page.css").read_text(encoding="utf-8")
     parts = [(PAGE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
@@ -42,7 +42,7 @@ def page(
     values = {
         "title": html.escape(f"Session {recording.info.session}"),
         "style": style,
-        # Only this script runs, whatever people said.
+        # The policy allows only this script, whatever the transcript contains.
         "script_hash": f"'sha256-{script_hash}'",
         "script": script,
         "data": _embedded(page_data(recording, frames or {}, server, notes)),
@@ -50,7 +50,7 @@ def page(
     template = (PAGE / "page.html").read_text(encoding="utf-8")
     pieces = template.split("{{")
     filled = [pieces[0]]
-    for piece in pieces[1:]:  # in one pass, so that no value is taken for a part of the template
+    for piece in pieces[1:]:  # in one pass, so that no value is read as template text
         name, _, rest = piece.partition("}}")
         filled += [values[name], rest]
     return "".join(filled)
@@ -59,7 +59,7 @@ def page(
 def page_data(
     recording: Recording, frames: Mapping[str, Sequence[str]], server: Mapping[str, Any] | None, notes: Sequence[str]
 ) -> dict[str, Any]:
-    """What the page shows, times in milliseconds from the session's start."""
+    """Collect the page's data, with times in milliseconds from the session's start."""
     info, start_ns = recording.info, recording.start_ns
     origin_ns = sheet_of(recording).origin_ns
     flags = [_flag(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
@@ -175,7 +175,7 @@ def _decision(decision: Decision, start_ns: int) -> dict[str, Any]:
 
 
 def _stretches(presences: Sequence[Presence], start_ns: int) -> list[dict[str, Any]]:
-    """Presence as stretches of one number of people, who look on or away."""
+    """Merge presence into stretches with a constant number and gaze of people."""
     found: list[dict[str, Any]] = []
     last_ns = 0
     for presence in presences:
@@ -196,7 +196,7 @@ def _ms(stamp_ns: int, start_ns: int) -> float:
 
 
 def _embedded(value: Any) -> str:
-    """JSON that no text in it can end early, nor any parser of scripts misread."""
+    """Encode JSON that no text can terminate inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     text = text.encode("utf-8", "replace").decode()
     for character in "<>&\u2028\u2029":

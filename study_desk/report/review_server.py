@@ -1,4 +1,4 @@
-"""The review server: the report's page on this machine alone, verdicts into the log, clips on demand."""
+"""The review server: serve the report on this machine, log verdicts and make clips on demand."""
 
 import json
 import secrets
@@ -26,7 +26,7 @@ Clip = Callable[[Recording, str], tuple[bytes, str]]
 
 
 class ReviewServer:
-    """Serves one log to reviewers, each of whom has a token. Start it, and close it to give the log back."""
+    """Serve one log to reviewers, each with a token. Closing it releases the log."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ReviewServer:
         return f"http://{self.host}:{self.port}/?token={token}"
 
     def serve(self) -> None:
-        """Answers until close is called from elsewhere, or the process is interrupted."""
+        """Serve until another thread calls close, or the process is interrupted."""
         self._server.serve_forever(poll_interval=0.2)
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class ReviewServer:
         self._log.close()
 
     def page_for(self, token: str) -> str:
-        """The page with this reviewer's own verdicts; nobody sees another's before giving theirs."""
+        """Render the page with this reviewer's verdicts. Others' verdicts stay hidden until they give theirs."""
         reviewer = self.reviewers[token]
         mine = [to_plain(review) for (_, who), review in self._reviews.items() if who == reviewer]
         server = {
@@ -81,7 +81,7 @@ class ReviewServer:
         return page(self._recording, server=server)
 
     def take(self, token: str, body: bytes) -> Review:
-        """Writes a verdict under the name that the token stands for. Raises RecordError, LogWriteError."""
+        """Log a verdict under the token's reviewer. Raises RecordError or LogWriteError."""
         plain = json.loads(body)
         if not isinstance(plain, dict) or plain.get("event_id") not in self._events:
             raise RecordError("there is no such event in this log")
@@ -97,7 +97,7 @@ class ReviewServer:
         return self._clip(self._recording, event_id)
 
     def allows(self, host: str) -> bool:
-        """Whether a Host header is ours: a page elsewhere cannot make a browser ask for this one under its name."""
+        """Whether a Host header is ours. This blocks DNS rebinding by other pages."""
         name = host.rsplit(":", 1)[0].strip("[]")
         return self.host not in LOOPBACK or name in LOOPBACK
 
@@ -108,7 +108,7 @@ def new_token() -> str:
 
 def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = 30  # of a client that says nothing
+        timeout = 30  # for a silent client
 
         def do_GET(self) -> None:
             path = urlsplit(self.path)
@@ -177,6 +177,6 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 the base class names it so
-            """Says nothing: a line would hold the token."""
+            """Log nothing, because a line would contain the token."""
 
     return Handler

@@ -1,1 +1,1 @@
-"""Labels in the forms that coders' tools read, and back."""
+"""Convert labels to and from the formats of annotation tools."""

@@ -1,4 +1,4 @@
-"""BORIS: the spreadsheets its two imports "from a spreadsheet" read, and the tables it exports."""
+"""BORIS: write the spreadsheets of its two "from a spreadsheet" imports, and read its exported tables."""
 
 from collections.abc import Iterator
 from io import BytesIO
@@ -11,20 +11,23 @@ from study_desk.coding.labels import from_note, in_order, one_line, to_note
 from study_desk.log.schema import Label
 from study_desk.optional_packages import require_package
 
-# What BORIS asks of the first sheet, in any order and case.
+# The columns that BORIS needs in the event sheet, in any order and case.
 HEADER = ("time", "subject", "code", "modifier", "comment")
-# And of the first sheet of an ethogram, which therefore is a file of its own.
+# BORIS reads the ethogram from the first sheet too, so it needs a separate file.
 BEHAVIOURS = ("Behavior code", "Behavior type", "Description", "Key", "Behavioral category", "Excluded behaviors")
 _PURPOSE = "BORIS's XLSX"
 
 
 def behaviours_path(path: Path) -> Path:
-    """Where the codes lie that BORIS must know before it is given the events at path."""
+    """The path of the ethogram, which BORIS needs before the events at `path`."""
     return path.with_name(f"{path.stem}-behaviors.xlsx")
 
 
 def write_boris(path: Path, sheet: Sheet) -> None:
-    """Two rows a label, as BORIS pairs state events; overlaps of one code go to a second subject. Needs openpyxl."""
+    """Write two rows per label, as BORIS pairs state events. Needs openpyxl.
+
+    Overlaps of one code use a second subject.
+    """
     openpyxl = require_package("openpyxl", "openpyxl", _PURPOSE)
     book, ethogram = openpyxl.Workbook(), openpyxl.Workbook()
     events = book.active
@@ -46,16 +49,16 @@ def write_boris(path: Path, sheet: Sheet) -> None:
         polarity, _, attribute = code.partition(" ")
         ethogram.active.append([code, "State event", attribute.replace("_", " "), "", polarity, ""])
     for each, file in ((book, path), (ethogram, behaviours_path(path))):
-        whole = BytesIO()  # a ZipFile that could not be written whole complains once more when it is let go
+        whole = BytesIO()  # an incomplete ZipFile would raise again when closed
         with in_place_of(file) as part:
             each.save(whole)
             part.write_bytes(whole.getvalue())
 
 
 def read_boris(path: Path, coder: str = "", origin_ns: int = 0, observation: str = "") -> tuple[Label, ...]:
-    """Labels from the sheet above, or from BORIS's aggregated export (Start (s), Stop (s)); XLSX, TSV or CSV.
+    """Read labels from this sheet or from BORIS's aggregated export (Start (s), Stop (s)), as XLSX, TSV or CSV.
 
-    Of several observations in one export, one must be named.
+    Name the observation if the export holds several.
     """
     table = _table(path)
     header = [str(cell or "").strip().lower() for cell in next(table, ())]
@@ -82,7 +85,7 @@ def _rows(each: Span, subject: str, code: str) -> Iterator[tuple[float, int, lis
     label = each.item
     if isinstance(label, Label):
         modifier = label.severity.value if label.severity else ""
-        # At one time an event stops before the next begins, or BORIS would pair them wrongly.
+        # At equal times a stop must precede the next start, or BORIS pairs them wrongly.
         yield each.start_ms / 1000, 1, [subject, code, modifier, to_note(label, instant=each.widened)]
         yield each.end_ms / 1000, 0, [subject, code, modifier, ""]
 
@@ -90,7 +93,7 @@ def _rows(each: Span, subject: str, code: str) -> Iterator[tuple[float, int, lis
 def _of_one_observation(
     path: Path, rows: list[tuple[int, dict[str, Any]]], observation: str
 ) -> list[tuple[int, dict[str, Any]]]:
-    """The rows of the observation that is named, or of the only one there is."""
+    """Select the rows of the named observation, or of the only one."""
     ids = dict.fromkeys(str(row.get("observation id") or "") for _, row in rows)
     listed = ", ".join(filter(None, ids)) or "none"
     if not observation:

@@ -1,4 +1,4 @@
-"""ELAN's EAF: a tier an attribute and polarity with a controlled vocabulary, notes on a dependent tier."""
+"""ELAN's EAF: one tier per attribute and polarity with a controlled vocabulary, notes on dependent tiers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ _VOCABULARY = "tactful cues"
 
 
 def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = "1970-01-01T00:00:00Z") -> None:
-    """Write the sheet for ELAN 6. The date is passed in, so that the same sheet gives the same file."""
+    """Write the sheet for ELAN 6. A given date makes the same sheet give the same file."""
     document = _empty(author, date)
     for name in sheet.media:
         url = name if "://" in name else f"file://{Path(name).resolve()}"
@@ -57,7 +57,7 @@ def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = 
 
 
 def _empty(author: str, date: str) -> Eaf:
-    """Build a document of EAF 3.0 with our types and vocabulary, without pympi's own tier and stamp of now."""
+    """Make an empty EAF 3.0 document with our types and vocabulary, without pympi's default tier and date."""
     document = Eaf(author=author)
     document.remove_tier("default")
     document.remove_linguistic_type("default-lt")
@@ -88,7 +88,7 @@ def _code(label: Label) -> str:
 
 
 def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session: str = "") -> tuple[Label, ...]:
-    """The labels on tiers whose names hold a polarity and an attribute; verdicts and other tiers are not labels."""
+    """Read labels from tiers whose names contain a polarity and an attribute. Ignores verdicts and other tiers."""
     root = _root(path, session)
     if origin_ns is None:
         origin_ns = _origin(root)
@@ -125,7 +125,7 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session:
 
 
 def read_verdicts(path: Path, coder: str = "", session: str = "") -> tuple[Review, ...]:
-    """The verdicts that the report exported; those of one event, an attribute a tier, are one."""
+    """Read the verdicts exported by the report. Merges those on one event, which has a tier per attribute."""
     found: dict[tuple[str, str], Review] = {}
     for tier, _, note in _annotations(_root(path, session)):
         if "verdict" not in note:
@@ -166,7 +166,7 @@ def _root(path: Path, session: str) -> ElementTree.Element:
 def _annotations(
     root: ElementTree.Element,
 ) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, dict[str, object]]]:
-    """Each annotation that has times of its own, with its tier and the fields of its note."""
+    """Yield each time-aligned annotation with its tier and the fields of its note."""
     notes = {
         note.get("ANNOTATION_REF"): note.findtext("ANNOTATION_VALUE") or "" for note in root.iter("REF_ANNOTATION")
     }
@@ -194,7 +194,7 @@ def _property(root: ElementTree.Element, name: str) -> str:
 
 
 def _may_hold_none(root: ElementTree.Element) -> bool:
-    """Whether a file without labels has empty tiers for them, verdicts, or nothing but speech."""
+    """Whether a file without labels has empty label tiers, verdicts, or only speech."""
     names = [tier.get("TIER_ID", "") for tier in root.iter("TIER")]
     if any(all(_kind(name)) for name in names) or any("verdict" in note for _, _, note in _annotations(root)):
         return True

@@ -1,4 +1,4 @@
-"""What is exported: labels and speech of one session in whole milliseconds from an origin, free of overlap in lanes."""
+"""The exported content: labels and speech of a session in milliseconds, in lanes without overlap."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +16,12 @@ from study_desk.log.schema import Label
 
 
 class FormError(TactfulError, ValueError):
-    """A file that cannot be written or read as labels; its message says where."""
+    """Labels cannot be written or read; the message gives the place."""
 
 
 @record
 class Sheet:
-    """Times in a form count from origin_ns; media are links, which need not exist here."""
+    """Labels and speech with times from `origin_ns`. Media are links, which need not exist here."""
 
     origin_ns: int
     end_ns: int
@@ -33,7 +33,7 @@ class Sheet:
 
 @record
 class Span:
-    """A label or an utterance in whole milliseconds; widened where it was shorter than one."""
+    """A label or utterance in whole milliseconds. `widened` if it was shorter than one."""
 
     start_ms: int
     end_ms: int
@@ -42,7 +42,7 @@ class Span:
 
 
 def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> Sheet:
-    """The monitor's labels, or others, with the session's speech; the origin is where its media begin."""
+    """Build a sheet from the monitor's or other labels and the speech. The origin is the start of the media."""
     bag = recording.info.bag
     origin_ns = bag.offset_ns if bag and bag.offset_ns <= recording.start_ns else recording.start_ns
     return Sheet(
@@ -57,7 +57,7 @@ def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> She
 
 @contextmanager
 def in_place_of(path: Path) -> Iterator[Path]:
-    """A file to write; it takes the place of path once it is whole, so that a full disk leaves what was there."""
+    """Open a temporary file that replaces `path` when complete, so that a full disk keeps the old file."""
     try:
         with atomic_path(path) as part:
             yield part
@@ -66,14 +66,14 @@ def in_place_of(path: Path) -> Iterator[Path]:
 
 
 def span(item: Label | Utterance, origin_ns: int) -> Span:
-    """The span of a label, at least one millisecond long since no tool takes less."""
+    """Convert a label to a span of at least one millisecond, which every tool requires."""
     start_ms, end_ms = to_ms(item.start_ns - origin_ns), to_ms(item.end_ns - origin_ns)
     widened = end_ms <= start_ms
     return Span(start_ms=start_ms, end_ms=start_ms + 1 if widened else end_ms, widened=widened, item=item)
 
 
 def lanes(spans: Iterable[Span]) -> list[list[Span]]:
-    """The spans in as few lanes as hold them without overlap; the first holds most."""
+    """Distribute spans over the fewest lanes without overlap. The first lane holds most."""
     found: list[list[Span]] = []
     for each in sorted(spans, key=lambda s: (s.start_ms, s.end_ms)):
         lane = next((lane for lane in found if lane[-1].end_ms <= each.start_ms), None)
@@ -84,7 +84,7 @@ def lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def tiers(sheet: Sheet) -> dict[str, list[Span]]:
-    """Spans from the origin on by the name of their tier, overlaps in tiers "+2", "+3": speech, then labels."""
+    """Group spans by tier name, overlaps in tiers "+2" and "+3": speech first, then labels."""
     kinds: dict[str, list[Span]] = {}
     for speaker in Speaker:
         said = [span(u, sheet.origin_ns) for u in sheet.utterances if u.speaker is speaker]
@@ -103,12 +103,12 @@ def tiers(sheet: Sheet) -> dict[str, list[Span]]:
 
 
 def _from_origin(each: Span) -> Span:
-    """Move what begins before the media to their start: no annotation tool has negative times."""
+    """Clip a span at the start of the media, because annotation tools have no negative times."""
     return replace(each, start_ms=max(0, each.start_ms), end_ms=max(1, each.end_ms))
 
 
 def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
-    """What whoever opens the form should know of how it was made; tables hold the times as they are."""
+    """List remarks on how the file was made. Tables keep exact times."""
     spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
     found = []
     if widened := sum(each.widened for each in spans):
@@ -124,23 +124,23 @@ def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
 
 
 def from_ms(start_ms: float, end_ms: float, origin_ns: int, *, instant: bool) -> tuple[int, int]:
-    """Start and end of a label in nanoseconds."""
+    """Convert start and end to nanoseconds."""
     start_ns = origin_ns + round(start_ms * NS_PER_MS)
     return start_ns, start_ns if instant else origin_ns + round(end_ms * NS_PER_MS)
 
 
 def check_session(where: str, named: str, wanted: str) -> None:
-    """Refuses the coding of another session, where both are named."""
+    """Refuse a coding that names another session."""
     if named and wanted and named != one_line(wanted):
         raise FormError(f"{where}: is of session {named}, and the log of {wanted}: import it into that session's log")
 
 
 def to_ms(ns: int) -> int:
-    """The nearest millisecond, by integers alone: stamps are too large for floats."""
+    """Round to milliseconds in integers, because stamps exceed the precision of floats."""
     return (ns + NS_PER_MS // 2) // NS_PER_MS
 
 
 def attributes_in(text: str, known: Sequence[str]) -> str | None:
-    """The one of the known names that text holds."""
+    """Return the known name that the text contains."""
     plain = text.lower().replace(" ", "_").replace("-", "_")
     return next((name for name in sorted(known, key=len, reverse=True) if name in plain), None)

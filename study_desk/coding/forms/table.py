@@ -1,4 +1,4 @@
-"""Tidy tables, a row a label: CSV, JSONL and Parquet; CSV and JSONL are also read."""
+"""Tidy tables with one row per label: write CSV, JSONL and Parquet, read CSV and JSONL."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def rows(sheet: Sheet) -> list[dict[str, Any]]:
-    """A row a label; seconds count from the origin, nanoseconds are ROS time."""
+    """Make one row per label. Seconds count from the origin; nanoseconds are ROS time."""
     return [
         {
             "session": sheet.session,
@@ -42,7 +42,7 @@ def rows(sheet: Sheet) -> list[dict[str, Any]]:
 
 
 def write_csv(path: Path, sheet: Sheet) -> None:
-    """UTF-8 with a mark at its start, without which spreadsheets misread other alphabets."""
+    """Write UTF-8 with a byte order mark, which spreadsheets need for other alphabets."""
     with in_place_of(path) as part, part.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
@@ -55,7 +55,7 @@ def write_jsonl(path: Path, sheet: Sheet) -> None:
 
 
 def write_parquet(path: Path, sheet: Sheet) -> None:
-    """Needs pyarrow, of the extra study."""
+    """Write Parquet. Needs pyarrow, of the extra `study`."""
     arrow, parquet = (
         require_package("pyarrow", "pyarrow", "Parquet"),
         require_package("pyarrow.parquet", "pyarrow", "Parquet"),
@@ -69,7 +69,7 @@ def write_parquet(path: Path, sheet: Sheet) -> None:
 
 
 def read_csv(path: Path, coder: str = "", origin_ns: int = 0, session: str = "") -> tuple[Label, ...]:
-    """Labels from a CSV with at least polarity, attribute and times (start_ns and end_ns, or start_s and end_s)."""
+    """Read labels from a CSV with polarity, attribute and times (start_ns and end_ns, or start_s and end_s)."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -83,9 +83,9 @@ def read_csv(path: Path, coder: str = "", origin_ns: int = 0, session: str = "")
 
 
 def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0, session: str = "") -> tuple[Label, ...]:
-    """Labels from what write_jsonl wrote."""
+    """Read labels that write_jsonl wrote."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines also splits at rarer characters
+        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would also split at rare separators
         plain = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
     except (OSError, ValueError) as error:
         raise FormError(f"{path}: cannot be read as JSON lines: {error}") from error
@@ -125,7 +125,7 @@ def _label(where: str, row: dict[str, Any], coder: str, origin_ns: int, session:
 
 
 def _time_ns(row: dict[str, Any], name: str, origin_ns: int) -> int:
-    """The time in either column; where both are there, one edited alone is refused rather than passed over."""
+    """Read a time from either column. Refuses a row in which the two disagree after an edit."""
     exact, seconds = row.get(f"{name}_ns"), row.get(f"{name}_s")
     if exact in (None, ""):
         return origin_ns + round(float(row[f"{name}_s"]) * NS_PER_S)
@@ -144,7 +144,7 @@ def _seconds(ns: int) -> str:
     return f"{sign}{whole}.{rest:09d}"
 
 
-# What a spreadsheet runs as a formula where a cell begins with it; what people said must never be run.
+# A spreadsheet runs a cell with such a first character as a formula. Quoted speech must never run.
 _RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
 
 

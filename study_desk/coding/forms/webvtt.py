@@ -1,4 +1,4 @@
-"""WebVTT: what was said and what was flagged, to be shown under a video."""
+"""WebVTT: show speech and flags under a video."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from study_desk.log.schema import Label
 
 
 def write_webvtt(path: Path, sheet: Sheet) -> None:
-    """Cues in the order of time; overlapping ones are shown together."""
+    """Write captions in order of time. Overlapping ones are shown together."""
     items: tuple[Label | Utterance, ...] = (*sheet.utterances, *sheet.labels)
     spans = [span(item, sheet.origin_ns) for item in items]
     lines = ["WEBVTT", ""]
