@@ -86,9 +86,9 @@ class LiveLog:
             if entry is None:
                 continue
             self._tried(partial(log.append, *entry))
-            while log.is_locked and not self._ending.wait(self._retry_s):
+            while log.pending_count and not self._ending.wait(self._retry_s):
                 self._tried(log.flush)
-            if log.is_locked:
+            if log.pending_count:
                 break
             with self._changed:
                 self._done += 1

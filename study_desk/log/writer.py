@@ -125,7 +125,7 @@ class StudyLog:
         return self._seq
 
     @property
-    def is_locked(self) -> int:
+    def pending_count(self) -> int:
         """The number of entries that wait for the disk."""
         return len(self._held)
 

@@ -104,7 +104,7 @@ def _bury(folder: Path, tombstone: Tombstone, clock: Clock) -> None:
             try:
                 log.replace_entries(tombstone)
             except LogWriteError as error:
-                if log.is_locked:
+                if log.pending_count:
                     raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
                 raise
 

@@ -201,7 +201,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
         for index in (1, 2):
             with pytest.raises(LogWriteError, match=r"entry 2 could not be written .*: make room"):
                 log.append(said(index), START_NS)
-            assert log.is_locked == index
+            assert log.pending_count == index
         assert read(tmp_path / "log").faults == ()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -272,7 +272,7 @@ def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
         log.append(said(2), START_NS)
     full = False
     log.flush()
-    assert log.is_locked == 0
+    assert log.pending_count == 0
     log.close()
     assert len(read(tmp_path / "log").entries) == 3
 
