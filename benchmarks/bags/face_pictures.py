@@ -1,4 +1,4 @@
-"""Pictures with faces of known sizes, composed from the photograph that scikit-image carries."""
+"""Compose test images with faces of known sizes from scikit-image's photograph."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,12 +8,12 @@ import cv2
 import numpy as np
 
 WIDTH_PX, HEIGHT_PX = 1280, 720
-# The face in the photograph: its middle, and its width.
+# Centre and width of the face in the photograph.
 _FACE_X_PX, _FACE_Y_PX, _FACE_PX = 227, 125, 94
 
 
 def photograph(name: str) -> Any:
-    """A picture of scikit-image's wheel, in BGR."""
+    """Load an image of scikit-image's wheel, in BGR."""
     spec = find_spec("skimage")
     if spec is None or spec.origin is None:
         raise FileNotFoundError(f"{name}: its package is not installed; install scikit-image")
@@ -21,7 +21,7 @@ def photograph(name: str) -> Any:
 
 
 def room(seed: int) -> Any:
-    """A picture without people: large shapes, edges and grain."""
+    """Draw an image without people: large shapes, edges and grain."""
     generator = np.random.default_rng(seed)
     small = generator.integers(30, 220, (9, 16, 3), np.uint8)
     image = cv2.resize(small, (WIDTH_PX, HEIGHT_PX), interpolation=cv2.INTER_CUBIC)
@@ -35,7 +35,7 @@ def room(seed: int) -> Any:
 def with_face(  # noqa: PLR0917
     image: Any, width_px: float, x_px: float, y_px: float, tilt_deg: float, brightness: float
 ) -> Any:
-    """Put the photograph's head into a picture, its face that wide and its middle there."""
+    """Paste the photograph's head into an image, with the given face width and centre."""
     zoom = width_px / _FACE_PX
     source = photograph("astronaut.png")
     if zoom < 1:

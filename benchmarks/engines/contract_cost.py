@@ -1,4 +1,4 @@
-"""What the contract itself costs a call: an engine over a backend that does nothing, pictures and a queue included."""
+"""Measure the overhead of the engine interface per call: an idle backend, with images and a queue."""
 
 import statistics
 import time
@@ -19,7 +19,7 @@ PICTURE_BYTES = 20_000
 
 
 class Idle:
-    """Answers at once."""
+    """A backend that answers at once."""
 
     model_info = ModelInfo(model="idle", engine="none")
 
@@ -39,7 +39,7 @@ class Idle:
 
 
 def contract_ms(calls: int = 1000, *, shared: bool = False, pictures: int = 0) -> float:
-    """The median time of a call with one question, over the clinic's window and so many pictures."""
+    """Return the median time, in ms, of a call with one question, over the clinic's window and images."""
     engine: Any = Engine(Idle(), WallClock())
     if shared:
         engine = SharedEngine(engine)

@@ -1,4 +1,4 @@
-"""A Qwen2.5-VL of 3B's size and random weights on a GPU: speed, memory, and bf16 against int8 and nf4."""
+"""Measure a Qwen2.5-VL of 3B's size, with random weights, on a GPU: speed, memory, and bf16 against int8 and nf4."""
 
 import argparse
 import json
@@ -31,7 +31,7 @@ COLUMNS = (
     "load_mb",
     "peak_mb",
 )
-# The published shape of the 3B model; the weights are random, so that only speed and memory mean anything.
+# The published shape of the 3B model. With random weights, only speed and memory are meaningful.
 _TEXT = {
     "hidden_size": 2048,
     "intermediate_size": 11008,
@@ -58,7 +58,7 @@ _VOCABULARY = 151936
 
 
 def checkpoint(folder: Path) -> None:
-    """Writes the model in bf16, as a hub repository holds it, with the tests' tokenizer of the family."""
+    """Write the model in bf16 in a hub repository's layout, with the tests' tokenizer of the family."""
     import torch
     from transformers import AutoModelForImageTextToText, Qwen2_5_VLConfig
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
@@ -87,7 +87,7 @@ def checkpoint(folder: Path) -> None:
 
 
 def tiles() -> tuple[Image, ...]:
-    """Fifteen different pictures of a second each."""
+    """Make fifteen different images, one second apart."""
     random = np.random.default_rng(0)
     pictures = (random.integers(0, 255, (TILE_PX[1] // 16, TILE_PX[0] // 16, 3), np.uint8) for _ in range(TILES))
     scaled = (cv2.resize(pixels, TILE_PX, interpolation=cv2.INTER_CUBIC) for pixels in pictures)
@@ -140,7 +140,7 @@ def measured(folder: Path, weights: str, rounds: int) -> dict[str, Any]:
 
 
 def _time_model(backend: Any, spent_s: list[float]) -> None:
-    """Adds to spent_s what the network itself takes, waiting for the GPU on both sides."""
+    """Wrap the model to add the network's time to `spent_s`, with GPU synchronization on both sides."""
     import torch
 
     network = backend.loaded().runner.model

@@ -1,4 +1,4 @@
-"""What sharing a prefix and scoring options save in llama.cpp, on the GGUF file named; all in one run.
+"""Measure what prefix sharing and option scoring save in llama.cpp, on the named GGUF file, in one run.
 
 python benchmarks/engines/llama_cpp_prefix.py SmolLM2-135M-Instruct.Q4_1.gguf
 """
@@ -35,7 +35,7 @@ QUESTIONS = [Question(parts=(Text(text=text),), options=OPTIONS) for text in ASK
 
 
 def prefix(version: int, sentences: int) -> Prompt:
-    """The same words each time; another version is another prompt, which an engine has to read anew."""
+    """Make a prompt. Equal versions give equal words; a new version must be read anew by the engine."""
     return Prompt(version=str(version), parts=(Text(text=SENTENCE * sentences),))
 
 
@@ -48,7 +48,7 @@ def timed(engine: Engine, window: Prompt, questions: list[Question]) -> tuple[fl
 
 
 def sharing(engine: Engine, sentences: int, rounds: int) -> None:
-    """One question, all sharing the prefix, and each with a prefix of its own."""
+    """Time one question, questions with a shared prefix, and questions with separate prefixes."""
     one_s, shared_s, naive_s = [], [], []
     furthest, versions = 0.0, itertools.count()
     for _ in range(rounds):
@@ -70,7 +70,7 @@ def sharing(engine: Engine, sentences: int, rounds: int) -> None:
 
 
 def scoring(engine: Engine, sentences: int, rounds: int) -> None:
-    """Options scored and an answer written, both after a prefix that is held."""
+    """Time scored options and a written answer, both after a cached prefix."""
     window = prefix(-5, sentences)
     timed(engine, window, QUESTIONS[:1])
     scored_s, written_s = [], []
@@ -78,7 +78,7 @@ def scoring(engine: Engine, sentences: int, rounds: int) -> None:
         scored_s.append(timed(engine, window, QUESTIONS[:1])[0])
         started = time.perf_counter()
         written: Generation[BaseModel] = engine.generate(window, max_tokens=WRITTEN_TOKENS)
-        # A model that stops early is charged for what it would have written.
+        # A model that stops early is charged for its missing tokens.
         written_s.append((time.perf_counter() - started) * WRITTEN_TOKENS / written.usage.completion_tokens)
     scored, wrote = statistics.median(scored_s), statistics.median(written_s)
     print(f"options scored        {scored:8.3f} s  the prefix being held; {rounds} round(s)")

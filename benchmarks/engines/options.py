@@ -1,4 +1,4 @@
-"""What scoring saves: four options weighed over a shared prefix, against a reasoned answer of 150 tokens."""
+"""Measure what scoring saves: four options over a shared prefix, against a reasoned answer of 150 tokens."""
 
 import statistics
 import time
@@ -20,7 +20,7 @@ COLUMNS = ("engine", "scored_ms", "scored_alone_ms", "written_ms", "tokens", "wr
 
 
 def measured(name: str, backend: Any, rounds: int) -> dict[str, Any]:
-    """Medians over rounds in which all stand side by side, after one that is not counted."""
+    """Return medians over rounds that run all variants in turn, after a warm-up round."""
     engine, prefix = Engine(backend, WallClock()), window()
     reasoned = Question(parts=(REASONED,), options=()).after(prefix)
     scored_s, alone_s, written_s, tokens = [], [], [], []
@@ -39,7 +39,7 @@ def measured(name: str, backend: Any, rounds: int) -> dict[str, Any]:
         if number:
             scored_s.append(shared_s)
             alone_s.append(one_s)
-            # An answer that ended before counts as if it had gone on at its own pace.
+            # An answer that ended early is extrapolated at its own pace.
             decode_s = sum(part.duration_ns for part in written.latency if part.name == "decode") / 1e9
             written_s.append(spent_s + decode_s * (REASONED_TOKENS / written.usage.completion_tokens - 1))
             tokens.append(written.usage.completion_tokens)

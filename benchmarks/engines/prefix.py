@@ -1,4 +1,4 @@
-"""What sharing a prefix saves: eight questions over one of 600 tokens, against one question and eight apart."""
+"""Measure what prefix sharing saves: eight questions over a prefix of 600 tokens, against one and eight apart."""
 
 import statistics
 import time
@@ -35,14 +35,14 @@ def timed(ask: Callable[[], list[Scores]]) -> tuple[float, list[Scores]]:
 
 
 def measured(name: str, backend: Any, kind: str, rounds: int) -> dict[str, Any]:
-    """Medians over rounds in which the three stand side by side, after one that is not counted."""
+    """Return medians over rounds that run the three variants in turn, after a warm-up round."""
     engine, prefix, questions = Engine(backend, WallClock()), window(), KINDS[kind]
     times: dict[str, list[float]] = {"one": [], "shared": [], "apart": []}
     gap = 0.0
     for number in range(rounds + 1):
         one_s, _ = timed(lambda: engine.ask_many(prefix, questions[:1]))
         shared_s, shared = timed(lambda: engine.ask_many(prefix, questions))
-        # A question as a whole prompt: nothing is kept for the next, and nothing was for it.
+        # Each question is a whole prompt, without any reuse.
         apart_s, apart = timed(
             lambda: [engine.score(question.after(prefix), question.options) for question in questions]
         )

@@ -1,4 +1,4 @@
-"""What the benchmarks ask: a window of a conversation of some 600 tokens, and eight questions about it."""
+"""The benchmarks' prompt: a conversation window of about 600 tokens, and eight questions about it."""
 
 from norm_core.engines.prompt import Part, Prompt, Question, Quoted, Text
 
@@ -59,7 +59,7 @@ REASONED = Text(text="What should the robot do next? Reason step by step about e
 
 
 def window(turns: int = 13) -> Prompt:
-    """A scene of that many turns; 13 are about 600 tokens of SmolLM2."""
+    """Make a scene of `turns` turns. 13 turns are about 600 tokens of SmolLM2."""
     said: list[Part] = [Text(text="A robot stands at the reception of a clinic. This was said in the last minute:")]
     for number in range(turns):
         speaker, words = _TURNS[number % len(_TURNS)]

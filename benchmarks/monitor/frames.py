@@ -1,4 +1,4 @@
-"""What frames cost the monitor: the same records with and without them, in turns, in processor time a window.
+"""Measure the cost of frames in the monitor: CPU time per window on the same records with and without them.
 
 python benchmarks/monitor/frames.py [--runs 9]
 """
@@ -28,13 +28,13 @@ AUDIO = "/audio"
 
 
 def main() -> None:
-    """Print the ratio of processor time a window, with frames to without, and its 95 % interval over runs."""
+    """Print the ratio of CPU time per window, with frames to without, and its 95 % interval over runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9)
     runs = parser.parse_args().runs
     sessions = [records_of(bag.name) for bag in shipped() if bag.name in BAGS]
     meaning, table = Meanings.shipped(), ThresholdTable.shipped()
-    for with_frames in (True, False):  # so that neither pays for what the other finds in memory
+    for with_frames in (True, False):  # alternate, so that neither profits from a warm cache
         once(sessions, meaning, table, with_frames=with_frames)
     pairs = [
         (once(sessions, meaning, table, with_frames=True), once(sessions, meaning, table, with_frames=False))
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def records_of(name: str) -> list[tuple[int, Record]]:
-    """What the senses give of a shipped bag, heard and seen once."""
+    """Read the senses' records of a shipped bag, computed once."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     (path,) = (bag for bag in shipped() if bag.name == name)
     with BagReader(path) as bag:
@@ -59,7 +59,7 @@ def records_of(name: str) -> list[tuple[int, Record]]:
 def once(
     sessions: Sequence[Sequence[tuple[int, Record]]], meaning: Meanings, table: ThresholdTable, *, with_frames: bool
 ) -> float:
-    """Processor seconds a window, the meanings of texts forgotten before each session."""
+    """Return CPU seconds per window. Clears the cache of text embeddings before each session."""
     spent_s, windows = 0.0, 0
     for records in sessions:
         meaning.forget()

@@ -1,9 +1,9 @@
-"""How long the monitor takes from the record that completes a flag's evidence to the flag, and how long for a window.
+"""Measure the monitor's time from the record that completes a flag's evidence to the flag, and per window.
 
-Scripted encounters of the development split, record by record as the ears, the robot and the camera give them, with the
-ears' marks of silence ten times a second. What the ears take for their transcription is no part of it
-(benchmarks/senses). Times are the processor's, so that a busy machine counts for less. Beside them stand a plain loop
-that cuts the same windows and looks at none, and what one new sentence takes to encode: machines differ, ratios less.
+It replays scripted encounters of the development split record by record, with silence marks ten times a second.
+Transcription is not included (see benchmarks/senses). Times are CPU times, which depend less on the load. For
+comparison, a plain loop cuts the same windows without looking at them, and the encoder encodes one new sentence: ratios
+vary less between machines.
 
 OPENBLAS_NUM_THREADS=1 python benchmarks/monitor/speed.py [--encounters N]
 """
@@ -28,12 +28,12 @@ from sim_replays.scenarios.library import encounters
 
 WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
 MARKS_EVERY_NS = 100 * NS_PER_MS
-# A flag that comes later than this after its evidence waited for a silence that its cue measures.
+# A later flag waited for a silence that its cue measures.
 MOST_WAIT_MS = 1000.0
 
 
 class Measured:
-    """Milliseconds of one kind, over all encounters."""
+    """Durations of one kind in milliseconds, over all encounters."""
 
     def __init__(self) -> None:
         self.flag_ms: list[float] = []
@@ -43,7 +43,7 @@ class Measured:
         self.for_silence = 0
 
     def follow(self, given: list[tuple[int, Entry]], meaning: Meanings) -> None:
-        """One encounter, through the monitor."""
+        """Run one encounter through the monitor."""
         clock = ReplayClock()
         monitor = Monitor(MonitorConfig(windows=WINDOWS), ThresholdTable.shipped(), meaning, clock)
         arrived: dict[str, int] = {}
@@ -66,12 +66,12 @@ class Measured:
                 wait_ms = (now_ns - complete_ns) / NS_PER_MS
                 if wait_ms > MOST_WAIT_MS:
                     self.for_silence += 1
-                    wait_ms = 0.0  # the mark of silence completes it
+                    wait_ms = 0.0  # a silence mark completes it
                 self.wait_ms.append(wait_ms)
                 self.flag_ms.append(wait_ms + took_ms)
 
     def follow_plainly(self, given: list[tuple[int, Entry]]) -> None:
-        """One encounter, through a loop that only cuts windows."""
+        """Run one encounter through a loop that only cuts windows."""
         cutter, watermarks = WINDOWS.cutter(), WINDOWS.watermarks()
         for _, entry in given:
             began_s = time.process_time()

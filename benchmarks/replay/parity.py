@@ -1,13 +1,13 @@
-"""Whether a session says the same however it is replayed: ten bags, three modes, two paces.
+"""Check that a session gives the same output however it is replayed: ten bags, three modes, two paces.
 
-Sound stands in the bags as a type that every installation has, so that nodes can hear it. Each bag is gone through in
-one process, over DDS in lockstep and over DDS at two paces, with every model on; all items (windows with their digests,
-utterances, flags with their prompts, answers) of each are held against the first.
-What a window closed without, as words came too late at that pace, is counted beside it and stands outside parity.
+Sound in the bags has a type of every ROS installation, so that nodes can receive it. Each bag is replayed in process,
+over DDS in lockstep and over DDS at two paces, with every model on. All items (windows with digests, utterances, flags
+with prompts, answers) are compared with the first replay. Windows that closed without late words are counted
+separately, as parity does not cover them.
 
 python benchmarks/replay/parity.py [--rates 1 2] [--bags NAME ...]
 
-Prints a line a replay and writes parity.json beside itself.
+Prints one line per replay and writes parity.json beside this file.
 """
 
 import argparse
@@ -51,9 +51,9 @@ def bags(names: list[str], folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def audible(shipped: Path, target: Path) -> Path:
-    """A shipped encounter with its sound as a type that every installation has, or as senses give it where it has none.
+    """Copy a shipped encounter with its sound in a standard type, or with sense records where it has no sound.
 
-    Of a transcript alone nobody can tell, live, up to when it is complete: senses mark the silence in it.
+    A live monitor cannot tell how far a bare transcript is complete, so silence marks are added.
     """
     with BagReader(shipped) as bag:
         if AUDIO not in {topic.topic for topic in bag.topics}:
@@ -67,12 +67,12 @@ def audible(shipped: Path, target: Path) -> Path:
 
 
 def kinds(said: list[NodeOutput]) -> dict[str, int]:
-    """How many items of each kind are compared."""
+    """Count the compared items by kind."""
     return dict(Counter(name.split()[1] for name in items(said)))
 
 
 def replayed(bag: Path, rate: float, first: list[NodeOutput]) -> dict[str, Any]:
-    """One replay over DDS held against the one in process."""
+    """Compare one replay over DDS with the one in process."""
     began_s = time.perf_counter()
     said = list(over_dds(bag, rate))
     end = said[-1].what

@@ -1,4 +1,4 @@
-"""The nodes' host with every model switched off, so that what is measured is the replay and not the models."""
+"""Host the nodes with every model switched off, to measure the replay alone."""
 
 import sys
 from typing import Any
@@ -10,7 +10,7 @@ from norm_core.records.presence import Face
 
 
 class NoVoice:
-    """Hears no speech in anything."""
+    """A voice detector that finds no speech."""
 
     def reset(self) -> None: ...
 
@@ -19,7 +19,7 @@ class NoVoice:
 
 
 class NoFaces:
-    """Sees nobody."""
+    """A face detector that finds nobody."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -28,7 +28,7 @@ class NoFaces:
 
 
 class NoWords:
-    """Is never asked, as nobody speaks."""
+    """A recogniser that is never called, because nobody speaks."""
 
     def __init__(self, *_: Any) -> None: ...
 
@@ -37,7 +37,7 @@ class NoWords:
 
 
 def switch_models_off() -> None:
-    """In this process; AttributeError where a model is no longer opened by that name."""
+    """Switch models off in this process. Raises AttributeError if a model's factory has a new name."""
     patch("norm_monitor.senses.speech.audio_front_end.Silero", NoVoice).start()
     patch("sim_replays.drivers.bag_driver.FaceFinder", NoFaces).start()
 

@@ -1,10 +1,10 @@
-"""How fast a minute of pictures and sound is replayed with every model off, and a thousand text episodes are run.
+"""Measure the replay of a minute of images and sound with every model off, and of a thousand text episodes.
 
-Beside each stands a plain reader of the same bag in the same run, as machines differ and ratios less.
+A plain reader of the same bag runs beside each, because ratios vary less between machines.
 
 python benchmarks/replay/replay.py [--data FOLDER of egogapbench]
 
-Prints the figures and writes replay.json beside itself.
+Prints the figures and writes replay.json beside this file.
 """
 
 import argparse
@@ -49,7 +49,7 @@ TIMES = 3
 
 
 def build(path: Path) -> None:
-    """1,800 JPEGs of a camera that pans over noise, and 600 chunks of a quiet room."""
+    """Write 1,800 JPEGs of a camera panning over noise, and 600 chunks of a quiet room."""
     chance = np.random.default_rng(0)
     scene = cv2.GaussianBlur(chance.integers(0, 255, (HEIGHT_PX, 2 * WIDTH_PX, 3), np.uint8), (0, 0), 5)
     jpegs = [cv2.imencode(".jpg", scene[:, x : x + WIDTH_PX])[1].tobytes() for x in range(0, WIDTH_PX, 20)]
@@ -67,7 +67,7 @@ def build(path: Path) -> None:
 
 
 def read_plainly(bag: Path) -> float:
-    """Every message's bytes, and no more."""
+    """Read every message's bytes."""
     began_s = time.perf_counter()
     with BagReader(bag) as reader:
         count = sum(1 for _ in reader.messages())
@@ -76,12 +76,12 @@ def read_plainly(bag: Path) -> float:
 
 
 def here(bag: Path) -> float:
-    """Camera, listener, windows and monitor in this process."""
+    """Run camera, ears, windows and monitor in this process."""
     return float(list(in_process(bag))[-1].what["took_s"])
 
 
 def over_dds(bag: Path) -> float:
-    """Camera, ears, windows and monitor as nodes, in lockstep; from the first message to the last one dealt with."""
+    """Run them as nodes in lockstep. Times from the first message to the last one processed."""
     hosts = hosts_for(topics_of(bag), rate=0.0)
     program = (str(HERE / "quiet.py"),)
     with ExitStack() as stack:
@@ -99,7 +99,7 @@ def over_dds(bag: Path) -> float:
 
 
 def episodes(data: Path, folder: Path, transport: Transport) -> tuple[int, float]:
-    """A thousand episodes of text built, run with the encoder and scored."""
+    """Build, run with the encoder and score a thousand text episodes."""
     began_s, asked = time.perf_counter(), 0
     for setting, limit in (("others-given", 590), ("captions", 410)):
         asking = RunConfig(suite="egogapbench", data=str(data), setting=setting, limit=limit)
@@ -110,7 +110,7 @@ def episodes(data: Path, folder: Path, transport: Transport) -> tuple[int, float
 
 
 def measured(step: Callable[[Path], float], bag: Path, times: int) -> dict[str, Any]:
-    """The median of some times beside that of plain readers in between."""
+    """Return the median of several runs, beside that of plain readers in between."""
     took: list[float] = []
     plain: list[float] = []
     for _ in range(times):
@@ -143,7 +143,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         build(folder / "bag")
-        here(folder / "bag")  # loads what is loaded once
+        here(folder / "bag")  # warms up what is loaded once
         figures["in_process"] = measured(here, folder / "bag", TIMES)
         figures["lockstep_over_dds"] = measured(over_dds, folder / "bag", TIMES)
         if options.data.is_dir():

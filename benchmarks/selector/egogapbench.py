@@ -1,4 +1,4 @@
-"""EgoGapBench's text through the selector, with the controls that say what a figure is worth.
+"""Score EgoGapBench's text with the selector, beside controls that put the figures in context.
 
 python benchmarks/selector/egogapbench.py [--data FOLDER] [--fitted] [--ablations] [--json]
 """
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 class Partial(EncoderBackend):
-    """The encoder, less sharp than a model may be, with a liking for whatever stands first."""
+    """A blurred encoder with a position bias, as a model may have."""
 
     def score(self, prefix: str, question: Question, call: RequestContext) -> list[float]:
         weights = list(super().score(prefix, question, call))
@@ -93,7 +93,7 @@ class Partial(EncoderBackend):
 
 
 class Bench:
-    """Runs the items through one selector, each alone."""
+    """Run the items through one selector, each independently."""
 
     def __init__(self, items: Sequence[EgoGapItem], labels: Sequence[EgoGapLabel], encoder: SentenceEncoder) -> None:
         self.items, self.labels, self.encoder = items, labels, encoder
@@ -122,14 +122,14 @@ class Bench:
         return suite.score(self.labels, answers)
 
     def fitted(self, setting: EgoGapSetting, given: EgoGapSetting | None = None, **how: Any) -> EgoGapScorecard:
-        """Weights fitted on a setting by folds of images, asked in it or in another."""
+        """Score weights fitted on a setting, in folds by image, in the same or another setting."""
         made = fitting.fit(
             self.items, self.labels, self.encoder, setting, style="default", data_sha256="", encoder_sha256=""
         )
         return self.run(given or setting, fitted=made, **how)
 
     def ablations(self) -> dict[str, EgoGapScorecard]:
-        """What each step adds, and what other ways to say what others do would have given."""
+        """Score each ablated step, and other sources of the others' activities."""
         no_veto = BEST_EFFORT.model_copy(update={"veto_others": False})
         no_avoidance = BEST_EFFORT.model_copy(update={"avoid_others": False})
         everyone = BEST_EFFORT.model_copy(update={"match_least": -1.0})
@@ -154,7 +154,7 @@ class Bench:
         }
 
     def asked_as_a_model(self) -> dict[str, EgoGapScorecard]:
-        """What prompts and orders do, with stand-ins for a model: what one that reasons would gain is not told."""
+        """Measure the effect of prompts and option orders with stand-in models. Says nothing about reasoning models."""
         config = BEST_EFFORT.model_copy(update={"fall_back": False, "ask_viewpoint": False, "ask_norms": False})
         encoder = Engine(EncoderBackend(self.encoder), WallClock())
         partial = Engine(Partial(self.encoder), WallClock())
@@ -175,7 +175,7 @@ class Bench:
         return rows
 
     def difference(self, given: EgoGapScorecard, swaps: Sequence[EgoGapScorecard]) -> tuple[float, float, float]:
-        """Others given minus the mean of the swaps, item by item, with its 95 % interval over images."""
+        """Compute the score with true others minus the mean with swapped ones, with its 95 % interval over images."""
         gains = [
             float(given.right[label.uid]) - sum(card.right[label.uid] for card in swaps) / len(swaps)
             for label in self.labels

@@ -1,4 +1,4 @@
-"""EgoNormia's robot set (11 items) through the selector, without a language model, and EgoGapBench's transform of it.
+"""Score EgoNormia's robot set (11 items) with the selector, without a language model, and its EgoGapBench transform.
 
 python benchmarks/selector/egonormia.py [--data FILE] [--seeds N]
 """
@@ -85,7 +85,7 @@ def run(
 def transform(
     encoder: SentenceEncoder, items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel], fifth: Fifth, veto: bool
 ) -> EgoNormiaScorecard:
-    """What is seen in each frame stands for what others do, as EgoNormia's descriptions name no agents apart."""
+    """Score the transform. Frame descriptions replace others' activities, because EgoNormia names no agents."""
     config = CONFIG.model_copy(update={"veto_others": veto})
 
     def seen(item: EgoNormiaItem) -> list[OtherAgent]:
@@ -98,7 +98,7 @@ def transform(
 
 
 def norm_hits(encoder: SentenceEncoder, items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[bool]:
-    """Whether each action's likeliest category is one of the dataset's."""
+    """Tell for each action whether its likeliest norm category is one of the dataset's."""
     hits = []
     for item, label in zip(items, labels, strict=True):
         guesses = infer_norms(encoder, item.actions, margin=0.0)

@@ -1,4 +1,4 @@
-"""From which cosine a candidate counts as what another is doing: the defaults, from pairs written for the purpose.
+"""Find the default cosine from which a candidate counts as another's activity, on pairs written for the purpose.
 
 python benchmarks/selector/match_least.py
 """
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def as_shipped(pairs: list[dict[str, str]], encoder: SentenceEncoder) -> list[list[bool]]:
-    """For each kind of deed, of which pairs the selector's veto takes it."""
+    """Tell, by kind of action, for which pairs the selector's veto applies."""
     least = SelectorConfig().match_least
     fell: list[list[bool]] = []
     for kind in ("same", "other_deed", "answers_it"):

@@ -1,4 +1,4 @@
-"""Time of an exact search among precedents.
+"""Time an exact search among precedents.
 
 python benchmarks/selector/nearest.py [--entries N] [--dimensions N] [--queries N]
 """
@@ -26,7 +26,7 @@ def main() -> int:
         return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), np.float32)
 
     vectors, queries = rows(options.entries), rows(options.queries)
-    allowed = np.arange(options.entries) % 100 > 0  # as where the scene's own source is left out
+    allowed = np.arange(options.entries) % 100 > 0  # like a search that excludes the scene's own source
     for name, mask in (("all", None), ("without one source", allowed)):
         spent_ms = []
         for query in queries:

@@ -1,6 +1,6 @@
-"""How long decisions take without a language model: a thousand items in a row, and live ones of words not met before.
+"""Time decisions without a language model: a thousand benchmark items, and live requests with new sentences.
 
-Beside each stands what the sentence encoder alone takes for it, in the same run: machines differ, ratios less.
+The sentence encoder's own time stands beside each, because ratios vary less between machines.
 
 python benchmarks/selector/speed.py [--data FOLDER]
 """
@@ -34,7 +34,7 @@ LIVE = 150
 
 
 class Counted:
-    """The encoder, with how long it worked and how many sentences it had not met."""
+    """An encoder that records its working time and its number of new sentences."""
 
     def __init__(self) -> None:
         self._encoder = SentenceEncoder()
@@ -43,7 +43,7 @@ class Counted:
         self.begin()
 
     def begin(self) -> None:
-        """Counts anew."""
+        """Reset the counts."""
         self.spent_s = 0.0
         self.unmet: set[str] = set()
 
@@ -84,9 +84,9 @@ def thousand(items: list[suite.EgoGapItem]) -> None:
 
 
 def live(items: list[suite.EgoGapItem], skilled: bool) -> None:
-    """Five candidates, two others, a situation and two reasons, no sentence of which was met before.
+    """Time requests with five candidates, two others, a situation and two reasons, all of them new sentences.
 
-    skilled: the candidates are the robot's catalogue, which was encoded as the selector was opened.
+    If `skilled`, the candidates are the robot's catalogue, encoded when the selector was opened.
     """
     texts = sorted({option for item in items for option in item.options})
     scenes = {item.image: item for item in items}

@@ -1,7 +1,7 @@
-"""What the camera node costs beside a plain rclpy subscriber that decodes every frame, and how many frames it loses.
+"""Measure the camera node's cost and lost frames, beside a plain rclpy subscriber that decodes every frame.
 
-Both listen to one publisher of 640x480 pictures at 30 Hz at the same time, so that their ratio holds on a busy
-machine too. Run it in the environment: eval "$(./tactful env)"; python benchmarks/senses/camera.py
+Both subscribe to one publisher of 640x480 images at 30 Hz at the same time, so the ratio holds on a busy machine. Run
+it in the environment: eval "$(./tactful env)"; python benchmarks/senses/camera.py
 """
 
 import argparse
@@ -42,7 +42,7 @@ PATIENCE_S = 60.0
 
 
 def picture() -> np.ndarray:
-    """The photograph that scikit-image carries, or noise on a slope where it is absent."""
+    """Load scikit-image's photograph, or make noise on a gradient without it."""
     package = find_spec("skimage")
     path = Path(package.origin).parent / "data/astronaut.png" if package and package.origin else None
     image = cv2.imread(str(path)) if path else None
@@ -64,7 +64,7 @@ def message(transport: str) -> Any:
 
 
 def publish(transport: str, seconds: float) -> None:
-    """Publishes to two subscribers and prints how many were sent."""
+    """Publish to two subscribers, and print the number of messages."""
     node = rclpy.create_node("benchmark_camera")
     publisher = node.create_publisher(type(message(transport)), TOPIC, SENSOR)
     image, deadline_s = message(transport), time.monotonic() + PATIENCE_S
@@ -72,7 +72,7 @@ def publish(transport: str, seconds: float) -> None:
         if time.monotonic() > deadline_s:
             sys.exit("the two subscribers were not discovered")
         time.sleep(0.05)
-    time.sleep(1.0)  # their side of the match
+    time.sleep(1.0)  # time for the subscribers to match
     print("started", flush=True)
     started_s = time.monotonic()
     for index in range(round(seconds * RATE_HZ)):
@@ -80,11 +80,11 @@ def publish(transport: str, seconds: float) -> None:
         image.header.stamp = node.get_clock().now().to_msg()
         publisher.publish(image)
     print(json.dumps({"sent": round(seconds * RATE_HZ), "took_s": time.monotonic() - started_s}), flush=True)
-    time.sleep(1.0)  # so that the last ones leave
+    time.sleep(1.0)  # time for the last messages to leave
 
 
 def decode_all(transport: str) -> None:
-    """The plain subscriber; prints how many it decoded once it is told to end."""
+    """Run the plain subscriber. Prints its number of decoded frames at the end."""
     node, decoded = rclpy.create_node("benchmark_plain"), [0]
 
     def take(image: Any) -> None:
@@ -126,7 +126,7 @@ def rss_mb(pid: int) -> float:
 
 
 def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
-    """The camera node beside the plain subscriber for some seconds."""
+    """Run the camera node beside the plain subscriber for `seconds` seconds."""
     statuses: list[MonitorStatus] = []
     ros_transport = "compressed" if transport == "jpeg" else "raw"
     parameters = {"camera": {"topic": TOPIC, "transport": ros_transport, "faces": faces}}
@@ -181,7 +181,7 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
 
 
 def steps(rounds: int = 100) -> dict[str, float]:
-    """Median milliseconds of one thread's CPU time for each kept frame."""
+    """Measure the median CPU time per selected frame, in milliseconds of one thread."""
     cv2.setNumThreads(1)
     camera, finder, data = FrameKeeper("/c", HealthLog()), FaceFinder(), jpeg()
     keep_ms, find_ms = [], []

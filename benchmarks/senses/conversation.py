@@ -1,6 +1,7 @@
-"""Plays a generated conversation, heard and seen, to the real nodes over DDS and compares what they say with the truth.
+"""Play a generated conversation with sound and images to the nodes over DDS, and compare their output with the truth.
 
-Run `python benchmarks/senses/conversation.py`; it prints a Markdown table and writes conversation.json beside itself.
+Run `python benchmarks/senses/conversation.py`; it prints a Markdown table and writes conversation.json beside this
+file.
 """
 
 import json
@@ -31,18 +32,18 @@ from tests.norm_monitor.senses.speech_path import START_NS, edges_of  # noqa: E4
 
 AUDIO_TYPE = "naoqi_bridge_msgs/msg/AudioBuffer"
 IMAGE_TOPIC = "/camera/image_raw/compressed"
-FACE_S = ((3.5, 8.5), (10.5, 14.5))  # when a face is before the camera
+FACE_S = ((3.5, 8.5), (10.5, 14.5))  # times of a face in front of the camera
 FRAMES_HZ = 10
-SILENCE_AFTER_S = 4.0  # time enough to transcribe what was said last
+SILENCE_AFTER_S = 4.0  # time to transcribe the last words
 
 
 def truth() -> list[dict[str, Any]]:
-    """Who said what and when, in seconds from the start."""
+    """List who said what and when, in seconds from the start."""
     return list(json.loads((SPEECH / "conversation.json").read_text(encoding="utf-8")))
 
 
 def build_bag(path: Path) -> Path:
-    """A bag of the conversation's sound, the robot's edges and a face that comes and goes."""
+    """Write a bag with the sound, the robot's speech edges and a face that comes and goes."""
     make = Maker(NAOQI)
     chunks = list(chunks_of(SPEECH / "conversation.flac"))
     rate_hz = chunks[0].rate_hz
@@ -75,7 +76,7 @@ def _jpeg(shown: bool) -> Any:
 
 
 def play(bag: Path, folder: Path, domain_id: int) -> tuple[list[Utterance], list[Presence], int]:
-    """The final utterances, what was seen, and the most memory in kB of the process of camera and ears."""
+    """Return the final utterances, the presences, and the peak memory in kB of camera and ears."""
     received, topics = folder / "received", ["/tactful/utterances", "/tactful/presence"]
     senses = {"camera": {"topic": IMAGE_TOPIC}, "ears": {"audio_type": AUDIO_TYPE}}
     player = {"bag": str(bag), "wait_for_subscribers_s": 30.0}
@@ -94,7 +95,7 @@ def play(bag: Path, folder: Path, domain_id: int) -> tuple[list[Utterance], list
 
 
 def compared(utterances: list[Utterance], presences: list[Presence]) -> list[dict[str, Any]]:
-    """Each turn of the truth beside the utterance nearest to it, and each face beside the first frame that shows it."""
+    """Pair each true turn with the nearest utterance, and each face with the first frame that shows it."""
     rows = []
     for turn in truth():
         heard = min(utterances, key=lambda u: abs(ns_to_s(u.start_ns - START_NS) - turn["start_s"]))

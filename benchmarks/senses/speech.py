@@ -1,6 +1,6 @@
-"""Measures the speech path: times against known truth, end of speech to final text, and the words of a recording.
+"""Measure the speech path: times against the truth, delay of the final text, and the words of a recording.
 
-Run `python benchmarks/senses/speech.py`; it prints a table and writes speech.json beside itself.
+Run `python benchmarks/senses/speech.py`; it prints a table and writes speech.json beside this file.
 """
 
 import json
@@ -33,7 +33,7 @@ CHUNK_S = 0.1
 
 
 class Run:
-    """One recording at its own pace through the same two threads as in the node."""
+    """Play one recording at its own pace through two threads, as in the node."""
 
     def __init__(self, config: HearingConfig, whisper: Whisper) -> None:
         self._front_end, self._transcriber = AudioFrontEnd(config), Transcriber(config, whisper, "mic")
@@ -53,7 +53,7 @@ class Run:
             while edges and edges[0].stamp_ns <= end_ns:
                 self._front_end.take_robot_speech(edges.pop(0))
             for speech in self._front_end.take_sound(chunk, end_ns):
-                # As in the node: what is not final is skipped while anything waits.
+                # As in the node, partial segments are skipped while anything waits.
                 if speech.segment.final or self._segments.empty():
                     self._segments.put(speech)
         for speech in self._front_end.flush():
@@ -90,7 +90,7 @@ def edges_of(turns: list[dict[str, Any]]) -> list[RobotSpeech]:
 
 
 def side_by_side(whisper: Whisper, segments: list[AudioSegment]) -> dict[str, list[float]]:
-    """Wall and processor seconds for the same sound, ours and faster-whisper's asked plainly for words, in turns."""
+    """Return wall and CPU seconds for the same sound: ours and plain faster-whisper with word times, in turns."""
     from faster_whisper import WhisperModel
 
     model = WhisperModel(str(packaged_model()), device="cpu", compute_type="float32", cpu_threads=2)

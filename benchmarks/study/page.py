@@ -1,7 +1,7 @@
-"""Times the report in headless Chromium: 3 h with 2,000 flags beside 10 min with 200, and an empty page of its weight.
+"""Time the report in headless Chromium: 3 h with 2,000 flags, 10 min with 200, and an empty page of equal size.
 
-Run `python benchmarks/study/page.py`; it prints a Markdown table. The pages take turns, so that whatever else the
-machine does falls on all of them; the ratios within one run are what is claimed.
+Run `python benchmarks/study/page.py`; it prints a Markdown table. The pages take turns, so that other load affects all
+equally. Only ratios within one run are meaningful.
 """
 
 import statistics
@@ -22,23 +22,23 @@ ROUNDS = 9
 SESSIONS = {"3 h, 2,000 flags": (3 * 3600, 2000), "10 min, 200 flags": (600, 200)}
 EMPTY = "empty page of its weight"
 READY_MS = "Number(document.documentElement.dataset.readyMs)"
-# A page without a script of its own says that it is ready once its first frame was painted.
+# A page without a script reports ready after its first painted frame.
 BARE = """<!doctype html><html lang="en"><title>empty</title><script>
 const told = document.documentElement.dataset;
 requestAnimationFrame(() => { told.readyMs = performance.now(); told.ready = "yes"; });</script>
 <script type="application/json">%s</script></html>"""
-# From the key to the frame that shows what it did.
+# Time from the key press to the frame that shows its effect.
 SELECT_MS = """new Promise((done) => { const begun = performance.now();
 document.dispatchEvent(new KeyboardEvent("keydown", { key: "j" }));
 requestAnimationFrame(() => setTimeout(() => done(performance.now() - begun))); })"""
 
 
 def pages(folder: Path) -> dict[str, Path]:
-    """The files that are opened, by what they are."""
+    """Return the pages to open, by content."""
     found: dict[str, Path] = {}
     for number, (name, (length_s, flags)) in enumerate(SESSIONS.items()):
         log = folder / f"log{number}"
-        with patch("os.fsync"):  # the log's own speed is no matter here
+        with patch("os.fsync"):  # the log's own speed does not matter here
             write_log(log, length_s=length_s, flags=flags)
         found[name] = folder / f"page{number}.html"
         found[name].write_text(page(open_recording(log)), encoding="utf-8")
@@ -49,7 +49,7 @@ def pages(folder: Path) -> dict[str, Path]:
 
 
 def main() -> None:
-    """Prints the medians, and their ratios to the empty page."""
+    """Print the medians and their ratios to the empty page."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         found = pages(folder)
