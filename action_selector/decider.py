@@ -22,7 +22,7 @@ from action_selector.observe.observation import (
 from action_selector.request import Request, UnusableError, check
 from action_selector.retrieve.likeness import SentenceEncoding, learn
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
-from action_selector.stage_timer import StageTimer, Told
+from action_selector.stage_timer import StageTimer, StepObserver
 from action_selector.veto import house_rules, vetoes
 from norm_core import __version__
 from norm_core.engines.errors import EngineError, PastDeadlineError
@@ -58,7 +58,7 @@ class Decider:
         """Whether the model may receive images. True without a model, because nothing is withheld then."""
         return self._engine is None or self._engine.model_info.on_this_machine or self.config.pictures_may_leave
 
-    def held_back(self, request: Request) -> str:
+    def reason_withheld(self, request: Request) -> str:
         """Explain why a request's images are withheld from the model. Empty where they are not."""
         if (
             self._engine is None
@@ -75,9 +75,9 @@ class Decider:
         never = (rule.never for rule in self._rules.hard)
         learn(self._sentences, ("", *norms.norm_texts(), *skills, *rules, *never))
 
-    def decide(self, request: Request, deadline: Deadline, told: Told | None = None) -> Decision:
-        """Decide on any request. `told` receives the name of each step as it starts."""
-        stages = StageTimer(deadline, told)
+    def decide(self, request: Request, deadline: Deadline, on_step: StepObserver | None = None) -> Decision:
+        """Decide on any request. `on_step` receives the name of each step as it starts."""
+        stages = StageTimer(deadline, on_step)
         verdict = DecisionBuilder(outcome=Outcome.FAILED)
         try:
             verdict = self._decide(request, deadline, stages)
@@ -118,7 +118,7 @@ class Decider:
         learn(self._sentences, (*(one.action for one in candidates), *doings, scene, *request.justifications))
         stages.enter("veto")
         rules = house_rules.applicable_rules(self._rules.rules, scene, self._sentences, config.rule_least)
-        fallen = self._fallen(offered, observation, rules)
+        vetoed = self._veto(offered, observation, rules)
         deadline.check()
         stages.enter("retrieve")
         precedents = self._retrieved(request, scene, len(rules))
@@ -132,15 +132,15 @@ class Decider:
             prefix=self._prefix(request, observation, rules, precedents),
             deadline=for_model,
         )
-        verdict = self._chooser.chosen(case, fallen)
+        verdict = self._chooser.choose(case, vetoed)
         if verdict.chosen is not None:
             stages.enter("justify")
-            verdict = self._chooser.justified(case, verdict)
-        verdict = self._chooser.labelled(case, verdict)
+            verdict = self._chooser.add_justification(case, verdict)
+        verdict = self._chooser.add_norms(case, verdict)
         stages.enter("explain")
         verdict = verdict.with_explanation(observation, self._why(case, verdict, rules)).with_repeats(offered)
-        if held_back := self.held_back(request):
-            told = f"{held_back[0].upper()}{held_back[1:]}: {verdict.explanation}"
+        if reason_withheld := self.reason_withheld(request):
+            told = f"{reason_withheld[0].upper()}{reason_withheld[1:]}: {verdict.explanation}"
             verdict = replace(verdict, explanation=told)
         return verdict
 
@@ -149,7 +149,7 @@ class Decider:
         if verdict.chosen is None:
             return ""
         favour = house_rules.in_favour(verdict.texts[verdict.chosen], rules, self._sentences, self.config.rule_least)
-        return favour or self._chooser.grounds(case, verdict)
+        return favour or self._chooser.describe_grounds(case, verdict)
 
     @property
     def _most_images(self) -> int | None:
@@ -188,7 +188,7 @@ class Decider:
             raise UnusableError("there are no candidates: give some, or load a skill catalogue")
         return found
 
-    def _fallen(
+    def _veto(
         self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[house_rules.HouseRule, ...]
     ) -> dict[int, vetoes.Vetoed]:
         """Collect the veto of each candidate. A repeated candidate shares the veto of its first occurrence."""
@@ -197,12 +197,12 @@ class Decider:
         against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
         forbidden = house_rules.forbidding_rule(actions, self._rules.hard, self._sentences, config.rule_least)
         by_rule = {candidates[place].index: reason for place, reason in (against | forbidden).items()}
-        fallen = vetoes.of_house_rules(by_rule) | vetoes.of_orders(candidates)
-        fallen = vetoes.of_preconditions(candidates) | fallen
+        vetoed = vetoes.of_house_rules(by_rule) | vetoes.of_orders(candidates)
+        vetoed = vetoes.of_preconditions(candidates) | vetoed
         if config.veto_others:
             # Use all candidates: one with another veto may still be the match of another agent.
-            fallen = vetoes.of_others(candidates, observation, self._sentences, config.match_least) | fallen
-        return {candidates[index].same_as: fall for index, fall in sorted(fallen.items())}
+            vetoed = vetoes.of_others(candidates, observation, self._sentences, config.match_least) | vetoed
+        return {candidates[index].same_as: fall for index, fall in sorted(vetoed.items())}
 
     def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:
         """Retrieve precedents, fewer where house rules take their place."""

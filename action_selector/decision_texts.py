@@ -10,12 +10,12 @@ _LONGEST = 300
 _TELLING = (Veto.HARD_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
 
 
-def explain_choice(action: str, reason: str, fallen: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
+def explain_choice(action: str, reason: str, vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain the recommended action, its reason and the most important veto."""
     what = one_line(action, 140).rstrip(".") if action.strip() else "None of what was offered"
     because = f": {one_line(reason, 110).rstrip('.')}" if reason.strip() else ""
-    index = min(fallen, key=lambda index: _TELLING.index(fallen[index].veto), default=None)
-    told = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {fallen[index].reason})"
+    index = min(vetoed, key=lambda index: _TELLING.index(vetoed[index].veto), default=None)
+    told = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {vetoed[index].reason})"
     return one_line(f"{what}{because}.{told}", _LONGEST)
 
 
@@ -26,9 +26,9 @@ def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
     return one_line(f"{advice}: {shown}{more} could be right.", _LONGEST)
 
 
-def explain_no_candidate(fallen: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
+def explain_no_candidate(vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain why every candidate was vetoed."""
-    told = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(fallen.items())[:3])
+    told = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(vetoed.items())[:3])
     return one_line(f"No candidate stands: {told}.", _LONGEST)
 
 

@@ -109,11 +109,11 @@ class Selector:
             )
             return self.refuse(due, reason)
         found = self._recommendation(due, decision)
-        held_back = self._decider.held_back(due.request)
-        if not held_back or decision.outcome is Outcome.INVALID:
+        reason_withheld = self._decider.reason_withheld(due.request)
+        if not reason_withheld or decision.outcome is Outcome.INVALID:
             return found
         self._health_log.count("decisions_without_pictures")
-        answer = found.answer and replace(found.answer, reason=found.answer.reason or held_back)
+        answer = found.answer and replace(found.answer, reason=found.answer.reason or reason_withheld)
         return replace(found, answer=answer)
 
     def refuse(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:

@@ -7,14 +7,14 @@ from norm_core.records.provenance import LatencySegment
 
 STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
 
-Told = Callable[[str], None]
+StepObserver = Callable[[str], None]
 
 
 class StageTimer:
     """Contiguous time segments of one decision. An expired deadline raises at the next step."""
 
-    def __init__(self, deadline: Deadline, told: Told | None = None) -> None:
-        self._limit, self._told = deadline, told
+    def __init__(self, deadline: Deadline, on_step: StepObserver | None = None) -> None:
+        self._limit, self._on_step = deadline, on_step
         self._since_ns = deadline.asked_ns
         self._name = ""
         self._spent_ns: dict[str, int] = {}
@@ -27,8 +27,8 @@ class StageTimer:
             self._spent_ns[self._name] += now_ns - self._since_ns
             self._since_ns = now_ns
         self._name = name
-        if self._told:
-            self._told(name)
+        if self._on_step:
+            self._on_step(name)
 
     def end(self, now_ns: int) -> tuple[LatencySegment, ...]:
         """End the last step. The segments sum to `now_ns` minus the start."""

@@ -61,7 +61,7 @@ def by_likeness(sentences: SentenceEncoding, actions: Sequence[str], evidence: S
     return normalize_scores(actions, sum(_terms(sentences, actions, evidence).values(), np.zeros(len(actions))))
 
 
-def grounds(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, place: int) -> str:
+def leading_term(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, place: int) -> str:
     """Name the similarity term in which the preferred action leads all others by the most."""
     ahead = {
         ground: worth[place] - max(np.delete(worth, place), default=worth[place])

@@ -48,24 +48,24 @@ class Chooser:
     ) -> None:
         self._sentences, self._config, self._engine, self._fitted = sentences, config, engine, fitted
 
-    def chosen(self, case: ChoiceCase, fallen: Mapping[int, Vetoed]) -> DecisionBuilder:
+    def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
         """Choose among the candidates without a veto, and list those that could also be right."""
-        fallen = {**fallen, **self._off_vantage(case, fallen)}
+        vetoed = {**vetoed, **self._off_vantage(case, vetoed)}
         inferred = norms.infer_norms(self._sentences, [one.action for one in case.candidates])
         served = {one.index: one.norms or guess for one, guess in zip(case.candidates, inferred, strict=True)}
-        verdict = DecisionBuilder(candidates=case.candidates, vetoed=fallen, norms=served)
-        standing = [one for one in case.candidates if one.index not in fallen]
+        verdict = DecisionBuilder(candidates=case.candidates, vetoed=vetoed, norms=served)
+        standing = [one for one in case.candidates if one.index not in vetoed]
         if not standing:
             return verdict
-        judged = self._judged(case, standing)
+        judged = self._score(case, standing)
         verdict = replace(verdict, scores=judged.scores, note=judged.reason)
         if judged.outcome is not Outcome.ANSWERED:
             return replace(verdict, outcome=judged.outcome, explanation=judged.reason)
         probabilities = {one.index: p for one, p in zip(standing, judged.probabilities, strict=True)}
         verdict = replace(verdict, probabilities=probabilities, sensible=self._sensible(case, standing, probabilities))
-        return self._settled(verdict, {one.index: one.norms for one in standing})
+        return self._pick(verdict, {one.index: one.norms for one in standing})
 
-    def justified(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
+    def add_justification(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
         """Add the best justification of the choice. "None of the above" pairs with "none of the above"."""
         reasons = case.request.justifications
         if not reasons or verdict.chosen is None:
@@ -85,7 +85,7 @@ class Chooser:
         best = candidate_scoring.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(verdict, justification=best, reason=reasons[best])
 
-    def grounds(self, case: ChoiceCase, verdict: DecisionBuilder) -> str:
+    def describe_grounds(self, case: ChoiceCase, verdict: DecisionBuilder) -> str:
         """Describe in words what the choice rests on."""
         standing = [one for one in case.candidates if one.index not in verdict.vetoed and not one.is_none]
         if verdict.chosen is None or not verdict.texts[verdict.chosen].strip():
@@ -97,9 +97,9 @@ class Chooser:
         if self._fitted is not None:
             return "weights fitted on labels prefer it"
         place = [one.index for one in standing].index(verdict.chosen)
-        return candidate_scoring.grounds(self._sentences, [one.action for one in standing], case.evidence, place)
+        return candidate_scoring.leading_term(self._sentences, [one.action for one in standing], case.evidence, place)
 
-    def labelled(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
+    def add_norms(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
         """Add the norms that a model assigns to the remaining candidates, where the catalogue states none.
 
         Runs last: norms are labels only, so a timeout here does not change the choice.
@@ -114,14 +114,14 @@ class Chooser:
         told = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
         return replace(verdict, norms={**verdict.norms, **told})
 
-    def _off_vantage(self, case: ChoiceCase, fallen: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
+    def _off_vantage(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
             return {}
-        asked = {one.index: one.action for one in case.candidates if not one.is_none and one.index not in fallen}
+        asked = {one.index: one.action for one in case.candidates if not one.is_none and one.index not in vetoed}
         possible, _ = candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.deadline)
         return vetoes.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
 
-    def _judged(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
+    def _score(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
         """Score with the model. On failure, score by similarity and give the reason."""
         actions = [one.action for one in standing]
         by_likeness = CandidateScores(probabilities=self._by_likeness(case, standing))
@@ -144,7 +144,7 @@ class Chooser:
         places = {one.index: place for place, one in enumerate(case.candidates)}
         return candidate_scoring.normalize_scores(actions, worth[[places[one.index] for one in standing]])
 
-    def _settled(self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]]) -> DecisionBuilder:
+    def _pick(self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]]) -> DecisionBuilder:
         """Choose the likeliest candidate, or the one that the order of norms prefers within the set, or none."""
         could_be = calibrated_set(verdict.probabilities, self._config.coverage)
         sure = len(could_be) == 1

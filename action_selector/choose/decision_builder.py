@@ -118,13 +118,13 @@ class DecisionBuilder:
         )
 
     def _judgement(self, candidate: Candidate) -> CandidateJudgement:
-        fallen = self.vetoed.get(candidate.index)
+        vetoed = self.vetoed.get(candidate.index)
         return CandidateJudgement(
             index=candidate.index,
             action=candidate.action,
             probability=self.probabilities.get(candidate.index, 0.0),
-            veto=fallen.veto if fallen else Veto.NONE,
-            veto_reason=fallen.reason if fallen else "",
+            veto=vetoed.veto if vetoed else Veto.NONE,
+            veto_reason=vetoed.reason if vetoed else "",
             sensible=candidate.index in self.sensible,
             norms=tuple(sorted(self.norms.get(candidate.index, ()), key=list(Norm).index)),
         )
