@@ -16,7 +16,7 @@ from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 
 # A bag's records with the times they became known. None stands for an unreadable message.
-Told = Iterator[tuple[int, Any]]
+TimedRecords = Iterator[tuple[int, Any]]
 
 
 def log_bag(  # noqa: PLR0917
@@ -25,19 +25,19 @@ def log_bag(  # noqa: PLR0917
     info: SessionInfo,
     clock: Clock,
     redactor: Redactor,
-    tell: Callable[[BagReader], Told] | None = None,
+    records_of: Callable[[BagReader], TimedRecords] | None = None,
 ) -> tuple[int, int]:
     """Write a bag's speech, presence, flags and decisions to a sealed log.
 
-    `tell` gives the records; default: the recorded ones. Leaves out frames and sound. Returns the counts of entries and
-    of unreadable messages.
+    `records_of` gives the records; default: the recorded ones. Leaves out frames and sound.
+    Returns the counts of entries and of unreadable messages.
     """
     sieve = RecordFilter()
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
         told = [
             (known_ns, one)
-            for known_ns, one in (tell or _recorded)(reader)
+            for known_ns, one in (records_of or _recorded)(reader)
             if one is None or (isinstance(one, BAGGED) and sieve.keeps(one))
         ]
         _check_persons((one for _, one in told if one is not None), info, bag)
@@ -53,7 +53,7 @@ def log_bag(  # noqa: PLR0917
         return log.entries, sum(one is None for _, one in told)
 
 
-def _recorded(bag: BagReader) -> Told:
+def _recorded(bag: BagReader) -> TimedRecords:
     wanted = {message_type(cls) for cls in BAGGED}
     topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
     for message in bag.messages(topics) if topics else ():

@@ -66,7 +66,7 @@ class LiveLog:
             self._given += taken
         return taken
 
-    def settle(self, timeout_s: float) -> bool:
+    def flush(self, timeout_s: float) -> bool:
         """Wait until every queued record is on disk. Returns False at once while the disk fails."""
         with self._changed:
             given = self._given

@@ -77,7 +77,7 @@ class StudyLog:
         return log
 
     @classmethod
-    def take_up(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
+    def begin_or_resume(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
         """Begin a session's log, or continue it. Raises an error for another session's log."""
         if not any(_has_an_entry(path) for path in folder.glob(SEGMENTS)):
             return cls.begin(folder, info, clock, **settings)

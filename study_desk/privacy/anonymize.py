@@ -39,11 +39,11 @@ def anonymize(
         whole = sum(counts[name] for name in (*names, *passing))
         done = 0
         for message in reader.messages(names) if names else ():
-            work.look(message)
+            work.collect(message)
             progress(done := done + 1, whole)
         with atomic_bag(made) as writer:
             for message in reader.messages(passing) if passing else ():
-                changed = work.changed(message)
+                changed = work.treat(message)
                 if changed is not None:
                     topic = work.with_definitions(message)
                     writer.write_copied(topic, changed, message.stamp_ns)
@@ -79,7 +79,7 @@ class _Work:
     def topics_with(self, *wanted: Treatment) -> list[str]:
         return sorted({topic for (topic, _), (treatment, _) in self._fates.items() if treatment in wanted})
 
-    def look(self, message: BagMessage) -> None:
+    def collect(self, message: BagMessage) -> None:
         """First pass: collect faces and spoken names."""
         key = (message.topic, message.type_name)
         treatment, _ = self._fates[key]
@@ -90,11 +90,11 @@ class _Work:
         except (BagError, MessageError):  # the second pass counts it as left out
             decoded = None
         if treatment is Treatment.BLURRED:
-            self._pictures[key].look(decoded, message.stamp_ns)
+            self._pictures[key].collect(decoded, message.stamp_ns)
         elif decoded is not None:
             self._redactor.clean(decoded)
 
-    def changed(self, message: BagMessage) -> bytes | None:
+    def treat(self, message: BagMessage) -> bytes | None:
         """Second pass: return the bytes to write, or None to leave the message out."""
         key = (message.topic, message.type_name)
         treatment, _ = self._fates[key]
@@ -152,9 +152,9 @@ class _Work:
                 pictures.skip()
             raise
         if pictures:
-            changed = pictures.changed(decoded)
+            changed = pictures.treat(decoded)
         elif treatment is Treatment.MUTED:
-            changed = self._sound.changed(decoded, message.stamp_ns)
+            changed = self._sound.treat(decoded, message.stamp_ns)
         else:
             changed = _without(self._redactor.clean(decoded), self._redactor.text)
         if changed is None:

@@ -127,7 +127,7 @@ def _concerned(
     nobodys: set[int] = set()
     for entry in entries:
         persons = persons_in(entry.record)
-        if persons & ids or words.are_told_in(entry.record, by_another=bool(persons & others)):
+        if persons & ids or words.occur_in(entry.record, by_another=bool(persons & others)):
             theirs.add(entry.seq)
         elif _may_be_anybodys(entry.record) and not persons & others:
             nobodys.add(entry.seq)
@@ -167,7 +167,7 @@ class _Words:
         names = [whose.pseudonym, *(i for i in whose.person_ids if len(i) >= _TELLING_ID)]
         self._names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
 
-    def are_told_in(self, record: Any, *, by_another: bool) -> bool:
+    def occur_in(self, record: Any, *, by_another: bool) -> bool:
         """Whether a record names the participant or repeats their words. Others may use the same words by chance."""
         text = "\n".join(_texts(to_plain(record)))
         if self._names.search(text):

@@ -32,7 +32,7 @@ class PictureBlurring:
         self._next = 0
         self.faces = self.blurred_by_face = self.blurred_whole = self.left = 0
 
-    def look(self, message: Any, stamp_ns: int) -> None:
+    def collect(self, message: Any, stamp_ns: int) -> None:
         """First pass: find faces. An unreadable image, or None, has no faces."""
         faces: tuple[Face, ...] = ()
         if self._find and message is not None:
@@ -43,7 +43,7 @@ class PictureBlurring:
         self.faces += sum(face.confidence >= CERTAIN for face in faces)
         self._found.append((stamp_ns, faces))
 
-    def changed(self, message: Any) -> Any:
+    def treat(self, message: Any) -> Any:
         """Second pass, in the same order: return the message with blurred faces, or None to leave it out.
 
         Raises PictureFormatError for an unreadable image.

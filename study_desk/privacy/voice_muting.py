@@ -22,7 +22,7 @@ class VoiceMuting:
         self._starts = [start for start, _ in spans_ns]
         self._ends = [end for _, end in spans_ns]
 
-    def changed(self, message: Any, recorded_ns: int) -> Any:
+    def treat(self, message: Any, recorded_ns: int) -> Any:
         """Return the message unchanged if it lies within one span, otherwise muted. Raises SoundError for other
         messages.
         """

@@ -34,7 +34,7 @@ class ClipError(TactfulError, ValueError):
     """A clip cannot or may not be made; the message gives the reason."""
 
 
-def may_show(recording: Recording) -> str:
+def reason_against_clips(recording: Recording) -> str:
     """Explain why no clip may be shown. Empty where every participant consented."""
     participants = recording.info.participants
     if not participants:
@@ -61,7 +61,7 @@ def thumbnails(
     recording: Recording, bag: Path, find: FindFaces | None, *, budget_bytes: int = BUDGET_BYTES
 ) -> tuple[dict[str, list[str]], int]:
     """Return up to three thumbnails per flag as data URLs, and the number that exceeded the budget."""
-    if reason := may_show(recording):
+    if reason := reason_against_clips(recording):
         raise ClipError(reason)
     check_bag(recording, bag)
     wanted: dict[str, list[int]] = {}
@@ -94,7 +94,7 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
 
     check_bag reads the whole bag: call it once before the first clip.
     """
-    if reason := may_show(recording):
+    if reason := reason_against_clips(recording):
         raise ClipError(reason)
     flag = next((f for f in recording.flags if f.event_id == event_id), None)
     if flag is None:

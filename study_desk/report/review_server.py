@@ -80,7 +80,7 @@ class ReviewServer:
         }
         return page(self._recording, server=server)
 
-    def take(self, token: str, body: bytes) -> Review:
+    def add_verdict(self, token: str, body: bytes) -> Review:
         """Log a verdict under the token's reviewer. Raises RecordError or LogWriteError."""
         plain = json.loads(body)
         if not isinstance(plain, dict) or plain.get("event_id") not in self._events:
@@ -96,7 +96,7 @@ class ReviewServer:
             raise ValueError(self._no_clip)
         return self._clip(self._recording, event_id)
 
-    def allows(self, host: str) -> bool:
+    def is_own_host(self, host: str) -> bool:
         """Whether a Host header is ours. This blocks DNS rebinding by other pages."""
         name = host.rsplit(":", 1)[0].strip("[]")
         return self.host not in LOOPBACK or name in LOOPBACK
@@ -134,7 +134,7 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
                 self._say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a verdict has at most {MOST_BYTES} bytes")
                 return
             try:
-                review = server.take(token, self.rfile.read(int(size)))
+                review = server.add_verdict(token, self.rfile.read(int(size)))
             except (RecordError, ValueError) as error:
                 self._say(HTTPStatus.BAD_REQUEST, str(error))
             except LogWriteError as error:
@@ -151,7 +151,7 @@ def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
                 self._answer(HTTPStatus.OK, data, kind)
 
         def _known(self, token: str) -> bool:
-            if not server.allows(self.headers.get("Host", "")):
+            if not server.is_own_host(self.headers.get("Host", "")):
                 self._say(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
                 return False
             if not any(secrets.compare_digest(token.encode(), known.encode()) for known in server.reviewers):

@@ -22,7 +22,7 @@ from study_desk.log.recording import open_recording
 from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from tactful_cli.console import err, print_json
-from tactful_cli.study.watch import holds_flags, watched
+from tactful_cli.study.watch import holds_flags, monitored_records
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
@@ -91,15 +91,15 @@ def log_(  # noqa: PLR0917
     if watch:
         table = ThresholdTable.shipped()
         info = replace(info, table_version=table.version, config_sha256=table.sha256())
-    tell = partial(watched, topic=topic, language=language) if watch else None
-    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, tell)
+    records_of = partial(monitored_records, topic=topic, language=language) if watch else None
+    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, records_of)
     recording = open_recording(folder)
     result = {
         "log": str(folder),
         "entries": count,
         "unreadable": unreadable,
         "flags": len(recording.flags),
-        "watched": watch,
+        "monitored_records": watch,
         "head": recording.head,
     }
     _print(

@@ -15,7 +15,7 @@ from study_desk.log.recording import Recording, file_beside, open_recording
 from study_desk.log.session_config import redactor_of
 from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.face_search import TiledFaceDetector
-from study_desk.report.clips import check_bag, clip, may_show, thumbnails
+from study_desk.report.clips import check_bag, clip, reason_against_clips, thumbnails
 from study_desk.report.report import page
 from study_desk.report.review_server import LOOPBACK, ReviewServer, new_token
 from tactful_cli.console import complain, err, print_json
@@ -81,7 +81,7 @@ def review(  # noqa: PLR0917
     if len(set(tokens.values())) < len(tokens):
         raise TactfulError("--reviewer: a name is given twice; give each reviewer once")
     recording = open_recording(log)
-    reason = may_show(recording) if bag else ""
+    reason = reason_against_clips(recording) if bag else ""
     if bag and not reason:
         check_bag(recording, bag)
     finder = face_finder() if bag and not reason else None

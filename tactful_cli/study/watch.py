@@ -22,7 +22,7 @@ def holds_flags(bag: BagReader) -> bool:
     return any(t.type_name == message_type(SocialFlag) and t.message_count for t in bag.topics)
 
 
-def watched(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, Any]]:
+def monitored_records(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, Any]]:
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
     senses = senses_of(bag, topic, language, needs_words=False)
     clock = ReplayClock()

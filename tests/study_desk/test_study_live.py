@@ -34,7 +34,7 @@ def said(number: int) -> Utterance:
 
 
 def opener(folder: Path, write: Callable[[int, bytes], int] = os.write) -> Callable[[], StudyLog]:
-    return lambda: StudyLog.take_up(folder, info(), ReplayClock(START_NS), write=write)
+    return lambda: StudyLog.begin_or_resume(folder, info(), ReplayClock(START_NS), write=write)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -58,7 +58,7 @@ class Disk:
 def test_what_settled_is_on_the_disk_and_closing_seals(tmp_path: Path) -> None:
     log = LiveLog(opener(tmp_path / "log"), HealthLog())
     assert log.put(said(1), START_NS)
-    assert log.settle(PATIENCE_S)
+    assert log.flush(PATIENCE_S)
     contents = read(tmp_path / "log")
     assert [e.record for e in contents.entries[1:]] == [said(1)]
     assert not contents.sealed
@@ -72,17 +72,17 @@ def test_a_full_disk_degrades_and_entries_are_written_later(tmp_path: Path) -> N
     disk, health_log = Disk(), HealthLog()
     log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
     log.put(said(0), START_NS)
-    assert log.settle(PATIENCE_S)
+    assert log.flush(PATIENCE_S)
     disk.full = True
     for number in range(1, 5):
         assert log.put(said(number), START_NS)
-    assert not log.settle(PATIENCE_S)
+    assert not log.flush(PATIENCE_S)
     health_when_full = health_log.health
     assert health_when_full is Health.DEGRADED
     assert "No space left on device" in health_log.reasons[0]
     assert "make room" in health_log.reasons[0]
     disk.full = False
-    until(lambda: log.settle(0.05))
+    until(lambda: log.flush(0.05))
     log.close()
     assert health_log.health is Health.OK
     assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == [f"u{n}" for n in range(5)]
@@ -95,7 +95,7 @@ def test_a_disk_that_is_full_from_the_first_entry_on_is_tried_again(tmp_path: Pa
     log.put(said(1), START_NS)
     until(lambda: health_log.health is Health.DEGRADED)
     disk.full = False
-    until(lambda: log.settle(0.05))
+    until(lambda: log.flush(0.05))
     log.close()
     assert read(tmp_path / "log").faults == ()
     assert len(read(tmp_path / "log").entries) == 3
@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Pat
     log = LiveLog(opener(folder), health_log, retry_s=0.01)
     until(lambda: health_log.health is Health.DEGRADED)
     assert log.put(said(1), START_NS)
-    assert not log.settle(PATIENCE_S)
+    assert not log.flush(PATIENCE_S)
     expected = {
         "a file in the way": "cannot be made",
         "another session's log": "is the log of study library-2026, session S08; give this session a folder of its own",
@@ -131,7 +131,7 @@ def test_a_session_goes_on_in_its_own_log_and_is_sealed_anew(tmp_path: Path) -> 
     for number in (1, 2):
         log = LiveLog(opener(tmp_path / "log"), HealthLog())
         log.put(said(number), START_NS)
-        assert log.settle(PATIENCE_S)
+        assert log.flush(PATIENCE_S)
         assert not read(tmp_path / "log").sealed
         log.close()
     contents = read(tmp_path / "log")
@@ -145,7 +145,7 @@ def test_what_a_writer_left_that_died_in_its_first_entry_is_no_obstacle(tmp_path
     (tmp_path / "log").mkdir()
     (tmp_path / "log/events-000001.jsonl").write_bytes(b'{"schema": 2, "se')
     (tmp_path / "log/events-000001.mcap").write_bytes(b"")
-    with StudyLog.take_up(tmp_path / "log", info(), ReplayClock(START_NS)) as log:
+    with StudyLog.begin_or_resume(tmp_path / "log", info(), ReplayClock(START_NS)) as log:
         log.append(said(1), START_NS)
     assert len(read(tmp_path / "log").entries) == 2
 
@@ -155,7 +155,7 @@ def test_a_record_that_is_no_text_is_counted_and_the_next_is_written(tmp_path: P
     log = LiveLog(opener(tmp_path / "log"), health_log)
     log.put(replace(said(1), text="\ud800"), START_NS)
     log.put(said(2), START_NS)
-    assert log.settle(PATIENCE_S)
+    assert log.flush(PATIENCE_S)
     log.close()
     assert {c.name: c.count for c in health_log.counters}["study_log_refused"] == 1
     assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == ["u2"]

@@ -455,7 +455,7 @@ def test_thumbnails_need_consent_are_few_and_within_the_budget(tmp_path: Path) -
     without = replace(recording, info=replace(recording.info, participants=(refused,)))
     with pytest.raises(ClipError, match="P-7K3MX did not consent"):
         thumbnails(without, bag, None)
-    assert clips.may_show(replace(recording, info=replace(recording.info, participants=())))
+    assert clips.reason_against_clips(replace(recording, info=replace(recording.info, participants=())))
 
 
 def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path) -> None:

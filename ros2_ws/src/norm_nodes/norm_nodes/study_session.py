@@ -58,7 +58,7 @@ class StudySession:
         while len(self._events) > KNOWN_EVENTS:
             del self._events[next(iter(self._events))]
         taken = [self.keep(flag) for flag in flags]
-        if not (all(taken) and self._log.settle(FLAG_S)):
+        if not (all(taken) and self._log.flush(FLAG_S)):
             self._health_log.count("study_log_late", len(flags))
 
     def review(self, request: Any, response: Any) -> Any:
@@ -74,7 +74,7 @@ class StudySession:
             except ValueError as error:
                 response.message = str(error)
             else:
-                response.recorded = self.keep(verdict) and self._log.settle(VERDICT_S)
+                response.recorded = self.keep(verdict) and self._log.flush(VERDICT_S)
                 response.message = "" if response.recorded else "it is not on the disk yet: the status says why"
         return response
 
@@ -101,7 +101,7 @@ def _opener(
         software_version=__version__,
     )
     folder = Path(config.log).expanduser()
-    return lambda: StudyLog.take_up(folder, info, WallClock(), redactor=redactor)
+    return lambda: StudyLog.begin_or_resume(folder, info, WallClock(), redactor=redactor)
 
 
 def _path(text: str) -> Path | None:
