@@ -92,7 +92,7 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 said = log.read().strip().splitlines()[-5:]
-                ended = [f"{node.exit_message()} and said: {node.said()}" for node in nodes]
+                ended = [f"{node.exit_message()} and said: {node.last_output()}" for node in nodes]
                 raise TransportError("\n".join([*said, *ended]))
         finally:
             end_process(driver, END_TIMEOUT_S)

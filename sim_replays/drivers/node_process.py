@@ -76,7 +76,7 @@ class NodeProcess:
         """Wait until the nodes are active."""
         if not self._told.wait(self._start_timeout_s) or not self._started:
             self._end(signal.SIGKILL)
-            raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.said()}")
+            raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.last_output()}")
 
     def __enter__(self) -> Self:
         self.begin()
@@ -88,7 +88,9 @@ class NodeProcess:
     ) -> None:
         self._end(signal.SIGTERM)
         if kind is None and self._process.returncode != 0:
-            raise NodeProcessError(f"{', '.join(self.nodes)} ended with {self._process.returncode}: {self.said()}")
+            raise NodeProcessError(
+                f"{', '.join(self.nodes)} ended with {self._process.returncode}: {self.last_output()}"
+            )
 
     @property
     def pid(self) -> int:
@@ -109,7 +111,7 @@ class NodeProcess:
         code = self._process.poll()
         return f"the process of {', '.join(self.nodes)} {'runs' if code is None else f'ended with {code}'}"
 
-    def said(self) -> str:
+    def last_output(self) -> str:
         """Return the output of the process, for a person."""
         return "\n".join(self.output[-20:]).strip() or "it said nothing"
 

@@ -145,28 +145,28 @@ def run(
     wanted = [query_id for query_id in key.orders if query_id not in known]
     done = len(known)
     progress(done, len(key.orders))
-    kept = AnswerWriter(out, done, len(key.orders))
+    progress_file = ProgressWriter(out, done, len(key.orders))
     try:
         if wanted:
             for _ in run_folder.append(out, transport.play(bag, frozenset(wanted))):
                 done += 1
-                kept.tell(done)
+                progress_file.update(done)
                 progress(done, len(key.orders))
     finally:
-        kept.write(done)
+        progress_file.write(done)
         found = run_folder.open_run(out)
         scored = run_folder.finish(found)
     return found, with_notes(scored, *cautions(asking, files))
 
 
-class AnswerWriter:
+class ProgressWriter:
     """Write a run's progress to its folder, with rate and remaining time of this call."""
 
     def __init__(self, out: Path, done: int, total: int) -> None:
         self._out, self._before, self._total = out, done, total
         self._began_s = self._written_s = time.monotonic()
 
-    def tell(self, done: int) -> None:
+    def update(self, done: int) -> None:
         """Write progress, at most once per interval."""
         if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
             self.write(done)

@@ -52,7 +52,7 @@ def demo(
         for one in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
             if one.topic == END:
                 end = one.what
-            told = view.take(one)
+            told = view.show(one)
             if told is not None:
                 said.append((one.at_ns, one.topic, told))
     told = report.summary(session, view, end, time.monotonic() - began_s)

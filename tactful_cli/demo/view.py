@@ -75,7 +75,7 @@ class DemoView:
         if self._live:
             self._live.stop()
 
-    def take(self, said: NodeOutput) -> Any:
+    def show(self, said: NodeOutput) -> Any:
         """Show one output, and return it as a record if it is one."""
         self._at_ns, self._wall_s = max(self._at_ns, said.at_ns), said.wall_s
         while self._scenes and self._scenes[0].start_ns <= self._at_ns:

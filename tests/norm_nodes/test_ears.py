@@ -63,4 +63,4 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
 
 def test_a_missing_audio_type_is_named_and_not_fatal(domain_id: int) -> None:
     with NodeProcess(["ears"], {"ears": {"audio_type": "naoqi_bridge_msgs/msg/AudioBuffer"}}, domain_id) as process:
-        assert "ros-jazzy-naoqi-bridge-msgs" in process.said()
+        assert "ros-jazzy-naoqi-bridge-msgs" in process.last_output()

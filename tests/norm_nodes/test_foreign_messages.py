@@ -68,7 +68,7 @@ class Session:
         with NodeProcess(["ears"], {"ears": ears}, self._domain_id):
             self.observer.meet("ears")
             with NodeProcess(["bag_player"], {"bag_player": player}, self._domain_id) as played:
-                assert played.wait(PATIENCE_S) == 0, played.said()
+                assert played.wait(PATIENCE_S) == 0, played.last_output()
                 self.observer.until(until, what)
 
 
@@ -237,4 +237,4 @@ def test_a_transcript_of_plain_strings_is_used(session: Session, tmp_path: Path)
 
 def test_missing_hri_msgs_are_named_and_not_fatal(domain_id: int) -> None:
     with NodeProcess(["ears"], {"ears": {"words_from": "topic"}}, domain_id) as process:
-        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.said()
+        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.last_output()

@@ -46,7 +46,7 @@ def play(bag: Path, domain_id: int, rate: float, wait: Any) -> None:
     player = {"bag": str(bag), "rate": rate, "wait_for_subscribers_s": 8.0}
     with NodeProcess(["bag_player"], {"bag_player": player}, domain_id) as played:
         wait(lambda: not played.is_running())
-        assert played.wait(PATIENCE_S) == 0, played.said()
+        assert played.wait(PATIENCE_S) == 0, played.last_output()
 
 
 def people_alone(source: Path, target: Path) -> dict[tuple[int, str], float]:
@@ -154,7 +154,7 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
 
 def test_missing_packages_are_named_and_not_fatal(domain_id: int) -> None:
     with NodeProcess(["people"], None, domain_id) as process:
-        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.said()
+        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.last_output()
 
 
 def test_a_second_source_of_presence_is_named(domain_id: int, observer: Observer) -> None:

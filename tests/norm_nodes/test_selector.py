@@ -47,8 +47,8 @@ def ready(parameters: dict[str, Any], domain_id: int) -> Iterator[NodeProcess]:
     """The node, once it has loaded its encoder."""
     with NodeProcess(["selector"], {"selector": parameters}, domain_id) as process:
         deadline_s = time.monotonic() + PATIENCE_S
-        while "encoder is ready" not in process.said():
-            assert time.monotonic() < deadline_s, f"the encoder was not loaded: {process.said()}"
+        while "encoder is ready" not in process.last_output():
+            assert time.monotonic() < deadline_s, f"the encoder was not loaded: {process.last_output()}"
             Event().wait(0.05)
         yield process
 

@@ -74,7 +74,7 @@ def play(bag: Path, observer: Observer, domain_id: int, until_ns: int) -> list[A
             observer.meet(node)
         with NodeProcess(["bag_player"], player, domain_id) as played:
             observer.until(lambda: not played.is_running(), "the bag's end")
-            assert played.wait(PATIENCE_S) == 0, played.said()
+            assert played.wait(PATIENCE_S) == 0, played.last_output()
         observer.until(lambda: any(w.end_ns >= until_ns for w in windows_of(heard)), "the windows")
         said = list(heard)
     for subscription in subscriptions:

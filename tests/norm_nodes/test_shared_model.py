@@ -67,7 +67,7 @@ def test_a_goal_is_answered_before_the_windows_that_wait(
         describe_model(tmp_path, "shared", server.url)
         monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
         with NodeProcess(["monitor", "selector"], parameters, domain_id) as process:
-            observer.until(lambda: "encoder is ready" in process.said(), "the encoder")
+            observer.until(lambda: "encoder is ready" in process.last_output(), "the encoder")
             play(observer, TALK)
             observer.until(first.reached.is_set, "the first window to be asked")
             observer.until(lambda: depth("monitor", "to_judge"), "windows to wait")

@@ -84,7 +84,7 @@ def shown(session: DemoSession, width: int, terminal: bool) -> tuple[str, DemoVi
     console = Console(file=text, width=width, force_terminal=terminal, highlight=False)
     with DemoView(session, console) as view:
         for one in said(session):
-            view.take(one)
+            view.show(one)
     report.show(session, view, report.summary(session, view, END, 2.0), console)
     return text.getvalue(), view
 
@@ -112,7 +112,7 @@ def test_a_terminal_has_the_lanes_below(session: DemoSession) -> None:
 
 def test_what_was_said_is_kept_as_a_bag(session: DemoSession, tmp_path: Path) -> None:
     _, view = shown(session, 80, terminal=False)
-    records = [(one.at_ns, one.topic, view.take(one)) for one in said(session)]
+    records = [(one.at_ns, one.topic, view.show(one)) for one in said(session)]
     files = report.write(tmp_path, session, view, records)
     assert all(path.exists() for path in files.values())
     with BagReader(files["said by the nodes"]) as bag:
