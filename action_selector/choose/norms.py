@@ -82,8 +82,9 @@ class Resolution:
 
 
 def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: float = 0.05) -> list[tuple[Norm, ...]]:
-    """Infer the categories whose examples are most similar to each action, within `margin`. A label, no basis of
-    choice.
+    """Infer the categories whose examples are most similar to each action, within `margin`.
+
+    The categories label an action; no choice rests on them.
     """
     texts = [(norm, text) for norm, examples in EXAMPLES.items() for text in examples]
     alike = similarity(sentences, actions, [text for _, text in texts])

@@ -23,8 +23,9 @@ class VoiceMuting:
         self._ends = [end for _, end in spans_ns]
 
     def treat(self, message: Any, recorded_ns: int) -> Any:
-        """Return the message unchanged if it lies within one span, otherwise muted. Raises SoundError for other
-        messages.
+        """Return the message unchanged if it lies within one span, otherwise muted.
+
+        Raises SoundError if the message holds no sound.
         """
         chunk = decode(message, _STATED_NOWHERE)
         length_ns = len(chunk.samples) * NS_PER_S // chunk.rate_hz

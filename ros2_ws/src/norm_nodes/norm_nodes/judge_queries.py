@@ -64,7 +64,7 @@ class JudgeQueries:
         if not self._is_active() or query.task not in TASKS:
             return
         if not self._jobs.put((query, self._questioner.asked(query, self._recent, self._node.clock))):
-            self._tell(_failed(query, f"judge: {WAITING} questions wait already; ask less often"))
+            self._publish(_failed(query, f"judge: {WAITING} questions wait already; ask less often"))
 
     def _work(self) -> None:
         while not self._jobs.is_drained():

@@ -73,7 +73,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.instance_id = uuid.uuid4().hex
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
-        self._duplicate_heard_s = -math.inf
+        self._duplicate_seen_s = -math.inf
         self.health_log = HealthLog(self._log)
         self._processed_by_topic: Counter[str] = Counter()
         self._published_by_topic: Counter[str] = Counter()
@@ -90,8 +90,12 @@ class NormNode(LifecycleNode, Generic[C]):
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
         )
         self.subscribe(MonitorStatus, STATUS_TOPIC, self._watch_duplicates, STATUS_QOS, "to notice a second host")
-        self._told_settled = self.advertise(String, TOLD_TOPIC, EVENTS, "JSON: what was taken and given, for replays")
-        self.subscribe(String, ASK_TOPIC, self._tell_settled, EVENTS, "asks each node for that")
+        self._drain_reports = self.advertise(
+            String, DRAIN_REPORT_TOPIC, EVENTS, "JSON: messages processed and published, for replays"
+        )
+        self.subscribe(
+            String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests that report from each node"
+        )
         # The steady clock keeps the heartbeat running where simulated time stands still.
         self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._change_state = self._service_change_state.callback
@@ -230,7 +234,7 @@ class NormNode(LifecycleNode, Generic[C]):
         """Publish the status and the diagnostics once."""
         if not rclpy.ok(context=self.context):
             return
-        if time.monotonic() > self._duplicate_heard_s + DUPLICATE_FORGOTTEN_S:
+        if time.monotonic() > self._duplicate_seen_s + DUPLICATE_FORGOTTEN_S:
             self.clear_issue("duplicate_node")
         status = self.status()
         self._status.publish(to_ros(status))
@@ -367,7 +371,7 @@ class NormNode(LifecycleNode, Generic[C]):
     def _watch_duplicates(self, message: Any) -> None:
         if message.node != self.get_fully_qualified_name() or message.instance_id == self.instance_id:
             return
-        self._duplicate_heard_s = time.monotonic()
+        self._duplicate_seen_s = time.monotonic()
         self.count("duplicate_node_heartbeats")
         advice = f"{message.node}: another node of this name runs on this ROS domain; stop one, or set ROS_DOMAIN_ID"
         if (message.started_ns, message.instance_id) < (self.started_ns, self.instance_id):
