@@ -107,7 +107,7 @@ class Selector:
             self._health_log.raise_issue(
                 "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
             )
-            return self.refuse(due, reason)
+            return self.without_decision(due, reason)
         found = self._recommendation(due, decision)
         reason_withheld = self._decider.reason_withheld(due.request)
         if not reason_withheld or decision.outcome is Outcome.INVALID:
@@ -116,7 +116,7 @@ class Selector:
         answer = found.answer and replace(found.answer, reason=found.answer.reason or reason_withheld)
         return replace(found, answer=answer)
 
-    def refuse(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
+    def without_decision(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
         """Return a refusal with its reason."""
         now_ns, deadline_ns = due.deadline.clock.now_ns(), due.deadline.deadline_ns
         decision = Decision(

@@ -32,16 +32,16 @@ from norm_monitor.exchange.discount import discount_confidence
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.judge.judge import JudgeConfig, Judgement
 from norm_monitor.judge.triggers import JudgeTriggers
-from norm_monitor.windows.cutter import MOST_EVENTS, Entry
+from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry
 from norm_monitor.windows.missing_sources import explain_missing
 from norm_monitor.windows.window_config import Record, WindowConfig
 
 # If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
-PATIENT_UTTERANCES = 5
+UTTERANCES_BEFORE_ROBOT_IS_MISSING = 5
 # How many closed windows wait for a consumer; beyond that, the oldest are dropped.
 MOST_CLOSED = 256
 # How many windows queries may request at once; the remaining requests are reserved for cues.
-MOST_QUERIES = MOST_EVENTS // 2
+MOST_QUERIES = MOST_REQUESTED_WINDOWS // 2
 
 
 class MonitorConfig(Config):
@@ -57,7 +57,7 @@ class MonitorConfig(Config):
     def for_replay(
         cls, sources: Iterable[str], *, judge_every_s: float = 0.0, fusion: FusionConfig | None = None
     ) -> Self:
-        """Configure windows that wait for all sources of a recording, at any lateness."""
+        """Configure windows that wait for all sources of a recording; a lateness of 0 sets no limit."""
         return cls(
             windows=WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0),
             fusion=fusion or FusionConfig(),
@@ -70,7 +70,7 @@ class MonitorConfig(Config):
 
 
 class Monitor:
-    """Run the cues over windows: one at every step, and one after each event that a cue may wait for."""
+    """Run the cues over windows: one window ends at every step, and one after each record that a cue may wait for."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Monitor:
             {
                 "thresholds": table.sha256(),
                 "meaning": meaning.sha256(),
-                # The waiting time decides when a window closes, but a window without a source is marked so.
+                # lateness_s is left out: it shows in a window as its missing sources.
                 "windows": config.windows.sha256(leave_out=("lateness_s",)),
                 "fusion": config.fusion.sha256(),
                 "memory": config.memory.sha256(),
@@ -103,12 +103,12 @@ class Monitor:
         self._fusion = Fusion(config.fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
         self._triggers = JudgeTriggers(config.judge.every_s)
         self._presence: tuple[object, ...] = ()
-        self._robot_from_ns: int | None = None
-        self._people_until_ns: list[int] = []  # the ends of their first utterances
+        self._robot_first_ns: int | None = None
+        self._people_end_ns: list[int] = []  # ends of people's first utterances
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
         self._partial_from_ns: int | None = None  # where the utterance under way began
-        self._look_ends: set[int] = set()  # where something happened that a cue may wait for
-        self._query_ends: set[int] = set()  # where somebody else asked for a window
+        self._cue_ends: set[int] = set()  # ends of windows that cues asked for
+        self._query_ends: set[int] = set()  # ends of windows that queries asked for
         self._queries_refused = 0
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
@@ -130,7 +130,7 @@ class Monitor:
     @property
     def hears_robot(self) -> bool:
         """Whether any robot speech has arrived."""
-        return self._robot_from_ns is not None
+        return self._robot_first_ns is not None
 
     @property
     def robot_is_missing(self) -> bool:
@@ -143,33 +143,33 @@ class Monitor:
         A query, or the end of an episode, requests a window that ends there; `closed_windows` returns it.
         """
         if isinstance(record, Query | Episode):
-            self._take_event(record)
+            self._request_query_window(record)
             return []
         flags: list[SocialFlag] = []
         mark = self._watermarks.of(record)
         if mark and self._cutter.jumps_back(*mark):
             flags += self.end_input()
             self._closed.extend(map(closed_window, self._cutter.advance(*mark)))
-            self._look_ends.clear()
+            self._cue_ends.clear()
             self._query_ends.clear()
             for part in (self._history, self._fusion, self._triggers):
                 part.reset()
             self._newest_ns = mark[1]
-            self._robot_from_ns, self._people_until_ns = None, []
+            self._robot_first_ns, self._people_end_ns = None, []
         if isinstance(record, Utterance):
-            self._note_partial(record)
-        self._note_speaker(record)
+            self._track_partial(record)
+        self._track_speaker(record)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
-        if (at_ns := self._look_end_of(record)) is not None:
-            self._request_look(at_ns)
+        if (at_ns := self._cue_end_of(record)) is not None:
+            self._request_cue_window(at_ns)
         return flags + (self._advance(*mark) if mark else [])
 
     def end_input(self) -> list[SocialFlag]:
         """End the input, and return the flags of everything still open.
 
-        The end is no silence: no omission is reported while there was still time.
+        The end does not count as silence: an omission is reported only if its time limit had passed.
         """
         end_ns = self._cutter.end_input()
         flags = self._flags_of_closing(end_ns)
@@ -204,23 +204,25 @@ class Monitor:
         )
         return self._fusion.take(judgement.finding, made_by, self._clock.now_ns(), Tier.JUDGE)
 
-    def _note_partial(self, utterance: Utterance) -> None:
+    def _track_partial(self, utterance: Utterance) -> None:
         if utterance.text and not utterance.final:
             self._partial_from_ns = utterance.start_ns
         elif utterance.final or utterance.start_ns > (self._partial_from_ns or 0):
             self._partial_from_ns = None  # it ended, or a mark of silence lies beyond it
 
-    def _note_speaker(self, entry: Entry) -> None:
+    def _track_speaker(self, entry: Entry) -> None:
         if isinstance(entry, RobotSpeech) or (isinstance(entry, Utterance) and entry.speaker is Speaker.ROBOT):
-            first_ns = self._robot_from_ns
-            self._robot_from_ns = entry.stamp_ns if first_ns is None else min(first_ns, entry.stamp_ns)
+            first_ns = self._robot_first_ns
+            self._robot_first_ns = entry.stamp_ns if first_ns is None else min(first_ns, entry.stamp_ns)
         elif isinstance(entry, Utterance) and entry.final and entry.text:
-            self._people_until_ns = sorted([*self._people_until_ns, entry.end_ns])[:PATIENT_UTTERANCES]
+            self._people_end_ns = sorted([*self._people_end_ns, entry.end_ns])[:UTTERANCES_BEFORE_ROBOT_IS_MISSING]
 
     def _is_robot_missing(self, at_ns: int) -> bool:
         """Decide by stamps alone, independent of the order of arrival."""
-        people_spoke = len(self._people_until_ns) == PATIENT_UTTERANCES and self._people_until_ns[-1] <= at_ns
-        return people_spoke and (self._robot_from_ns is None or self._robot_from_ns > at_ns)
+        people_spoke = (
+            len(self._people_end_ns) == UTTERANCES_BEFORE_ROBOT_IS_MISSING and self._people_end_ns[-1] <= at_ns
+        )
+        return people_spoke and (self._robot_first_ns is None or self._robot_first_ns > at_ns)
 
     def _advance(self, source: str, watermark_ns: int) -> list[SocialFlag]:
         self._cutter.advance(source, watermark_ns)
@@ -232,27 +234,27 @@ class Monitor:
             ended = window.end_ns == input_end_ns
             on_grid = self._cutter.is_on_grid(window.end_ns)
             queried = window.end_ns in self._query_ends
-            looked = on_grid or ended or window.end_ns in self._look_ends
-            self._look_ends.discard(window.end_ns)
+            looked = on_grid or ended or window.end_ns in self._cue_ends
+            self._cue_ends.discard(window.end_ns)
             self._query_ends.discard(window.end_ns)
             sha256 = ""
             try:
                 if looked:
-                    found, again_ns, sha256 = self._find_flags(window, input_ended=ended)
+                    found, again_ns, sha256 = self._process_window(window, input_ended=ended)
                     flags += found
                     for at_ns in again_ns:
-                        if at_ns > window.end_ns:  # else the awaited time has not come
-                            self._request_look(at_ns)
+                        if at_ns > window.end_ns:  # a cue that asks for this window again would never end
+                            self._request_cue_window(at_ns)
             finally:  # publish the window even if a cue fails
                 if on_grid or queried or sha256:
                     self._closed.append(closed_window(window, sha256))
         return flags
 
-    def _request_look(self, end_ns: int) -> None:
+    def _request_cue_window(self, end_ns: int) -> None:
         if self._cutter.ask(end_ns):
-            self._look_ends.add(end_ns)
+            self._cue_ends.add(end_ns)
 
-    def _take_event(self, record: Query | Episode) -> None:
+    def _request_query_window(self, record: Query | Episode) -> None:
         """Request the window that ends at a query, or at an episode's end."""
         if isinstance(record, Episode) and record.state is not EpisodeEdge.END:
             return
@@ -262,8 +264,8 @@ class Monitor:
         elif self._cutter.ask(end_ns):
             self._query_ends.add(end_ns)
 
-    def _find_flags(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
-        """Find the flags of a window, the next look times of the cues, and the digest if one is cited."""
+    def _process_window(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
+        """Run the cues, and return flags, the ends of the windows that cues ask for, and the digest if one is cited."""
         self.missing = window.missing
         scene = self._history.scene(window, input_ended=input_ended)
         found = list(find_cues(scene, self._table, self._meaning, self._cues))
@@ -281,8 +283,8 @@ class Monitor:
         flags = [self._fusion.take(finding, made_by, self._clock.now_ns()) for finding in findings]
         return [flag for flag in flags if flag], again_ns, sha256
 
-    def _look_end_of(self, entry: Entry) -> int | None:
-        """Return when to look because of this record, if at all."""
+    def _cue_end_of(self, entry: Entry) -> int | None:
+        """Return the end of the window that a record calls for, if any; ends are exclusive."""
         match entry:
             case Utterance():
                 return entry.end_ns + 1 if entry.final else None

@@ -14,7 +14,7 @@ from norm_core.records.status import MonitorStatus, NodeState
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
-    from norm_nodes.quiescence import DrainReport
+    from norm_nodes.drain import DrainReport
 
 
 class Observer:
@@ -87,7 +87,7 @@ class Observer:
 
     def settled_of(self, node: str) -> "Callable[[], DrainReport]":
         """Tells, when called, what the node has taken and given by then, and whether it is idle."""
-        from norm_nodes.quiescence import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, DrainReport
+        from norm_nodes.drain import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, DrainReport
         from std_msgs.msg import String
 
         told = self.collect(String, f"/tactful/{DRAIN_REPORT_TOPIC}", 10)

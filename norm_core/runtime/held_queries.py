@@ -5,13 +5,13 @@ from collections import deque
 from norm_core.records.episode import Episode, Query
 from norm_core.runtime.watermarks import JUMP_NS, Watermarks
 
-MOST = 64
+MOST_HELD = 64
 
 
 class HeldQueries:
     """Take records and queries in order of arrival, and release a query once every source has passed its stamp.
 
-    A query with a deadline is never held. Without sources, no query is held.
+    A query with a deadline is never held. Without sources, no query is held. Beyond MOST_HELD, the oldest is released.
     """
 
     def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
@@ -26,7 +26,7 @@ class HeldQueries:
         """Take a record and return the queries that can now be answered."""
         if isinstance(record, Query):
             self._held.append(record)
-            return [*self._ready(), *([self._held.popleft()] if len(self._held) > MOST else [])]
+            return [*self._ready(), *([self._held.popleft()] if len(self._held) > MOST_HELD else [])]
         if isinstance(record, Episode):
             return self.release()
         if not (mark := self._marks.of(record)):
@@ -40,13 +40,17 @@ class HeldQueries:
         return [*released, *self._ready()]
 
     def release(self) -> list[Query]:
-        """Return all queries still held, for example after their time is over."""
+        """Return all queries still held, for example at the edge of an episode or at the end of the input."""
         released = list(self._held)
         self._held.clear()
         return released
 
     def _ready(self) -> list[Query]:
-        known_ns = min(self._passed_ns.values(), default=None)
-        ready = [q for q in self._held if known_ns is None or q.deadline_ns is not None or q.stamp_ns < known_ns]
+        complete_until_ns = min(self._passed_ns.values(), default=None)
+        ready = [
+            q
+            for q in self._held
+            if complete_until_ns is None or q.deadline_ns is not None or q.stamp_ns < complete_until_ns
+        ]
         self._held = deque(query for query in self._held if query not in ready)
         return ready

@@ -99,7 +99,7 @@ class PersonMemory:
         self._expire(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
-        """Forget everything said up to a time; return the number of facts."""
+        """Clear all facts, and learn none again that was said up to `until_ns`; return the number of facts."""
         forgotten = sum(len(facts) for facts in self._facts.values())
         self._all_forgotten_ns = max(self._all_forgotten_ns, until_ns)
         self._facts.clear()

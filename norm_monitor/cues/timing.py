@@ -22,7 +22,11 @@ def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Ite
 
 
 def _expects_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
-    """Whether silence after the turn would be noticed: it is no backchannel and no farewell."""
+    """Whether a person would notice silence after the turn.
+
+    Not after a backchannel, thanks, "stop" or a farewell, nor if the person goes on within a second or spoke over the
+    robot.
+    """
     following = scene.next_user_turn(turn)
     goes_on = following is not None and following.start_ns - turn.end_ns < NS_PER_S
     over_robot = any(robot.active_ns(turn.end_ns, turn.end_ns + 1) for robot in scene.robot_turns)

@@ -13,7 +13,11 @@ DISCOUNTED = 0.4
 
 
 def discount_confidence(finding: Finding, scene: Scene, table: ThresholdTable, meaning: Meaning) -> Finding:
-    """Return the finding, discounted if its turn's probability is below the cue's `discount_below`."""
+    """Cap the probability of a finding that the exchange classifier contradicts.
+
+    The classifier reads the robot's turn at the onset. If it gives the finding's polarity less than the cue's
+    `discount_below`, the finding is capped at DISCOUNTED. A finding with its onset in silence stays as it is.
+    """
     least = table.cues[finding.cue_id].discount_below
     said = (turn for turn in scene.robot_turns if turn.start_ns <= finding.onset_ns <= turn.end_ns)
     robot = next((turn for turn in said if turn.text.strip()), None)

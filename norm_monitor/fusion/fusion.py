@@ -13,7 +13,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 
-# How long after its last change an event can be updated.
+# How long after its end an event can be updated.
 MEMORY_NS = 600 * NS_PER_S
 
 
@@ -22,7 +22,10 @@ class FusionConfig(Config):
 
     confidence_floor: float = Field(default=0.5, ge=0, le=1, description="probability below which nothing is flagged")
     merge_within_s: float = Field(
-        default=1.5, ge=0, le=30, description="the largest difference between onsets of one event"
+        default=1.5,
+        ge=0,
+        le=30,
+        description="largest difference between the onsets of one event",
     )
     most_per_attribute: int = Field(
         default=20, ge=1, le=1000, description="the most events of one attribute and polarity in ten minutes"
@@ -40,16 +43,16 @@ class Fusion:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all events, for example when the clock was set back."""
+        """Forget all events, for example when stamps jump back."""
         self._events: dict[str, SocialFlag] = {}
         self._event_of: dict[tuple[str, str], str] = {}
-        # The findings of each event, newest view, by cue and anchor.
-        self._parts: dict[str, dict[tuple[str, str], Finding]] = {}
+        # The latest version of each finding of an event, by cue and by its anchor, the turn or stamp that it is about.
+        self._findings_of: dict[str, dict[tuple[str, str], Finding]] = {}
         self._last_onset_ns: dict[str, int] = {}
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """The findings that were withheld, by reason."""
+        """Events that were opened, findings that were merged, and findings that were withheld, by reason."""
         return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     def take(
@@ -57,15 +60,15 @@ class Fusion:
     ) -> SocialFlag | None:
         """Return the flag to publish for a finding, or None if it is not new or is withheld."""
         self._forget(finding.onset_ns - MEMORY_NS)
-        known = self._events.get(self._event_of.get((finding.cue_id, finding.anchor), ""))
-        if known:
-            return self._update(known, finding, decision_ns)
-        if reason := self._reason_to_hold(finding):
+        existing = self._events.get(self._event_of.get((finding.cue_id, finding.anchor), ""))
+        if existing:
+            return self._update(existing, finding, decision_ns)
+        if reason := self._reason_withheld(finding):
             self._tally[f"findings_{reason}"] += 1
             return None
-        twin = next((event for event in self._events.values() if self._is_same_event(event, finding)), None)
-        if twin:
-            return self._merge(twin, finding, provenance, decision_ns, tier)
+        same_event = next((event for event in self._events.values() if self._is_same_event(event, finding)), None)
+        if same_event:
+            return self._merge(same_event, finding, provenance, decision_ns, tier)
         return self._open(finding, provenance, decision_ns, tier)
 
     def _open(self, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier) -> SocialFlag:
@@ -93,40 +96,40 @@ class Fusion:
         self._tally["events_opened"] += 1
         return self._store(event, finding)
 
-    def _update(self, known: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
+    def _update(self, existing: SocialFlag, finding: Finding, decision_ns: int) -> SocialFlag | None:
         """Update an event from the same cue and anchor: publish only an end or a higher severity."""
-        ended = known.offset_ns is None and finding.offset_ns is not None
-        worse = _rank(finding.severity) > _rank(known.severity)
+        ended = existing.offset_ns is None and finding.offset_ns is not None
+        worse = _rank(finding.severity) > _rank(existing.severity)
         if not (ended or worse):
             return None
         event = replace(
-            known,
+            existing,
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
-            state=FlagState.CLOSED if ended or known.offset_ns is not None else FlagState.UPDATED,
-            severity=max(known.severity, finding.severity, key=_rank),
-            offset_ns=max((n for n in (known.offset_ns, finding.offset_ns) if n is not None), default=None),
+            state=FlagState.CLOSED if ended or existing.offset_ns is not None else FlagState.UPDATED,
+            severity=max(existing.severity, finding.severity, key=_rank),
+            offset_ns=max((n for n in (existing.offset_ns, finding.offset_ns) if n is not None), default=None),
         )
         return self._store(event, finding)
 
     def _merge(
-        self, twin: SocialFlag, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier
+        self, same_event: SocialFlag, finding: Finding, provenance: Provenance, decision_ns: int, tier: Tier
     ) -> SocialFlag:
         offset_ns = None
-        if twin.offset_ns is not None and finding.offset_ns is not None:
-            offset_ns = max(twin.offset_ns, finding.offset_ns)
+        if same_event.offset_ns is not None and finding.offset_ns is not None:
+            offset_ns = max(same_event.offset_ns, finding.offset_ns)
         event = replace(
-            twin,
+            same_event,
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
             state=FlagState.UPDATED if offset_ns is None else FlagState.CLOSED,
-            attributes=_in_order((*twin.attributes, *finding.attributes)),
-            severity=max(twin.severity, finding.severity, key=_rank),
-            probability=1 - (1 - twin.probability) * (1 - finding.probability),
-            onset_ns=min(twin.onset_ns, finding.onset_ns),
+            attributes=_in_order((*same_event.attributes, *finding.attributes)),
+            severity=max(same_event.severity, finding.severity, key=_rank),
+            probability=1 - (1 - same_event.probability) * (1 - finding.probability),
+            onset_ns=min(same_event.onset_ns, finding.onset_ns),
             offset_ns=offset_ns,
-            tier=twin.tier if twin.tier is tier else Tier.FUSED,
-            provenance=twin.provenance if tier is Tier.CUE else provenance,
+            tier=same_event.tier if same_event.tier is tier else Tier.FUSED,
+            provenance=same_event.provenance if tier is Tier.CUE else provenance,
         )
         self._tally["findings_merged"] += 1
         return self._store(event, finding)
@@ -134,7 +137,7 @@ class Fusion:
     def _store(self, event: SocialFlag, finding: Finding) -> SocialFlag:
         """Store the event with the evidence and reasons of all its findings; the new one replaces its predecessor."""
         key = finding.cue_id, finding.anchor
-        parts = self._parts.setdefault(event.event_id, {})
+        parts = self._findings_of.setdefault(event.event_id, {})
         parts[key] = finding
         event = replace(
             event,
@@ -145,7 +148,7 @@ class Fusion:
         self._event_of[key] = event.event_id
         return event
 
-    def _reason_to_hold(self, finding: Finding) -> str:
+    def _reason_withheld(self, finding: Finding) -> str:
         """Return why the finding must not become a flag; empty if it may."""
         config = self._config
         if finding.cue_id in config.muted or all(attribute in config.muted for attribute in finding.attributes):
@@ -185,7 +188,7 @@ class Fusion:
         if aged:
             self._events = {key: event for key, event in self._events.items() if key not in aged}
             self._event_of = {key: event_id for key, event_id in self._event_of.items() if event_id not in aged}
-            self._parts = {key: parts for key, parts in self._parts.items() if key not in aged}
+            self._findings_of = {key: parts for key, parts in self._findings_of.items() if key not in aged}
 
 
 def _in_order(attributes: tuple[Attribute, ...]) -> tuple[Attribute, ...]:

@@ -19,7 +19,7 @@ from norm_core.runtime.watermarks import JUMP_NS
 Entry = Frame | Utterance | RobotSpeech | Presence
 
 LENGTH_NS, STEP_NS, LATENESS_NS = 15 * NS_PER_S, 5 * NS_PER_S, 3 * NS_PER_S
-MOST_EVENTS = 64
+MOST_REQUESTED_WINDOWS = 64
 
 
 class WindowCutter:
@@ -80,7 +80,7 @@ class WindowCutter:
 
     def ask(self, end_ns: int) -> bool:
         """Request a window of the usual length that ends at `end_ns`; return whether it will close."""
-        if end_ns - self._length_ns < self._kept_from_ns or len(self._asked) >= MOST_EVENTS:
+        if end_ns - self._length_ns < self._kept_from_ns or len(self._asked) >= MOST_REQUESTED_WINDOWS:
             self._tally["event_windows_refused"] += 1
             return False
         if self.is_on_grid(end_ns) and self._closed_ns is not None and end_ns <= self._closed_ns:

@@ -136,7 +136,7 @@ def measure_agreement(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Agreement:
-    """Compute every measure for each two coders who share a session, and over all humans if more than two."""
+    """Compute every measure for each two coders who share a session, and over all humans if there are several."""
     if frame_s <= 0 or any(t < 0 for t in (*tolerances_s, kappa_tolerance_s)):
         raise AgreementError("frames must be longer than 0 s, and no tolerance may be negative")
     coders = sorted({coder for session in sessions for coder in session.labels})
@@ -145,7 +145,7 @@ def measure_agreement(
         raise AgreementError(
             "there is no human coder to agree with: import labels (study import) or let reviewers judge (study review)"
         )
-    judge = _Judge(sessions, resamples, seed)
+    estimator = _Estimator(resamples, seed)
     rows: list[AgreementRow] = []
     confusions: list[Confusion] = []
     pairs = [("human-human", pair) for pair in combinations(humans, 2)]
@@ -153,12 +153,12 @@ def measure_agreement(
     for comparison, pair in pairs:
         shared = [both for s in sessions if (both := s.between(pair))]
         if shared:
-            rows += judge.pair(comparison, pair, shared, tolerances_s, kappa_tolerance_s, frame_s)
+            rows += estimator.pair(comparison, pair, shared, tolerances_s, kappa_tolerance_s, frame_s)
             confusions.append(_confusion(pair, shared, kappa_tolerance_s))
     if len(humans) > 1:
         shared = [every for s in sessions if (every := s.between(humans))]
         if shared:
-            rows += judge.group("human-human", tuple(humans), shared, frame_s)
+            rows += estimator.group("human-human", tuple(humans), shared, frame_s)
     return Agreement(
         sessions=len(sessions),
         coders=tuple(coders),
@@ -168,10 +168,10 @@ def measure_agreement(
     )
 
 
-class _Judge:
+class _Estimator:
     """Compute figures over sessions, and their intervals by resampling whole sessions."""
 
-    def __init__(self, sessions: Sequence[CodedSession], resamples: int, seed: int) -> None:
+    def __init__(self, resamples: int, seed: int) -> None:
         self._resamples, self._seed = resamples, seed
 
     def pair(  # noqa: PLR0917

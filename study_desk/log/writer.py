@@ -28,7 +28,10 @@ LOCK = ".lock"
 
 
 class LogWriteError(TactfulError, OSError):
-    """An entry cannot be written. The log keeps it, and retries at the next append or flush."""
+    """An entry is not on the disk.
+
+    The log keeps it for the next append or flush, unless the queue of such entries is full.
+    """
 
 
 class StudyLog:
@@ -190,6 +193,7 @@ class StudyLog:
             return
         try:
             if sealed:
+                self.flush()  # so that the count holds the entries that still waited
                 self.append(Closed(entries=self._seq), 0)
             self.flush()
         finally:

@@ -113,7 +113,7 @@ def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEn
     assert failed.answer.reason == "MemoryError: no room"
     assert counts(health_log) == {"decisions_failed": 1}
     assert health_log.reasons == ("selector: a decision failed: MemoryError: no room; please report it",)
-    refused = selector.refuse(due, "ask less often")
+    refused = selector.without_decision(due, "ask less often")
     assert refused.answer
     assert (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
     assert counts(health_log) == {"decisions_failed": 2}

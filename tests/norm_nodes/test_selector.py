@@ -147,14 +147,14 @@ def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int
 
 def test_a_query_that_waits_is_answered_where_the_input_ends(domain_id: int, observer: Any) -> None:
     from norm_nodes.convert import from_ros, record_class, to_ros
+    from norm_nodes.drain import SENSES_ENDED_TOPIC
     from norm_nodes.endpoint import EVENTS
-    from norm_nodes.quiescence import INPUT_ENDED_TOPIC
     from std_msgs.msg import Empty
 
     with ready({"when_unsure": "best_effort", "sources": ["utterances"]}, domain_id):
         answers = observer.collect(record_class(Answer), "/tactful/answers", EVENTS)
         queries = observer.node.create_publisher(record_class(Query), "/tactful/queries", EVENTS)
-        ended = observer.node.create_publisher(Empty, f"/tactful/{INPUT_ENDED_TOPIC}", EVENTS)
+        ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
         observer.meet("selector")
         options = ("Stir the soup.", "Lay the table.")
         asked = Query(stamp_ns=7, query_id="q", episode_id="e", task="eas", options=options, others_given=True)

@@ -18,10 +18,10 @@ from norm_monitor.ears import Ears
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.whisper import Whisper
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
+from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
-from norm_nodes.quiescence import ENDED_TOPIC
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 WATCH_S = 1.0
@@ -62,7 +62,7 @@ class EarsNode(NormNode[EarsConfig]):
         else:
             self._open_words()
         self._open_robot_speech()
-        self.subscribe(Empty, ENDED_TOPIC, self._end, EVENTS, "a recording that is replayed has ended")
+        self.subscribe(Empty, RECORDING_ENDED_TOPIC, self._end, EVENTS, "a recording that is replayed has ended")
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
         for thread in self._threads:
             thread.start()
@@ -173,7 +173,7 @@ class EarsNode(NormNode[EarsConfig]):
         )
 
     def _end(self, _: Any) -> None:
-        self._events.put((ENDED_TOPIC, self._ears.end_input))
+        self._events.put((RECORDING_ENDED_TOPIC, self._ears.end_input))
 
     def _segment(self) -> None:
         while not self._events.is_drained():

@@ -19,9 +19,9 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
+from norm_nodes.drain import DrainReport
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.player_process import Player, PlayerError, run_player
-from norm_nodes.quiescence import DrainReport
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
@@ -129,7 +129,7 @@ class ItemPlayer(Player):
 
     def _is_matched(self) -> bool:
         has_subscribers = all(publisher.get_subscription_count() for publisher in self._publishers.values())
-        return has_subscribers and self._drain_client.is_found_by(1) and bool(self._node.count_publishers(ANSWERS))
+        return has_subscribers and self._drain_client.has_nodes(1) and bool(self._node.count_publishers(ANSWERS))
 
     def _wait_until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         was_matched = self._is_matched()

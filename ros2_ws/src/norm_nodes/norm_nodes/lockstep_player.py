@@ -28,10 +28,10 @@ from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
+from norm_nodes.drain import RECORDING_ENDED_TOPIC, SENSES_ENDED_TOPIC, DrainReport
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.heartbeat import STATUS_QOS
 from norm_nodes.player_process import Player, PlayerError, run_player
-from norm_nodes.quiescence import ENDED_TOPIC, INPUT_ENDED_TOPIC, DrainReport
 
 OUTPUT_TOPICS = {
     "/tactful/utterances": Utterance,
@@ -44,7 +44,7 @@ OUTPUT_TOPICS = {
 # including each of them.
 BARRIER_TYPES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
 # The order counts: the senses end first, then the nodes that consume their output.
-END_TOPICS = (f"/tactful/{ENDED_TOPIC}", f"/tactful/{INPUT_ENDED_TOPIC}")
+END_TOPICS = (f"/tactful/{RECORDING_ENDED_TOPIC}", f"/tactful/{SENSES_ENDED_TOPIC}")
 MATCH_TIMEOUT_S, REPLY_TIMEOUT_S, BUSY_TIMEOUT_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # the middleware sends again only with its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # subscribers keep 30 messages, 50 utterances
@@ -121,7 +121,7 @@ class LockstepPlayer(Player):
     def run(self) -> None:
         """Play the whole bag, then print a summary."""
         count, names = len(self._expected), ", ".join(sorted(self._expected))
-        self._wait_until(lambda: self._drain_client.is_found_by(count), MATCH_TIMEOUT_S, f"the nodes {names}")
+        self._wait_until(lambda: self._drain_client.has_nodes(count), MATCH_TIMEOUT_S, f"the nodes {names}")
         self._request_reports()
         wanted = Counter(topic for one in self._replies.values() for topic in one.processed)
         played = set(self._publishers) & set(wanted)

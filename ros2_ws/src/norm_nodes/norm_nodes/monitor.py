@@ -42,10 +42,10 @@ from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_nodes.convert import from_ros, to_ros
+from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
-from norm_nodes.quiescence import INPUT_ENDED_TOPIC
 from norm_nodes.study_session import StudySession
 from study_desk.log.session_config import StudyConfig
 
@@ -136,7 +136,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
         ended = "the senses have given all that they made of a recording"
-        self.subscribe(Empty, INPUT_ENDED_TOPIC, lambda _: self._records.put(InputEnded()), EVENTS, ended)
+        self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put(InputEnded()), EVENTS, ended)
         if self._study.keeps:
             self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")

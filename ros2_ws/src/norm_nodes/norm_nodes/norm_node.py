@@ -33,6 +33,13 @@ from norm_core.runtime.health_log import HealthLog
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
 from norm_nodes.convert import record_class, to_ros
+from norm_nodes.drain import (
+    DRAIN_REPORT_TOPIC,
+    DRAIN_REQUEST_TOPIC,
+    CountedPublisher,
+    DrainReport,
+    count_processed,
+)
 from norm_nodes.endpoint import EVENTS, Direction, Endpoint
 from norm_nodes.heartbeat import (
     DIAGNOSTICS_QOS,
@@ -41,13 +48,6 @@ from norm_nodes.heartbeat import (
     STATUS_QOS,
     STATUS_TOPIC,
     diagnosis,
-)
-from norm_nodes.quiescence import (
-    DRAIN_REPORT_TOPIC,
-    DRAIN_REQUEST_TOPIC,
-    CountedPublisher,
-    DrainReport,
-    count_processed,
 )
 
 C = TypeVar("C", bound=Config)
@@ -120,7 +120,7 @@ class NormNode(LifecycleNode, Generic[C]):
         message_type = _as_message(type_)
         publisher = super().create_publisher(message_type, topic, qos, publisher_class=CountedPublisher)
         assert isinstance(publisher, CountedPublisher)
-        publisher.count_in(self._published_by_topic)
+        publisher.set_tally(self._published_by_topic)
         self._releases.append(lambda: self.destroy_publisher(publisher))
         self._record_endpoint(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from norm_core.runtime.errors import TactfulError
-from norm_nodes.quiescence import DrainClient
+from norm_nodes.drain import DrainClient
 
 SPIN_S = 0.2
 

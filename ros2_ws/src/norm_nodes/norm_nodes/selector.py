@@ -32,10 +32,10 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_nodes.convert import TypeMissingError, from_ros, to_ros
+from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.intent import intent_class, intent_of
 from norm_nodes.norm_node import NormNode
-from norm_nodes.quiescence import INPUT_ENDED_TOPIC
 
 WAITING = 8
 WAIT_S = 0.2
@@ -91,7 +91,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self.subscribe(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
         self.subscribe(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
         ended = "the senses have given all that they made of a recording"
-        self.subscribe(Empty, INPUT_ENDED_TOPIC, self._end_input, EVENTS, ended)
+        self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
         self.serve_action(
             SelectAction,
             "select_action",
@@ -144,12 +144,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
         try:
             if fault:
-                recommended = self._selector.refuse(due, fault, Outcome.INVALID)
+                recommended = self._selector.without_decision(due, fault, Outcome.INVALID)
             # The executor sets the future. Set from the worker thread, it would not wake the executor.
             elif self._jobs.put(_Job(due, on_step, lambda found: self._later(lambda: future.set_result(found)))):
                 recommended = await future
             else:
-                recommended = self._selector.refuse(due, TOO_MANY)
+                recommended = self._selector.without_decision(due, TOO_MANY)
         finally:
             del self._goals[key]
         self._publish(recommended)
@@ -181,7 +181,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _hand_over(self, due: DueRequest) -> None:
         if not self._jobs.put(_Job(due, lambda step: None, lambda found: self._later(lambda: self._publish(found)))):
-            self._publish(self._selector.refuse(due, TOO_MANY))
+            self._publish(self._selector.without_decision(due, TOO_MANY))
 
     def _work(self) -> None:
         # The encoder loads with its first sentence, which takes seconds on a busy machine.

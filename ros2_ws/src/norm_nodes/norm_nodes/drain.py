@@ -1,6 +1,6 @@
 """Let a replay detect that nodes have processed every message: each reports its counts on request.
 
-One exchange covers any number of messages, so a lockstep replay need not wait for each of them.
+One request covers any number of messages, so a lockstep replay need not wait for each of them.
 """
 
 import os
@@ -17,15 +17,15 @@ from norm_core.records.record import record
 from norm_nodes.endpoint import EVENTS
 
 DRAIN_REQUEST_TOPIC, DRAIN_REPORT_TOPIC = "drain_request", "drain_report"
-# The recording is over: end what is still in progress. Live, only the clock could tell.
-ENDED_TOPIC = "recording_ended"
-# The senses have published all they made of the recording. Nodes that decide on it now close what is open.
-INPUT_ENDED_TOPIC = "input_ended"
+# The recording is over: the senses finish open speech. Live, only a timeout can show this.
+RECORDING_ENDED_TOPIC = "recording_ended"
+# The senses have published everything from the recording. The monitor and the selector finish what is open.
+SENSES_ENDED_TOPIC = "input_ended"
 
 
 @record
 class DrainReport:
-    """The number of messages one node took and published by topic since it was made, and whether it is idle."""
+    """The number of messages one node took and published by topic since it was created, and whether it is idle."""
 
     token: str
     node: str
@@ -33,7 +33,7 @@ class DrainReport:
     dropped: int
     processed: dict[str, int]
     published: dict[str, int]
-    publisher_counts: dict[str, int]  # publishers that each subscription has discovered; the rest are lost
+    publisher_counts: dict[str, int]  # publishers that each subscription has discovered
 
 
 class DrainClient:
@@ -46,7 +46,7 @@ class DrainClient:
         node.create_subscription(String, self._report_topic, self._on_report, EVENTS)
         self.replies: dict[str, DrainReport] = {}
 
-    def is_found_by(self, count: int) -> bool:
+    def has_nodes(self, count: int) -> bool:
         """Whether `count` nodes can receive requests and reply."""
         found = (self._requests.get_subscription_count(), self._node.count_publishers(self._report_topic))
         return all(number >= count for number in found)
@@ -66,7 +66,7 @@ class DrainClient:
 class CountedPublisher(Publisher):
     """A publisher that counts its messages in a tally."""
 
-    def count_in(self, tally: Counter[str]) -> None:
+    def set_tally(self, tally: Counter[str]) -> None:
         """Set the tally to count in from now on."""
         self._tally, self._name = tally, self.topic_name
         tally[self._name] += 0
@@ -80,8 +80,8 @@ def count_processed(tally: Counter[str], topic: str, callback: Callable[[Any], o
     """Wrap a subscription's callback so that each message is counted after the callback returns."""
     tally[topic] += 0
 
-    def count_and_call(message: Any) -> None:
+    def call_and_count(message: Any) -> None:
         callback(message)
         tally[topic] += 1
 
-    return count_and_call
+    return call_and_count
