@@ -124,7 +124,7 @@ def test_names_that_are_not_there_and_not_pulled(models: Any) -> None:
     assert "did you mean tiny-vl?" in complained
     code, _, complained = models("models", "verify", "tiny-vl")
     assert code == 1
-    assert "is not here" in complained
+    assert "its weights are not installed" in complained
 
 
 def test_bench_times_an_engine_and_a_session(models: Any) -> None:

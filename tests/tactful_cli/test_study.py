@@ -196,7 +196,7 @@ def test_verdicts_are_imported_under_the_name_that_is_given(own_log: Path, tmp_p
     verdict = {"event_id": flag.event_id, "reviewer": "R1", "verdict": "reject"}
     (tmp_path / "v.json").write_text(json.dumps({"session": "S07", "reviews": [verdict]}))
     command = ["study", "import", str(own_log), str(tmp_path / "v.json")]
-    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("1 verdicts\n")
+    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("1 verdict\n")
     assert CliRunner().invoke(app, command).exit_code == 0
     assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("nothing new\n")
     assert [review.reviewer for review in open_recording(own_log).reviews] == ["Zed", "R1"]

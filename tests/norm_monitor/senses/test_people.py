@@ -120,7 +120,7 @@ def test_persons_are_bounded_and_counted() -> None:
     people = adapter()
     last = told(people, [listed(0, *(f"p{i:03}" for i in range(40)), "p001", "")])[-1]
     assert len(last.persons) == 32
-    assert people.counts["persons_beyond_bound"] == 8
+    assert people.counts["persons_over_limit"] == 8
     for index in range(1000):
         people.gaze(gaze(at(0), f"g{index}", "x"), 0)
         people.anchor(f"g{index}", Fields(data="f"))
@@ -148,7 +148,7 @@ def test_a_jump_back_begins_anew_and_strays_of_tf_do_not() -> None:
     for _ in range(STRAYS_IN_A_ROW - 1):
         assert people.transforms(stray) == []
     assert people.tracked_ids == ("a",)
-    assert people.counts["transforms_of_another_time"] == STRAYS_IN_A_ROW - 1
+    assert people.counts["transforms_wrong_time"] == STRAYS_IN_A_ROW - 1
     presences = told(people, [listed(-3600, "a"), listed(-3599, "a")])
     assert [presence.since_ns for presence in presences] == [at(-3600)] * 2
     assert people.counts["stamps_jumped"] == 1
