@@ -17,7 +17,7 @@ edit it. `--help` after a verb prints the same.
 # The ./tactful script answers this verb itself.
 ENV = """## env
 
-```bash
+```text
 eval "$(./tactful env)"
 ```
 
@@ -42,7 +42,7 @@ def _section(command: Any, parent: Any, level: int) -> Iterator[str]:
     yield from (f"{'#' * level} {path.removeprefix('./tactful ')}", "")
     inner = getattr(command, "commands", None)
     if not inner:
-        yield from ("```bash", " ".join((path, *command.collect_usage_pieces(context))), "```", "")
+        yield from ("```text", " ".join((path, *command.collect_usage_pieces(context))), "```", "")
     yield from (_paragraph(command.help or ""), "")
     if inner:
         for one in inner.values():

@@ -120,7 +120,7 @@ def test_labels_added_to_an_empty_coding_replace_it(pair: tuple[Path, Path], tmp
     labels = coded(tmp_path / "b.csv", 10)
     assert "has a coding by Bo already" in study("import", pair[1], labels, "--coder", "Bo", code=2)
     added = study("import", pair[1], labels, "--coder", "Bo", "--add")
-    assert added.startswith("1 labels, coding by Bo complete: 1 labels\n")
+    assert added.startswith("1 label, coding by Bo complete: 1 label\n")
     assert event_f1(*pair)["Ana", "Bo"] == pytest.approx(6 / 8)
 
 
@@ -139,7 +139,7 @@ def test_one_observation_of_several_is_imported(tmp_path: Path, ending: str) -> 
         exported = workbook(BORIS_EXPORT, tmp_path / "aggregated.xlsx")
     refused = study("import", log, exported, code=2)
     assert "holds 2 observations, and the log is of one session; give one with --observation: S1, S2" in refused
-    assert study("import", log, exported, "--observation", "S2").startswith("1 labels\n")
+    assert study("import", log, exported, "--observation", "S2").startswith("1 label\n")
     (label,) = labels(log, "Bo", tmp_path / "bo.csv")
     assert (label["attribute"], float(label["start_s"]), float(label["end_s"])) == ("engagement", 30, 33)
 

@@ -110,7 +110,10 @@ def test_damage_anywhere_is_an_error_or_leaves_every_message_readable(
 def test_bytes_that_are_not_the_type_are_an_error_with_topic_and_time(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_serialized("/a", "norm_interfaces/msg/SocialFlag", b"\0\1\0\0oops", 5)
-    with BagReader(tmp_path / "bag") as reader, pytest.raises(BagError, match=r"/a at 5 ns is not a valid norm_interfaces"):
+    with (
+        BagReader(tmp_path / "bag") as reader,
+        pytest.raises(BagError, match=r"/a at 5 ns is not a valid norm_interfaces"),
+    ):
         [reader.decode(m) for m in reader.messages()]
 
 
