@@ -16,9 +16,9 @@ from norm_monitor.context.wording import is_question, question_in, tokens
 # The person before the robot, if people cannot be distinguished.
 USER = "user"
 MOST_PERSONS = 32
-_BELIEVED_NS = 5 * NS_PER_S  # how long the newest presence identifies the speaker
+_PRESENCE_VALID_NS = 5 * NS_PER_S  # how long the newest presence identifies the speaker
 # A turn comes with every window of the last minutes, and must not restore a forgotten fact.
-_RETOLD_NS = 600 * NS_PER_S
+_TURNS_REPEAT_NS = 600 * NS_PER_S
 _OF_SELF = {
     *("i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine", "we", "we're", "our", "us"),
     "name",
@@ -61,9 +61,9 @@ class PersonMemory:
     def reset(self) -> None:
         """Clear all facts, for example when a new timeline starts; the counters continue."""
         self._facts: dict[str, dict[str, Fact]] = {}  # by person and turn; the most recent teller is last
-        self._missed_ns: dict[str, int] = {}  # since when a person is out of sight
+        self._unseen_since_ns: dict[str, int] = {}  # since when a person is out of sight
         self._tracked_by: dict[str, str] = {}  # the topic that lists a person
-        self._forgotten_ns: dict[str, int] = {}  # until when a person's facts are forgotten
+        self._forgotten_until_ns: dict[str, int] = {}  # until when a person's facts are forgotten
         self.heard_last = USER  # the last speaker, for times in which nobody speaks
         self._all_forgotten_ns = self._seen_ns = self._now_ns = -(2**63)
 
@@ -108,11 +108,11 @@ class PersonMemory:
 
     def _add_turn(self, turn: Turn, person_id: str, question: str) -> None:
         self.heard_last = person_id
-        if turn.end_ns > self._missed_ns.get(person_id, turn.end_ns):
-            del self._missed_ns[person_id]  # the speaker is present
+        if turn.end_ns > self._unseen_since_ns.get(person_id, turn.end_ns):
+            del self._unseen_since_ns[person_id]  # the speaker is present
         if not (question or is_self_disclosure(turn.text)) or is_question(turn.text):
             return
-        until_ns = max(self._all_forgotten_ns, self._forgotten_ns.get(person_id, self._all_forgotten_ns))
+        until_ns = max(self._all_forgotten_ns, self._forgotten_until_ns.get(person_id, self._all_forgotten_ns))
         if turn.start_ns <= until_ns:
             return
         for other in self._facts.values():
@@ -134,8 +134,11 @@ class PersonMemory:
             if topic not in (None, presence.source_topic):
                 continue
             if person_id in here if topic else presence.state is PresenceState.PRESENT:
-                self._missed_ns.pop(person_id, None)
-            elif presence.stamp_ns - self._missed_ns.setdefault(person_id, presence.stamp_ns) >= self._after_leaving_ns:
+                self._unseen_since_ns.pop(person_id, None)
+            elif (
+                presence.stamp_ns - self._unseen_since_ns.setdefault(person_id, presence.stamp_ns)
+                >= self._after_leaving_ns
+            ):
                 self._drop_all(person_id, "of_departed", presence.stamp_ns)
 
     def _expire(self, now_ns: int) -> None:
@@ -144,29 +147,31 @@ class PersonMemory:
             for fact in [fact for fact in facts.values() if fact.turn.end_ns < before_ns]:
                 self._drop(person_id, fact, "expired")
         self._facts = {person_id: facts for person_id, facts in self._facts.items() if facts}
-        self._missed_ns = {who: since_ns for who, since_ns in self._missed_ns.items() if who in self._facts}
-        retold_ns = now_ns - _RETOLD_NS
-        self._forgotten_ns = {who: at_ns for who, at_ns in self._forgotten_ns.items() if at_ns >= retold_ns}
+        self._unseen_since_ns = {who: since_ns for who, since_ns in self._unseen_since_ns.items() if who in self._facts}
+        retold_ns = now_ns - _TURNS_REPEAT_NS
+        self._forgotten_until_ns = {who: at_ns for who, at_ns in self._forgotten_until_ns.items() if at_ns >= retold_ns}
         if len(self._tracked_by) > 2 * MOST_PERSONS:
             self._tracked_by = {who: topic for who, topic in self._tracked_by.items() if who in self._facts}
 
     def _drop(self, person_id: str, fact: Fact, why: str) -> None:
         del self._facts[person_id][fact.turn.turn_id]
-        self._forgotten_ns[person_id] = max(self._forgotten_ns.get(person_id, fact.turn.start_ns), fact.turn.start_ns)
+        self._forgotten_until_ns[person_id] = max(
+            self._forgotten_until_ns.get(person_id, fact.turn.start_ns), fact.turn.start_ns
+        )
         self._tally[f"facts_{why}"] += 1
 
     def _drop_all(self, person_id: str, why: str, until_ns: int | None = None) -> None:
         facts = self._facts.pop(person_id)
         newest_ns = max((fact.turn.start_ns for fact in facts.values()), default=self._all_forgotten_ns)
-        self._forgotten_ns[person_id] = newest_ns if until_ns is None else until_ns
-        self._missed_ns.pop(person_id, None)
+        self._forgotten_until_ns[person_id] = newest_ns if until_ns is None else until_ns
+        self._unseen_since_ns.pop(person_id, None)
         self._tally[f"facts_{why}"] += len(facts)
 
 
 def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
     """Return the speaker or addressee of a turn: a tracked person if only one fits, or else the voice or the user."""
     newest = next(
-        (p for p in reversed(presences) if p.persons and 0 <= turn.end_ns - p.stamp_ns <= _BELIEVED_NS),
+        (p for p in reversed(presences) if p.persons and 0 <= turn.end_ns - p.stamp_ns <= _PRESENCE_VALID_NS),
         None,
     )
     persons = newest.persons if newest else ()

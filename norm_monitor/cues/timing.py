@@ -17,11 +17,11 @@ ECHO_WORDS = 3
 def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Late, announced and missing answers to what a person said to the robot."""
     for turn in scene.recent:
-        if not turn.is_robot and turn.timed and not turn.ongoing and _expects_answer(turn, scene, meaning):
+        if not turn.is_robot and turn.timed and not turn.ongoing and _may_be_answered(turn, scene, meaning):
             yield from _answer(turn, scene, table, meaning)
 
 
-def _expects_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
+def _may_be_answered(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     """Whether a person would notice silence after the turn.
 
     Not after a backchannel, thanks, "stop" or a farewell, nor if the person goes on within a second or spoke over the
@@ -37,8 +37,8 @@ def _expects_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
 def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
     silent_until_ns = reply.start_ns if reply else scene.end_ns
-    taken_over = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), None)
-    until_ns = taken_over.start_ns if taken_over else silent_until_ns
+    next_user = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), None)
+    until_ns = next_user.start_ns if next_user else silent_until_ns
     silence_s = ns_to_s(until_ns - turn.end_ns)
     asked = _has_open_question(turn.text)
     expects = asked or _greets(turn, scene, meaning)
@@ -46,10 +46,10 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
     if expects and silence_s >= longest_s:
         yield _no_response(turn, until_ns if reply else None, silence_s, longest_s, table)
-    elif expects and taken_over and silence_s >= late_s and _asks_again(turn, taken_over, scene, meaning):
+    elif expects and next_user and silence_s >= late_s and _asks_again(turn, next_user, scene, meaning):
         yield _no_response(turn, reply.start_ns if reply else None, silence_s, late_s, table)
-    elif reply is None or taken_over:
-        if expects and taken_over is None:
+    elif reply is None or next_user:
+        if expects and next_user is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
     elif is_filler(reply.text):
         limit_s = table.cues["announced_delay"].value("filler_s")

@@ -9,7 +9,7 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.threshold_table import ThresholdTable
 
 # The upper bound of a discounted probability: below the default floor for flags, but the judge still sees it.
-DISCOUNTED = 0.4
+DISCOUNTED_AT_MOST = 0.4
 
 
 def discount_confidence(finding: Finding, scene: Scene, table: ThresholdTable, meaning: Meaning) -> Finding:
@@ -18,10 +18,14 @@ def discount_confidence(finding: Finding, scene: Scene, table: ThresholdTable, m
     The classifier reads the robot's turn at the onset. If it gives the finding's polarity less than the cue's
     `discount_below`, the finding is capped at DISCOUNTED. A finding with its onset in silence stays as it is.
     """
-    least = table.cues[finding.cue_id].discount_below
-    said = (turn for turn in scene.robot_turns if turn.start_ns <= finding.onset_ns <= turn.end_ns)
-    robot = next((turn for turn in said if turn.text.strip()), None)
-    if not least or robot is None:
+    threshold = table.cues[finding.cue_id].discount_below
+    turns_at_onset = (turn for turn in scene.robot_turns if turn.start_ns <= finding.onset_ns <= turn.end_ns)
+    robot = next((turn for turn in turns_at_onset if turn.text.strip()), None)
+    if not threshold or robot is None:
         return finding
-    reads_so = meaning.read(exchange_context(scene, robot).exchange).probability[finding.polarity]
-    return finding if reads_so >= least else replace(finding, probability=min(finding.probability, DISCOUNTED))
+    agreement = meaning.read(exchange_context(scene, robot).exchange).probability[finding.polarity]
+    return (
+        finding
+        if agreement >= threshold
+        else replace(finding, probability=min(finding.probability, DISCOUNTED_AT_MOST))
+    )

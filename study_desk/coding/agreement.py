@@ -183,8 +183,8 @@ class _Estimator:
         kappa_tolerance_s: float,
         frame_s: float,
     ) -> Iterable[AgreementRow]:
-        for polarity, attribute in _kinds(sessions, pair):
-            found = [[_only(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
+        for polarity, attribute in _label_groups(sessions, pair):
+            found = [[_select(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
             names = (polarity or ALL, attribute or ALL)
             for tolerance_s in tolerances_s:
                 counts = [_counts(a, b, s_to_ns(tolerance_s)) for a, b in found]
@@ -210,7 +210,7 @@ class _Estimator:
     def group(
         self, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession], frame_s: float
     ) -> Iterable[AgreementRow]:
-        for polarity, attribute in _kinds(sessions, coders):
+        for polarity, attribute in _label_groups(sessions, coders):
             if polarity and attribute:
                 frames = [_frames(s, coders, polarity, attribute, frame_s) for s in sessions]
                 for measure, coefficient in (
@@ -242,8 +242,8 @@ class _Estimator:
         value = figure(by_session)
         if len(by_session) < 2 or value is None:
             return Estimate(value=value)
-        chance = random.Random(self._seed)
-        drawn = (figure(chance.choices(by_session, k=len(by_session))) for _ in range(self._resamples))
+        rng = random.Random(self._seed)
+        drawn = (figure(rng.choices(by_session, k=len(by_session))) for _ in range(self._resamples))
         values = [v for v in drawn if v is not None]
         low, high = percentile_interval(values) if values else (None, None)
         return Estimate(value=value, low=low, high=high)
@@ -256,13 +256,13 @@ def _summed(tallies: Iterable[Tally]) -> Tally:
     return total
 
 
-def _kinds(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
+def _label_groups(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
     """List "all", then each polarity and attribute that any of the coders used."""
     used = {(x.polarity, x.attribute) for s in sessions for c in coders for x in s.labels[c]}
     return [(None, None), *((p.value, a.value) for p in Polarity for a in Attribute if (p, a) in used)]
 
 
-def _only(labels: Sequence[Label], polarity: str | None, attribute: str | None) -> list[Label]:
+def _select(labels: Sequence[Label], polarity: str | None, attribute: str | None) -> list[Label]:
     return [x for x in labels if polarity in (None, x.polarity) and attribute in (None, x.attribute)]
 
 
@@ -296,7 +296,7 @@ def _frames(
     marked: list[set[int]] = []
     for coder in coders:
         touched: set[int] = set()
-        for label in _only(session.labels[coder], polarity, attribute):
+        for label in _select(session.labels[coder], polarity, attribute):
             first = (label.start_ns - session.start_ns) // frame_ns
             last = (max(label.end_ns - 1, label.start_ns) - session.start_ns) // frame_ns
             touched.update(range(max(first, 0), min(last, number - 1) + 1))

@@ -55,9 +55,9 @@ class StudyLog:
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
         self._track: EventTrack | None = None
-        self._taken_up = False  # whether this file has the finished track of an earlier writer
+        self._resumed_segment = False  # whether this file has the finished track of an earlier writer
         self.track_faults = 0  # events missing from the MCAP until closing rebuilds it
-        self._lock = self._locked()
+        self._lock = self._acquire_lock()
 
     @classmethod
     def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
@@ -66,7 +66,7 @@ class StudyLog:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LogError(f"{folder}: cannot be made: {error.strerror}") from error
-        if not all(map(_is_stillborn, folder.iterdir())):
+        if not all(map(_is_unstarted, folder.iterdir())):
             raise LogError(f"{folder}: is not empty; a log begins in a folder of its own (or resume the one there)")
         log = cls(folder, clock, **settings)
         try:
@@ -107,9 +107,9 @@ class StudyLog:
             log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
             log._segment = int(last.stem.split("-")[1])
             if contents.half_erased:
-                log._empty_buried()
+                log._finish_erasures()
             log._mend_tracks()
-            log._go_on()
+            log._reopen_last()
             if torn:
                 log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
         except (LogError, OSError):
@@ -161,7 +161,7 @@ class StudyLog:
                 self._prev,
             )
             try:
-                if self._taken_up and isinstance(record, SocialFlag):
+                if self._resumed_segment and isinstance(record, SocialFlag):
                     self._next_segment()
                 self.write_line(to_line(line))
             except OSError as error:
@@ -171,7 +171,7 @@ class StudyLog:
                 ) from error
             self._held.popleft()
             self._seq, self._prev = self._seq + 1, line["hash"]
-            self._tracked(record, wall_ns)
+            self._write_to_track(record, wall_ns)
 
     def replace_entries(self, tombstone: Tombstone) -> None:
         """Write a tombstone, and erase the bodies that it names. Raises LogWriteError.
@@ -182,9 +182,9 @@ class StudyLog:
         os.close(self._fd)
         self._fd = -1
         try:
-            self._empty_buried()
+            self._finish_erasures()
         finally:
-            self._go_on()
+            self._reopen_last()
         self._mend_tracks()
 
     def close(self, *, sealed: bool = False) -> None:
@@ -232,7 +232,7 @@ class StudyLog:
             raise
         self._size += len(data)
 
-    def _tracked(self, record: Any, wall_ns: int) -> None:
+    def _write_to_track(self, record: Any, wall_ns: int) -> None:
         if not isinstance(record, SocialFlag):
             return
         try:
@@ -250,7 +250,7 @@ class StudyLog:
         except OSError:
             self.track_faults += 1
 
-    def _go_on(self) -> None:
+    def _reopen_last(self) -> None:
         """Open the last file for writing."""
         path = self.folder / SEGMENT.format(self._segment)
         try:
@@ -258,16 +258,16 @@ class StudyLog:
             self._size = path.stat().st_size
         except OSError as error:
             raise LogError(f"{path}: cannot be written: {error.strerror}") from error
-        self._track, self._taken_up = None, True
+        self._track, self._resumed_segment = None, True
 
-    def _empty_buried(self) -> None:
+    def _finish_erasures(self) -> None:
         """Erase the bodies that tombstones name, and everything derived from them. Safe to repeat."""
         try:
             for pattern in ("events-*.mcap", "events-*.part", "events-*.torn"):  # a partial entry may be anybody's
                 for path in self.folder.glob(pattern):
                     path.unlink()
-            stones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
-            buried = {seq for stone in stones for seq in stone.seqs}
+            tombstones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
+            buried = {seq for stone in tombstones for seq in stone.seqs}
             for path in segments(self.folder):
                 remove_bodies(path, buried)
         except OSError as error:
@@ -296,10 +296,10 @@ class StudyLog:
             os.close(self._fd)
         if self._track:
             self._track.close()
-        self._fd, self._track, self._size, self._taken_up = descriptor, track, 0, False
+        self._fd, self._track, self._size, self._resumed_segment = descriptor, track, 0, False
         self._segment += 1
 
-    def _locked(self) -> int:
+    def _acquire_lock(self) -> int:
         try:
             descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
         except OSError as error:
@@ -333,7 +333,7 @@ def _has_an_entry(path: Path) -> bool:
         return file.readline().endswith(b"\n")
 
 
-def _is_stillborn(path: Path) -> bool:
+def _is_unstarted(path: Path) -> bool:
     """Whether a writer failed before the first entry of this file was complete."""
     if path.name == LOCK:
         return True

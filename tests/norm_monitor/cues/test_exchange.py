@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.exchange_evidence import CUES
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.exchange.discount import DISCOUNTED
+from norm_monitor.exchange.discount import DISCOUNTED_AT_MOST
 from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction, ExchangeStage
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
@@ -189,7 +189,7 @@ def test_a_cue_of_words_is_doubted_only_where_the_turn_reads_otherwise(meaning: 
         found[reads_so] = last_of(Watched(Reads(meaning, *chances), fusion=only).watch(robot(0, 2, words)))[
             cue_id
         ].probability
-    assert found[0.1] == DISCOUNTED < found[0.9]
+    assert found[0.1] == DISCOUNTED_AT_MOST < found[0.9]
 
 
 @pytest.mark.parametrize("reads_amiss", [0.1, 0.3])
