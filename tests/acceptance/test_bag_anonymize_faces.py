@@ -93,11 +93,11 @@ def test_a_picture_without_a_face_is_blurred_whole_and_counted_apart(tmp_path: P
     plain[::16] //= 2
     bag = camera_bag(tmp_path / "bag", [with_face(plain, 92, 1000, 150, 0, 1.0), plain, plain])
     shown = anonymized(bag, tmp_path / "new")
-    assert "3 of 3 messages; 1 with faces blurred (1 faces found), 2 blurred whole, 0 left as recorded" in shown.stdout
+    assert "3 of 3 messages; 1 with faces blurred (1 face found), 2 blurred whole, 0 left as recorded" in shown.stdout
     _, *without = pictures_in(tmp_path / "new")
     assert all(detail(image) < detail(plain) / 10 for image in without)
     shown = anonymized(bag, tmp_path / "left", "--no-face", "leave")
-    assert "1 with faces blurred (1 faces found), 0 blurred whole, 2 left as recorded" in shown.stdout
+    assert "1 with faces blurred (1 face found), 0 blurred whole, 2 left as recorded" in shown.stdout
     assert "a face may have been missed" in " ".join(shown.stderr.split())
     assert [np.array_equal(image, plain) for image in pictures_in(tmp_path / "left")] == [False, True, True]
     anonymized(bag, tmp_path / "dropped", "--no-face", "drop")
