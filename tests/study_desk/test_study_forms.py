@@ -314,7 +314,7 @@ def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> Non
     assert "instant" in text
     assert 'MEDIA_URL="file:///nowhere/a.mp4"' in text
     assert remarks(sheet) == (
-        "1 labels shorter than 1 ms were widened to 1 ms; their notes say instant",
+        "widened to 1 ms, with instant in the note: 1 label shorter than 1 ms",
         "linked media not found from here: /nowhere/a.mp4; the form links to them all the same",
     )
 

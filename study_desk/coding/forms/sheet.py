@@ -10,6 +10,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
+from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import in_order, monitor_labels, one_line
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Label
@@ -112,7 +113,7 @@ def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
     spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
     found = []
     if widened := sum(each.widened for each in spans):
-        found.append(f"{widened} labels shorter than 1 ms were widened to 1 ms; their notes say instant")
+        found.append(f"widened to 1 ms, with instant in the note: {count_of(widened, 'label')} shorter than 1 ms")
     if before := sum(each.start_ms < 0 for each in spans):
         found.append(f"{before} labels begin before the media; they are at its start")
     missing = [name for name in sheet.media if not Path(name).exists()]
