@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, ends_in_time
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = """
@@ -122,17 +122,7 @@ def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, number: int
     _, said = script.communicate(timeout=PATIENCE_S)
     assert script.returncode == 130
     assert "interrupted" in said
-    while (still_there := running(int(told.read_text()))) and time.monotonic() < deadline_s:
-        time.sleep(0.02)
-    assert not still_there
-
-
-def running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    assert ends_in_time(int(told.read_text()))
 
 
 def test_a_failing_stage_shows_its_log_and_the_next_call_resumes(tmp_path: Path, tools: Path) -> None:

@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.status import Health, MonitorStatus
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from tests.observer import Observer
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, ends_in_time
 
 pytestmark = pytest.mark.ros
 
@@ -234,18 +233,7 @@ def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) 
     pid = int(starter.stdout.readline())
     starter.kill()
     starter.wait()
-    deadline_s = time.monotonic() + PATIENCE_S
-    while (still_there := running(pid)) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert not still_there
-
-
-def running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    assert ends_in_time(pid)
 
 
 def test_several_nodes_share_one_process(domain_id: int, observer: Observer, tmp_path: Path) -> None:
