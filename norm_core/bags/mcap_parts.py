@@ -116,6 +116,7 @@ class Channels:
         return True
 
     def get(self, channel_id: int) -> BagTopic | None:
+        """Return the topic of a channel, or None if no record defined it yet."""
         return self._topics.get(channel_id)
 
     def _topic(self, channel: Channel) -> BagTopic:

@@ -32,6 +32,7 @@ class BagReader:
     """An open bag, from a folder or one file; use it in a with statement."""
 
     def __init__(self, path: Path) -> None:
+        """Open every file of the bag. Raises BagError if one cannot be read."""
         self._path = path
         self._definitions = Definitions()
         self._files: list[StorageFile] = []
@@ -128,11 +129,13 @@ class BagReader:
         self._stack.close()
 
     def __enter__(self) -> Self:
+        """Return the open bag."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close all files of the bag."""
         self.close()
 
     def _merged(self, listing: Listing) -> dict[tuple[str, str], BagTopic]:

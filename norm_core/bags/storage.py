@@ -22,6 +22,7 @@ class StorageFile:
     """An open file; its messages come in stamp order."""
 
     def __init__(self, path: Path) -> None:
+        """Open the file, unpacked into a temporary folder if compressed. Raises BagError."""
         self.path = path
         self._seen = _state(path)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -39,10 +40,12 @@ class StorageFile:
 
     @property
     def connections(self) -> list[Connection]:
+        """The topics of this file, with their types and QoS."""
         return self._reader.connections
 
     @property
     def message_count(self) -> int:
+        """The number of messages over all topics of this file."""
         return self._reader.message_count
 
     @property
@@ -69,6 +72,7 @@ class StorageFile:
             raise BagError(self._why(None))
 
     def close(self) -> None:
+        """Close the file and delete its unpacked copy."""
         if self._reader.is_open:
             self._reader.close()
         self._remove()

@@ -24,6 +24,7 @@ class BagWriter:
     """A new bag, complete after `close`; an existing path is an error. Compression does not affect reading."""
 
     def __init__(self, path: Path, compressed: bool = False) -> None:
+        """Make the bag's folder and open its MCAP file. Raises BagWriteError."""
         self._path = path
         self._connections: dict[tuple[str, str], Connection] = {}
         self.message_count = 0
@@ -79,11 +80,13 @@ class BagWriter:
             self._writer.storage = None
 
     def __enter__(self) -> Self:
+        """Return the open bag."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Complete the bag, also after an error."""
         self.close()
 
     def _declare(self, topic: BagTopic) -> None:

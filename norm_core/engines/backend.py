@@ -15,7 +15,8 @@ class Backend(Protocol[P]):
     """A model runtime; P is its encoded prefix. Any exception becomes an outcome, and the next call must work."""
 
     @property
-    def model_info(self) -> ModelInfo: ...
+    def model_info(self) -> ModelInfo:
+        """The model's identity and its limits of tokens, images and options."""
 
     def encoded(self, prefix: Prompt, call: RequestContext) -> AbstractContextManager[P]:
         """Encode the prefix once for all questions inside the block; release it on exit."""

@@ -24,6 +24,7 @@ class Engine:
     """Ask a backend from one thread at a time (see SharedEngine); `temperature` calibrates its probabilities."""
 
     def __init__(self, backend: Backend[Any], clock: Clock, *, temperature: float = 1.0) -> None:
+        """Raises ValueError unless `temperature` is finite and above 0."""
         if not (math.isfinite(temperature) and temperature > 0):
             raise ValueError(f"a temperature is above 0 and finite, not {temperature}")
         self._backend, self.clock, self._temperature = backend, clock, temperature

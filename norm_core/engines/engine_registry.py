@@ -28,7 +28,8 @@ class BackendFactory(Protocol):
     reads.
     """
 
-    def __call__(self, manifest: Manifest, weights: ModelFiles) -> Backend[Any]: ...
+    def __call__(self, manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
+        """Load the model from verified files, or connect to its server."""
 
 
 class TransformersSettings(Config):
@@ -180,6 +181,7 @@ def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 
 def open_encoder(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
+    """Load a sentence encoder's backend; its module is imported on this call."""
     opened: Backend[Any] = import_module("norm_core.engines.sentences.encoder_engine").open_backend(manifest, weights)
     return opened
 

@@ -70,6 +70,7 @@ class SharedEngine:
     """Ask one engine on its own thread. A full queue drops the oldest of the least urgent requests."""
 
     def __init__(self, engine: Engine, capacity: int = 8, name: str = "engine") -> None:
+        """Start the engine's thread. Raises ValueError if `capacity` is below 1."""
         if capacity < 1:
             raise ValueError(f"an engine's queue needs room for at least one request, not {capacity}")
         self._engine, self._capacity, self._name = engine, capacity, name

@@ -23,6 +23,7 @@ class Figure:
     unit: str = "%"
 
     def __str__(self) -> str:
+        """Format as "value [low, high]", or "-" without items."""
         if not self.count:
             return "-"
         digits = 1 if self.unit == "%" else 2

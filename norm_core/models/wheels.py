@@ -38,6 +38,7 @@ class Wheels:
     """The members of a model's packages by path, from wheels in a folder or from installed packages."""
 
     def __init__(self, manifest: Manifest, folder: Path | None = None) -> None:
+        """Open the wheels in `folder`, or find the installed packages of those without one."""
         self._open = ExitStack()
         self._archives: list[zipfile.ZipFile] = []
         self._installed: list[Path] = []
@@ -50,9 +51,11 @@ class Wheels:
                 self._installed += _root(name)
 
     def __enter__(self) -> "Wheels":
+        """Return the open packages."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the wheels."""
         self._open.close()
 
     def holds(self, manifest: Manifest) -> bool:

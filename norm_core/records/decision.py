@@ -31,6 +31,8 @@ class Norm(StrEnum):
 
 # Whether several people can do an action at once. A docstring would enter the schema that a model is sent.
 class Duplicable(StrEnum):
+    """Whether several people can do an action at the same time."""
+
     UNKNOWN = "unknown"
     YES = "yes"  # several people can do it at once, such as applauding
     NO = "no"  # one person does it at a time, such as batting
@@ -91,6 +93,7 @@ class Decision:
     provenance: Provenance = Provenance()
 
     def __post_init__(self) -> None:
+        """Raises ValueError unless exactly an answered decision has a chosen index, and indices are not negative."""
         if (self.outcome is Outcome.ANSWERED) != (self.chosen_index is not None):
             raise ValueError(f"decision {self.decision_id}: an action is chosen exactly where it is answered")
         if any(index is not None and index < 0 for index in (self.chosen_index, self.justification_index)):

@@ -106,6 +106,7 @@ class SocialFlag:
     provenance: Provenance = Provenance()
 
     def __post_init__(self) -> None:
+        """Raises ValueError without evidence, for an error without a correction, or if it ends before its onset."""
         if not self.evidence:
             raise ValueError(f"flag {self.event_id} has no evidence")
         if self.polarity is Polarity.ERROR and not self.correction:

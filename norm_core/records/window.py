@@ -23,6 +23,7 @@ class Window:
     missing: tuple[str, ...] = ()  # sources that had not passed `end_ns` when the window closed
 
     def __post_init__(self) -> None:
+        """Raises ValueError if it is empty, or holds a partial utterance or a stamp outside it."""
         if self.end_ns <= self.start_ns:
             raise ValueError(f"a window cannot end at {self.end_ns} ns having begun at {self.start_ns} ns")
         if not all(utterance.final for utterance in self.utterances):

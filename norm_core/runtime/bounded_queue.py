@@ -21,6 +21,7 @@ class BoundedQueue(Generic[T]):
     """A first-in, first-out queue between threads; it counts every entry lost to a full queue."""
 
     def __init__(self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS) -> None:
+        """Raises ValueError if `capacity` is below 1."""
         if capacity < 1:
             raise ValueError(f"queue {name} needs room for at least one entry, not {capacity}")
         self._name, self._capacity, self._policy = name, capacity, policy

@@ -20,6 +20,7 @@ class HeldQueries:
         self._held: deque[Query] = deque()
 
     def __len__(self) -> int:
+        """The number of queries that still wait for a source."""
         return len(self._held)
 
     def take(self, record: object) -> list[Query]:

@@ -8,6 +8,8 @@ from norm_core.records.record import record
 
 @record
 class IssueHelp:
+    """The reference entry of an issue in a node's status."""
+
     line: str  # how the line in the status begins, or what is typical of it
     meaning: str
     remedy: str

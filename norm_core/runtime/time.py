@@ -37,13 +37,15 @@ def join_stamp(sec: int, nanosec: int) -> int:
 class Clock(Protocol):
     """A source of the current time. Code that decides takes a clock and never reads the system time."""
 
-    def now_ns(self) -> int: ...
+    def now_ns(self) -> int:
+        """Return the time in nanoseconds since the epoch."""
 
 
 class WallClock:
     """The system clock."""
 
     def now_ns(self) -> int:
+        """Return the system time in nanoseconds since the epoch."""
         return time.time_ns()
 
 
@@ -54,6 +56,7 @@ class ReplayClock:
         self._now_ns = start_ns
 
     def now_ns(self) -> int:
+        """Return the last time given to `advance_to`, in nanoseconds."""
         return self._now_ns
 
     def advance_to(self, now_ns: int) -> None:

@@ -50,6 +50,7 @@ class LlamaCppBackend:
         quantization: str = "",
         template_options: Mapping[str, Any] | None = None,
     ) -> None:
+        """Load the model and its projector. Raises EngineFailedError if a file is missing or memory is short."""
         self._model = GgufModel(
             path, context_tokens=context_tokens, threads=threads, gpu_layers=gpu_layers, batch_tokens=batch_tokens
         )
@@ -93,6 +94,7 @@ class LlamaCppBackend:
         yield self._held
 
     def score(self, prefix: TokenPrefix, question: Question, call: RequestContext) -> Sequence[float]:
+        """Read the question after the prefix, and weigh the letters of its options."""
         self._read_more(
             prefix, (*self._pieces(question.parts), self._model.tokens(letter_options(question.options))), call
         )
@@ -102,6 +104,7 @@ class LlamaCppBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
+        """Write token by token, within the grammar of `schema` where given."""
         model, said = self._model, bytearray()
         with (
             model.sampler(json.dumps(schema) if schema is not None else None, seed) as sampler,
@@ -122,6 +125,7 @@ class LlamaCppBackend:
         return said.decode(errors="ignore")
 
     def close(self) -> None:
+        """Free the projector, then the model and its cache."""
         self._held = None
         if self._projector:
             self._projector.close()

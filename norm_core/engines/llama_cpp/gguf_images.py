@@ -26,6 +26,7 @@ class Projector:
     """Encode images for the model; close it before its model."""
 
     def __init__(self, model: GgufModel, path: Path, *, use_gpu: bool) -> None:
+        """Load the projector. Raises EngineFailedError if it does not fit the model or sees no images."""
         if not path.is_file():
             raise EngineFailedError(f"{path}: there is no such projector file; check source in its manifest")
         mtmd.mtmd_log_set(_logged, None)
@@ -55,6 +56,7 @@ class Projector:
                 self._read_chunk(chunk)
 
     def close(self) -> None:
+        """Free the projector; a second call does nothing."""
         if self._context:
             mtmd.mtmd_free(self._context)
             self._context = None

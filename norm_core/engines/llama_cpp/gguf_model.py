@@ -30,6 +30,7 @@ class GgufModel:
     def __init__(
         self, path: Path, *, context_tokens: int, threads: int, gpu_layers: int = 0, batch_tokens: int = 64
     ) -> None:
+        """Load the weights and allocate the context. Raises EngineFailedError and frees what it allocated."""
         if not path.is_file():
             raise EngineFailedError(f"{path}: there is no such model file; check source in its manifest")
         # What it says while loading and running is for those who debug it.
@@ -147,6 +148,7 @@ class GgufModel:
             ll.llama_sampler_free(chain)
 
     def next_token(self, sampler: Handle) -> int:
+        """Draw the next token with a sampler from the last position's logits."""
         return int(ll.llama_sampler_sample(sampler, self.context, -1))
 
     def close(self) -> None:

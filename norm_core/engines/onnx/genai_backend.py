@@ -44,6 +44,7 @@ class GenaiBackend:
         weights_sha256: str = "",
         quantization: str = "",
     ) -> None:
+        """Load the folder, with telemetry off. Raises EngineFailedError if onnxruntime-genai cannot load it."""
         og.disable_telemetry_events()
         try:
             written = json.loads((folder / "genai_config.json").read_text())
@@ -84,6 +85,7 @@ class GenaiBackend:
         yield self._held
 
     def score(self, prefix: GenaiPrefix, question: Question, call: RequestContext) -> Sequence[float]:
+        """Rewind the generator to the prefix, read the question and weigh the letters of its options."""
         prefix.generator.rewind_to(prefix.token_count)
         call.add_usage(cached_tokens=0 if prefix.read_by is call else prefix.token_count)
         asked = self._parts_tokens(question.parts) + self._tokens(letter_options(question.options) + self._after)
@@ -94,6 +96,7 @@ class GenaiBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
+        """Write with a new generator, which replaces that of the last prefix."""
         # Release the old generator first, because memory may not hold two.
         self._held = None
         generator = self._generator(schema, seed)
@@ -108,6 +111,7 @@ class GenaiBackend:
         return self._text([token for token in said if token not in self._tokenizer.eos_token_ids])
 
     def close(self) -> None:
+        """Drop the generator, the model and the tokenizer."""
         self._held = None
         self._model = self._tokenizer = None
 

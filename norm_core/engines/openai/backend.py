@@ -75,6 +75,7 @@ class OpenAIBackend:
         yield _content(prefix.parts)
 
     def score(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
+        """Ask for one token with log-probabilities, and weigh the letters of the options."""
         letters = OPTION_LETTERS[: len(question.options)]
         content = [*prefix, *_content(question.parts), {"type": "text", "text": letter_options(question.options)}]
         asked = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": self._top_logprobs}
@@ -85,6 +86,7 @@ class OpenAIBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
+        """Ask for a chat completion; the server constrains it to `schema` where given."""
         asked: dict[str, Any] = {"max_tokens": max_tokens, "temperature": 1 if seed else 0, "seed": seed}
         if schema is not None:
             named = {"name": schema.get("title", "answer"), "schema": schema}
@@ -93,6 +95,7 @@ class OpenAIBackend:
         return self._ask(_content(prompt.parts), asked, call).text
 
     def close(self) -> None:
+        """Close the connections to the server."""
         self._server.close()
 
     def _ask(self, content: list[dict[str, Any]], asked: dict[str, Any], call: RequestContext) -> Reply:

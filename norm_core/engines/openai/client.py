@@ -40,6 +40,7 @@ class OpenAIServer:
     def __init__(
         self, url: str, *, api_key_variable: str = "", tries: int = 4, backoff_s: float = 0.25, stall_s: float = 60.0
     ) -> None:
+        """Read the key and prepare the client. Raises EngineFailedError if the key or the address is unusable."""
         self.url, self._tries, self._backoff_s, self._stall_s = url.rstrip("/"), tries, backoff_s, stall_s
         self._key = os.environ.get(api_key_variable, "") if api_key_variable else ""
         if api_key_variable and not self._key:
@@ -62,6 +63,7 @@ class OpenAIServer:
         return self._loop.run_until_complete(self._persist(json.dumps(body).encode(), call))
 
     def close(self) -> None:
+        """Close all connections; a second call does nothing."""
         if not self._loop.is_closed():
             self._loop.run_until_complete(self._client.aclose())
             self._loop.close()

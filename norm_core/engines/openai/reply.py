@@ -48,6 +48,7 @@ class Reply(BaseModel):
 
     @property
     def text(self) -> str:
+        """The text of the first choice, empty if the server sent none."""
         return self.choices[0].message.content or ""
 
     def first_token(self) -> list[tuple[str, float]]:

@@ -22,9 +22,11 @@ class SentenceVectors(Protocol):
     """An encoder that returns one unit vector per sentence."""
 
     @property
-    def weights_sha256(self) -> str: ...
+    def weights_sha256(self) -> str:
+        """The hash of the file with the encoder's weights."""
 
-    def encode(self, sentences: Sequence[str]) -> Vectors: ...
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        """Return one row of unit length per sentence."""
 
 
 class EncoderBackend:
@@ -47,6 +49,7 @@ class EncoderBackend:
         yield _said(prefix)
 
     def score(self, prefix: str, question: Question, call: RequestContext) -> Sequence[float]:
+        """Return each option's similarity to the prefix and question, scaled as a log-probability."""
         call.enter_segment(PREFILL)
         asked = " ".join(filter(None, (prefix, _said(Prompt(version="", parts=question.parts)))))
         vectors = self._sentences.encode([asked, *question.options])
@@ -56,6 +59,7 @@ class EncoderBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
+        """Raise InvalidRequestError, because an encoder cannot write."""
         raise InvalidRequestError("the sentence encoder scores options and cannot write")
 
     def close(self) -> None:

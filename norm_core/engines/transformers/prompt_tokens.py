@@ -32,9 +32,11 @@ class TokenSpan:
 
     @classmethod
     def of_words(cls, ids: torch.Tensor) -> "TokenSpan":
+        """Make a span without images from token ids."""
         return cls(ids=ids, pictured=torch.zeros_like(ids), features={})
 
     def __len__(self) -> int:
+        """The number of tokens, those of images included."""
         return int(self.ids.shape[-1])
 
 
@@ -48,6 +50,7 @@ class PromptTokenizer:
 
     @property
     def sees(self) -> bool:
+        """Whether the model takes images."""
         return self.processor is not None
 
     def opening(self, parts: Sequence[Part]) -> list[TokenSpan]:
