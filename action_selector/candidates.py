@@ -33,6 +33,7 @@ class Candidate:
 
     @property
     def is_none(self) -> bool:
+        """Whether this candidate stands for "none of the above"."""
         return not self.action.strip()
 
 
@@ -55,6 +56,8 @@ class Needs(Config):
 
 
 class Skill(Config):
+    """One entry of a skill catalogue: an action, the norms it serves and what it needs."""
+
     action: str = Field(min_length=1, max_length=400, description="what the robot does, in words")
     norms: tuple[Norm, ...] = Field(default=(), description="norm categories that it serves")
     needs: Needs = Needs()
@@ -77,6 +80,7 @@ class SkillCatalogue(Config):
 
     @classmethod
     def read(cls, path: Path) -> "SkillCatalogue":
+        """Load a catalogue from a YAML file. Raises ConfigError."""
         return load_config(cls, path)
 
 
@@ -96,7 +100,8 @@ class ProposingModel(Protocol):
         *,
         max_tokens: int = 256,
         deadline: Deadline | None = None,
-    ) -> Generation[Proposals]: ...
+    ) -> Generation[Proposals]:
+        """Write candidate actions that fit `schema`; an outcome other than ANSWERED has no value."""
 
 
 def of_request(

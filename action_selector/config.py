@@ -12,6 +12,8 @@ from norm_core.runtime.watermarks import SOURCES, known_sources
 
 
 class SelectorConfig(Config):
+    """Settings that change a decision; their hash is part of each decision."""
+
     when_unsure: WhenUnsure = Field(
         default=WhenUnsure.ASK_HUMAN,
         description="where several could be right: ask_human, do_nothing or best_effort",

@@ -13,4 +13,5 @@ class SelectorModel(ScoringModel, Protocol):
 
     def generate(
         self, prompt: Prompt, schema: Any = None, *, max_tokens: int = 256, deadline: Deadline | None = None
-    ) -> Generation[Any]: ...
+    ) -> Generation[Any]:
+        """Write text that fits `schema`, where given, of at most `max_tokens` tokens."""

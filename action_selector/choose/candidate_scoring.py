@@ -25,11 +25,11 @@ class ScoringModel(Protocol):
     """The option-scoring part of an engine."""
 
     @property
-    def model_info(self) -> ModelInfo: ...
+    def model_info(self) -> ModelInfo:
+        """The model's identity and its limits of options and images."""
 
-    def ask_many(
-        self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None
-    ) -> list[Scores]: ...
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
+        """Score the options of each question over one shared prefix."""
 
 
 @record
@@ -43,6 +43,7 @@ class ScoringEvidence:
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is no text to compare with, so that similarity cannot rank."""
         return not (self.scene or self.others_do or self.advised or self.advised_against)
 
 

@@ -32,7 +32,8 @@ class ObservingModel(Protocol):
         *,
         max_tokens: int = 256,
         deadline: Deadline | None = None,
-    ) -> Generation["SceneObservation"]: ...
+    ) -> Generation["SceneObservation"]:
+        """Write down the scene and the visible others as `schema` asks."""
 
 
 class SeenOther(BaseModel):

@@ -14,7 +14,8 @@ Matrix = NDArray[np.float64]
 class SentenceEncoding(Protocol):
     """An encoder that returns unit vectors of sentences, like SentenceEncoder."""
 
-    def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]: ...
+    def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row of unit length per sentence."""
 
 
 def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str]) -> Matrix:

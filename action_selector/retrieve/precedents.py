@@ -52,6 +52,7 @@ class PrecedentIndex:
         vectors: NDArray[np.float32],
         weights_sha256: str = "",
     ) -> None:
+        """Raises PrecedentError if the counts of precedents and vectors differ, or are above the limit."""
         if len(precedents) != len(vectors):
             raise PrecedentError(
                 f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"

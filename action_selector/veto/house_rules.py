@@ -34,11 +34,14 @@ class HardRule(Config):
 
 
 class HouseRules(Config):
+    """The rules of one site: for situations, which apply by similarity, and general bans."""
+
     rules: tuple[HouseRule, ...] = ()
     hard: tuple[HardRule, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> "HouseRules":
+        """Load the rules from a YAML file. Raises ConfigError."""
         return load_config(cls, path)
 
 
