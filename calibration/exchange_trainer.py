@@ -42,6 +42,7 @@ Products = NDArray[np.float32]  # Gram matrix of turns' features, and solutions 
 
 
 def main() -> int:
+    """Train the exchange classifier on the shipped talks, and write its artefact; return the exit code."""
     try:
         examples = list(exchanges(read_talks()))
     except TactfulError as error:

@@ -32,6 +32,8 @@ class TalkError(TactfulError, ValueError):
 
 @record
 class LabelledTurn:
+    """One turn of a talk; a robot's turn may have a polarity and attributes."""
+
     is_robot: bool
     text: str
     polarity: Polarity | None = None  # None for an ordinary turn

@@ -33,4 +33,5 @@ def _unlink_repository_files(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    """Register the source filter that Sphinx calls for each page."""
     app.connect("source-read", _unlink_repository_files)

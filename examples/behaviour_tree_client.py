@@ -36,6 +36,7 @@ def tick(node: Node, goal: SelectAction.Goal) -> SelectAction.Result | None:
 
 
 def main() -> int:
+    """Ask the selector once and print the decision; return an exit code."""
     rclpy.init()
     node = Node("behaviour_tree")
     goal = SelectAction.Goal()

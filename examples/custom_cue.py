@@ -62,6 +62,7 @@ def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
 
 
 def main() -> int:
+    """Print the flags of a short talk that the custom cue reads."""
     table = ThresholdTable.shipped().with_cues({"speaks_too_fast": SPEAKS_TOO_FAST})
     config = MonitorConfig.for_replay(["utterances"])
     monitor = Monitor(config, table, Meanings.shipped(), ReplayClock(), cues=[speaks_too_fast])

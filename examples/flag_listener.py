@@ -28,6 +28,7 @@ class FlagListener(Node):
     """Print flags, and publish each correction once."""
 
     def __init__(self) -> None:
+        """Subscribe to the flags and advertise the topic of the corrections."""
         super().__init__("flag_listener")
         self._corrected: set[str] = set()
         self._hints = self.create_publisher(String, "/dialogue/hint", 10)
@@ -45,6 +46,7 @@ class FlagListener(Node):
 
 
 def main() -> int:
+    """Print flags until Ctrl-C."""
     rclpy.init()
     node = FlagListener()
     print("listening on /tactful/flags; Ctrl-C ends", flush=True)

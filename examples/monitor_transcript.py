@@ -53,6 +53,7 @@ def find_flags(utterances: Iterable[Utterance]) -> list[SocialFlag]:
 
 
 def main() -> int:
+    """Print the flags of the transcript that the command line names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("transcript", type=Path, help="CSV or JSON file")
     for flag in find_flags(read_transcript(parser.parse_args().transcript)):

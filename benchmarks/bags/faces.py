@@ -46,6 +46,7 @@ def blurred_share(faces: Iterable[Face]) -> float:
 
 
 def main(find: Any) -> None:
+    """Print how many pasted faces are found per width, and the cost per picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pictures", type=int, default=22, help="pictures a size (default: 22)")
     count = parser.parse_args().pictures

@@ -73,6 +73,7 @@ def _peak_mb() -> float:
 
 
 def main() -> None:
+    """Make a bag, run each step on it in a process of its own, and print the peak memory of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gb", type=float, default=0.2)
     parser.add_argument("--storage", choices=["mcap", "sqlite3"], default="mcap")

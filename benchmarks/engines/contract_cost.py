@@ -25,17 +25,21 @@ class Idle:
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[Prompt]:
+        """Hand the prompt back as its own prefix."""
         yield prefix
 
     def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Sequence[float]:
+        """Give all options the same weight."""
         return [0.0] * len(question.options)
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
+        """Write nothing."""
         return ""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Do nothing: nothing was loaded."""
 
 
 def contract_ms(calls: int = 1000, *, shared: bool = False, pictures: int = 0) -> float:
@@ -55,6 +59,7 @@ def contract_ms(calls: int = 1000, *, shared: bool = False, pictures: int = 0) -
 
 
 def main() -> None:
+    """Print the engine contract's cost per call, with and without a queue and pictures."""
     for shared in (False, True):
         for pictures in (0, PICTURES):
             queue = "with a queue" if shared else "without a queue"

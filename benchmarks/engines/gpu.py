@@ -95,6 +95,7 @@ def tiles() -> tuple[Image, ...]:
 
 
 def measured(folder: Path, weights: str, rounds: int) -> dict[str, Any]:
+    """Measure one precision: memory, time of first and later windows, and the time outside the model."""
     import torch
 
     from norm_core.engines.transformers.backend import TransformersBackend
@@ -159,6 +160,7 @@ def _time_model(backend: Any, spent_s: list[float]) -> None:
 
 
 def main() -> None:
+    """Measure each precision on this machine's GPU; exit with a message where there is none."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", choices=("bf16", "int8", "nf4"), action="append", help="default: all three")
     parser.add_argument("--rounds", type=int, default=5)

@@ -40,6 +40,7 @@ def prefix(version: int, sentences: int) -> Prompt:
 
 
 def timed(engine: Engine, window: Prompt, questions: list[Question]) -> tuple[float, list[Scores]]:
+    """Return the seconds that all questions over one window took, and their answers."""
     started = time.perf_counter()
     answers = engine.ask_many(window, questions)
     took_s = time.perf_counter() - started
@@ -86,6 +87,7 @@ def scoring(engine: Engine, sentences: int, rounds: int) -> None:
 
 
 def main() -> None:
+    """Print what a shared prefix saves, and what option scoring saves against writing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--threads", type=int, default=1)

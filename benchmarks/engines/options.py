@@ -55,6 +55,7 @@ def measured(name: str, backend: Any, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Print the time of a scored question per engine, against a written answer."""
     told = arguments(__doc__ or "")
     rows = []
     for name in told.engine:

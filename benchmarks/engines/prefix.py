@@ -27,6 +27,7 @@ COLUMNS = (
 
 
 def timed(ask: Callable[[], list[Scores]]) -> tuple[float, list[Scores]]:
+    """Return the seconds of one request, and its answers; an answer that failed ends the benchmark."""
     started_s = time.perf_counter()
     answers = ask()
     spent_s = time.perf_counter() - started_s
@@ -72,6 +73,7 @@ def measured(name: str, backend: Any, kind: str, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Print the time of eight questions over one prefix, per engine and kind of prompt."""
     told = arguments(__doc__ or "", kinds=tuple(KINDS))
     rows = []
     for name in told.engine:

@@ -85,6 +85,7 @@ class Measured:
 
 
 def main() -> None:
+    """Print the time from complete evidence to the flag, and the cost of a window."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encounters", type=int, default=20)
     options = parser.parse_args()

@@ -42,6 +42,7 @@ SENSED_S = 40.0
 
 
 def bags(names: list[str], folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each bag's name and a copy of it that nodes can replay."""
     for name in names:
         if name == DEMO:
             write_demo_session(folder / name)
@@ -89,6 +90,7 @@ def replayed(bag: Path, rate: float, first: list[NodeOutput]) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Replay each bag in process, in lockstep and at each rate, and write where the outputs differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rates", type=float, nargs="+", default=[1.0, 2.0])
     parser.add_argument("--bags", nargs="+", default=[*sorted(p.name for p in SHIPPED.iterdir() if p.is_dir()), DEMO])

@@ -12,9 +12,11 @@ from norm_core.records.presence import Face
 class NoVoice:
     """A voice detector that finds no speech."""
 
-    def reset(self) -> None: ...
+    def reset(self) -> None:
+        """Do nothing: it has no state."""
 
     def __call__(self, samples: Any) -> float:
+        """Return 0, the probability of speech in any samples."""
         return 0.0
 
 
@@ -24,6 +26,7 @@ class NoFaces:
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
     def find(self, frame: Any) -> tuple[Face, ...]:
+        """Return no face for any frame."""
         return ()
 
 
@@ -33,6 +36,7 @@ class NoWords:
     def __init__(self, *_: Any) -> None: ...
 
     def recognize(self, segment: Any) -> Any:
+        """Fail, because silence must not reach the recogniser."""
         raise AssertionError(f"asked about {np.shape(segment.samples)} samples of silence")
 
 

@@ -129,6 +129,7 @@ def measured(step: Callable[[Path], float], bag: Path, times: int) -> dict[str, 
 
 
 def main() -> None:
+    """Time a suite's replay in process and over DDS, and write the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data/egogapbench")
     options = parser.parse_args()

@@ -41,6 +41,7 @@ Seen = Callable[[OtherAgent], OtherAgent]
 
 
 def main() -> int:
+    """Print the selector's shares on EgoGapBench per setting and ablation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
@@ -88,6 +89,7 @@ class Partial(EncoderBackend):
     """A blurred encoder with a position bias, as a model may have."""
 
     def score(self, prefix: str, question: Question, call: RequestContext) -> list[float]:
+        """Score as the base class does, with a bonus for the first option."""
         weights = list(super().score(prefix, question, call))
         return [weights[0] + LIKING, *weights[1:]]
 
@@ -110,6 +112,7 @@ class Bench:
         engine: Engine | None = None,
         style: str = "",
     ) -> EgoGapScorecard:
+        """Answer every item in a setting, with the selector's changes, and score the answers."""
         decider = Decider(self.encoder, config, fitted=fitted, engine=engine)
         answers = {}
         for item in self.items:
@@ -185,6 +188,7 @@ class Bench:
 
 
 def vars_of(card: EgoGapScorecard, column: str) -> dict[str, float]:
+    """Return one column of a scorecard as plain numbers for JSON."""
     found = getattr(card, column)
     return {"percent": found.value, "low": found.low, "high": found.high, "count": found.count}
 

@@ -31,6 +31,7 @@ Others = Callable[[EgoNormiaItem], Sequence[OtherAgent]]
 
 
 def main() -> int:
+    """Print the selector's scores on EgoNormia, averaged over shuffles of the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data/egonormia/ood_robot.json")
     parser.add_argument("--seeds", type=int, default=20, help="shuffles of the options, averaged")
@@ -72,6 +73,7 @@ def run(
     others: Others = lambda item: (),
     fifth_is_none: bool = True,
 ) -> EgoNormiaScorecard:
+    """Answer one shuffle of the items in a setting, and score the answers."""
     decider = Decider(encoder, config, precedents=precedents)
     answers = {}
     for item in items:

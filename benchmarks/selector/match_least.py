@@ -19,6 +19,7 @@ from norm_core.runtime.config import load_yaml
 
 
 def main() -> int:
+    """Print the quartiles of similarity for three kinds of pairs, and the vetoes per threshold."""
     pairs = load_yaml(Path(__file__).with_name("match_pairs.yaml"))
     encoder = SentenceEncoder()
     same = np.array([similarity(encoder, [pair["same"]], [pair["other"]])[0, 0] for pair in pairs])

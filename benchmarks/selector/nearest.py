@@ -14,6 +14,7 @@ from action_selector.retrieve.nearest import nearest
 
 
 def main() -> int:
+    """Print the time of a nearest-precedent search in an index of random vectors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--dimensions", type=int, default=512)

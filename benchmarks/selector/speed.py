@@ -37,6 +37,7 @@ class Counted:
     """An encoder that records its working time and its number of new sentences."""
 
     def __init__(self) -> None:
+        """Load the encoder and encode one sentence, so that loading is not measured."""
         self._encoder = SentenceEncoder()
         self._encoder.encode(["What loads the model is no part of what is measured."])
         self._met: set[str] = set()
@@ -49,9 +50,11 @@ class Counted:
 
     @property
     def new(self) -> int:
+        """The number of sentences since `begin` that were encoded for the first time."""
         return len(self.unmet)
 
     def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        """Encode, and add the time and the new sentences to the counts."""
         self.unmet |= set(sentences) - self._met
         self._met |= self.unmet
         began_s = time.perf_counter()
@@ -61,6 +64,7 @@ class Counted:
 
 
 def main() -> int:
+    """Time 1,000 items in a row, then single live decisions with and without skills."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data/egogapbench")
     options = parser.parse_args()
@@ -72,6 +76,7 @@ def main() -> int:
 
 
 def thousand(items: list[suite.EgoGapItem]) -> None:
+    """Print the time of 1,000 decisions, and the encoder's share of it."""
     queries = [suite.query(item, suite.EgoGapSetting.OTHERS) for item in islice(cycle(items), 1000)]
     encoder, clock = Counted(), WallClock()
     decider = Decider(encoder, CONFIG)

@@ -53,10 +53,12 @@ def picture() -> np.ndarray:
 
 
 def jpeg() -> bytes:
+    """Encode the test picture as JPEG of quality 85."""
     return bytes(cv2.imencode(".jpg", picture(), (cv2.IMWRITE_JPEG_QUALITY, 85))[1])
 
 
 def message(transport: str) -> Any:
+    """Build the image message of a transport: CompressedImage for jpeg, Image otherwise."""
     if transport == "jpeg":
         return CompressedImage(format="jpeg", data=jpeg())
     rgb = np.ascontiguousarray(picture()[:, :, ::-1])
@@ -105,6 +107,7 @@ def decode_all(transport: str) -> None:
 
 @contextmanager
 def role(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run this file in another process in a role, and end it after the block."""
     process = subprocess.Popen(
         [sys.executable, __file__, "--role", name, *arguments], stdout=subprocess.PIPE, text=True
     )
@@ -116,11 +119,13 @@ def role(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def cpu_s(pid: int) -> float:
+    """Return the processor seconds, user and system, that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss_mb(pid: int) -> float:
+    """Return the resident memory of a process in MB."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
@@ -204,6 +209,7 @@ def steps(rounds: int = 100) -> dict[str, float]:
 
 
 def main() -> None:
+    """Measure loss, processor time and memory of the camera node per transport."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long JPEG frames are counted for loss")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long each of the shorter rows takes")

@@ -127,6 +127,7 @@ def compared(utterances: list[Utterance], presences: list[Presence]) -> list[dic
 
 
 def main() -> None:
+    """Play the conversation through the senses, and write how far each turn's edges are off."""
     with tempfile.TemporaryDirectory() as name, claimed_domain() as domain_id:
         folder = Path(name)
         os.environ |= environment(build(folder / "definitions", NAOQI))

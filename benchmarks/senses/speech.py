@@ -44,6 +44,7 @@ class Run:
         self._begun_s = 0.0
 
     def play(self, sound: Path, edges: list[RobotSpeech]) -> None:
+        """Feed a recording and the robot's speech edges in real time, and wait for the last words."""
         writer = Thread(target=self._write)
         writer.start()
         self._begun_s = time.monotonic()
@@ -81,6 +82,7 @@ class Run:
 
 
 def edges_of(turns: list[dict[str, Any]]) -> list[RobotSpeech]:
+    """Return the start and stop messages of the robot's turns, by stamp."""
     edges = [
         RobotSpeech(stamp_ns=START_NS + s_to_ns(turn[at]), speech_id=f"s{index}", state=state, text=turn["text"])
         for index, turn in enumerate(turns)
@@ -110,14 +112,17 @@ def side_by_side(whisper: Whisper, segments: list[AudioSegment]) -> dict[str, li
 
 
 def median(values: list[float]) -> float:
+    """Return the median, to two decimals."""
     return round(statistics.median(values), 2)
 
 
 def p95(values: list[float]) -> float:
+    """Return the value at the 95th percentile, by nearest rank."""
     return sorted(values)[min(len(values) - 1, round(0.95 * (len(values) - 1)))]
 
 
 def errors_ms(utterances: list[Utterance], truth: list[dict[str, Any]], at: str) -> list[float]:
+    """Return, per true turn, the distance of the nearest measured edge in milliseconds."""
     found = []
     for turn in truth:
         ends = [(u.start_ns if at == "start_s" else u.end_ns) - START_NS - s_to_ns(turn[at]) for u in utterances]
@@ -126,6 +131,7 @@ def errors_ms(utterances: list[Utterance], truth: list[dict[str, Any]], at: str)
 
 
 def main() -> None:
+    """Play the recordings through the ears, and write how exact and how late the utterances come."""
     config = HearingConfig()
     whisper = Whisper(config.whisper)
     whisper.warm_up()
