@@ -55,6 +55,7 @@ class Concepts(Config):
 
     @classmethod
     def shipped(cls) -> "Concepts":
+        """Load the concepts that the package ships."""
         return load_config(cls, SHIPPED)
 
 
@@ -67,6 +68,7 @@ class Match:
     threshold: float
 
     def __bool__(self) -> bool:
+        """Whether the sentence is near enough to count as the concept."""
         return self.nearness >= self.threshold
 
 
@@ -98,6 +100,7 @@ class Meanings:
     """Compare meanings with a sentence encoder and one linear probe per concept, fitted against all other examples."""
 
     def __init__(self, encoder: SentenceEncoder, concepts: Concepts) -> None:
+        """Encode the concepts' examples, or take them from the cache, and fit the probes."""
         self._encoder, self._concepts = encoder, concepts.concepts
         rows = [
             (example, name, liked)
@@ -121,6 +124,7 @@ class Meanings:
         return cls(SentenceEncoder(), Concepts.shipped())
 
     def match(self, text: str, concept: str) -> Match:
+        """Return the sentence or clause of `text` nearest to a concept, with that concept's threshold."""
         known = self._concepts[concept]
         self._encode_ahead(text)
         parts = sentences(text)
@@ -130,16 +134,20 @@ class Meanings:
         return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=known.nearness)
 
     def similarity(self, one: str, other: str) -> float:
+        """Return the cosine of two texts' vectors."""
         vectors = self._encoder.encode([_plain(one), _plain(other)])
         return float(vectors[0] @ vectors[1])
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
+        """Classify how the robot's turn reads in its exchange."""
         return self._reader.read(exchange)
 
     def sha256(self) -> str:
+        """The hash of the encoder, the concepts and the classifier, for a flag's provenance."""
         return self._sha256
 
     def forget(self) -> None:
+        """Clear every cache that holds what people said."""
         self._known.clear()
         self._reader.forget()
         self._encoder.forget()

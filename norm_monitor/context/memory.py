@@ -69,6 +69,7 @@ class PersonMemory:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
+        """How many facts were dropped, by the reason in the counter's name."""
         return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     def facts(self, before_ns: int, person_id: str | None = None) -> tuple[Fact, ...]:

@@ -33,10 +33,12 @@ class Turn:
 
     @property
     def is_robot(self) -> bool:
+        """Whether the robot speaks, not a person."""
         return self.speaker is Speaker.ROBOT
 
     @property
     def word_count(self) -> int:
+        """The number of words; two Chinese characters count as one."""
         return word_count(self.text)
 
     def active_ns(self, start_ns: int, end_ns: int) -> int:

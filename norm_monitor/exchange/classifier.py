@@ -34,6 +34,7 @@ class ExchangeClassifier:
     """The weights and their encoder; the most recent predictions are cached."""
 
     def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED) -> None:
+        """Load an artefact. Raises EngineFailedError if it is unreadable or made with another encoder."""
         try:
             with path.open("rb") as opened:
                 if not is_zipfile(opened):  # NumPy's error would suggest how to load it anyway

@@ -28,6 +28,8 @@ class CameraFault(StrEnum):
 
 @record
 class Advice:
+    """How the status words a camera fault, and its remedy."""
+
     problem: str
     remedy: str
 

@@ -15,6 +15,7 @@ class Sampler:
     """Check each stamp in order of arrival; `keep` confirms that a selected frame was usable."""
 
     def __init__(self, topic: str, keep_hz: float, health_log: HealthLog) -> None:
+        """Raises ValueError unless `keep_hz` is above 0."""
         if not keep_hz > 0:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
         self._period_ns = round(NS_PER_S / keep_hz)

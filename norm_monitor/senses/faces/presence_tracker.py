@@ -24,6 +24,7 @@ class PresenceTracker:
 
     @property
     def left_after_s(self) -> float:
+        """How long a lost person may be out of sight before the state becomes left."""
         return ns_to_s(self._left_after_ns)
 
     def follow(self, frame: Frame, faces: tuple[Face, ...]) -> Presence:

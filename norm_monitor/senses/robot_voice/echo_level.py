@@ -30,7 +30,9 @@ class EchoLevel:
 
     @property
     def usual_db(self) -> float | None:
+        """The median level in dB full scale, or None before the first segment."""
         return median(self._levels_db) if self._levels_db else None
 
     def learn(self, heard_db: float) -> None:
+        """Add the level of a segment that is certainly the robot's."""
         self._levels_db.append(heard_db)

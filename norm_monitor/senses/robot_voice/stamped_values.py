@@ -33,4 +33,5 @@ class StampedValues(Generic[V]):
         return (self._stamps[place - 1], self._values[place - 1]) if place else None
 
     def oldest(self) -> tuple[int, V] | None:
+        """The first value still held and its stamp in nanoseconds, or None."""
         return (self._stamps[0], self._values[0]) if self._stamps else None
