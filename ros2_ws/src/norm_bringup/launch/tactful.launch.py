@@ -15,6 +15,7 @@ NAMESPACE = "tactful"
 
 
 def generate_launch_description() -> LaunchDescription:
+    """Declare the arguments, and start one process for each node named in `nodes`."""
     defaults = Path(get_package_share_directory("norm_bringup"), "config/tactful.yaml")
     return LaunchDescription(
         [

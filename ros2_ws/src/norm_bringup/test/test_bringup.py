@@ -22,6 +22,7 @@ PATIENCE_S = 500.0  # a guard against hangs, and less than that of the test that
 @pytest.mark.launch_test
 @launch_testing.markers.keep_alive
 def generate_test_description() -> LaunchDescription:
+    """Start a recorder by the launch file, with a new bag."""
     bag = f"{tempfile.mkdtemp(prefix='tactful-launch-test-')}/bag"
     source = PythonLaunchDescriptionSource(str(LAUNCH))
     started = IncludeLaunchDescription(source, launch_arguments=[("nodes", "bag_recorder"), ("bag", bag)])
@@ -29,7 +30,10 @@ def generate_test_description() -> LaunchDescription:
 
 
 class TestRunning(unittest.TestCase):
+    """What holds while the recorder runs."""
+
     def test_the_recorder_becomes_active_and_beats(self) -> None:
+        """Wait for a status of an active node."""
         rclpy.init()
         try:
             node = rclpy.create_node("bringup_test")
@@ -46,5 +50,8 @@ class TestRunning(unittest.TestCase):
 
 @launch_testing.post_shutdown_test()
 class TestEnded(unittest.TestCase):
+    """What holds after the launch has ended."""
+
     def test_every_process_ended_clean(self, proc_info: launch_testing.ActiveProcInfoHandler) -> None:
+        """Check that every process ended with 0."""
         launch_testing.asserts.assertExitCodes(proc_info)

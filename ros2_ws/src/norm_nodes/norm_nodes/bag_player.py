@@ -26,6 +26,8 @@ A_MOMENT = Duration(seconds=0.05)
 
 
 class PlayerConfig(Config):
+    """The player's parameters."""
+
     bag: str = Field("", description="folder of the rosbag2 bag to play")
     rate: float = Field(1.0, gt=0, le=1000, description="how many times faster than recorded")
     wait_for_subscribers_s: float = Field(
@@ -50,9 +52,11 @@ class BagPlayer(NormNode[PlayerConfig]):
         self._finished = False
 
     def is_finished(self) -> bool:
+        """Whether the last message was published."""
         return self._finished
 
     def open(self) -> None:
+        """Open the bag and advertise its topics. Raises ConfigError if it is not named or unreadable."""
         if not self.config.bag:
             raise ConfigError("bag_player: bag: name the folder of the bag to play")
         try:
@@ -70,17 +74,20 @@ class BagPlayer(NormNode[PlayerConfig]):
             self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, PLAYED)
 
     def start(self) -> None:
+        """Start the thread that waits for subscribers and then plays from the first message."""
         self._halt.clear()
         self._finished = False
         self._thread = Thread(target=self._play, name="bag_player", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
+        """Stop playing; activation plays again from the first message."""
         self._halt.set()
         if self._thread:
             self._thread.join(STOP_TIMEOUT_S)
 
     def close(self) -> None:
+        """Destroy the publishers and close the bag."""
         for publisher in self._publishers_by_topic.values():
             self.destroy_publisher(publisher)
         self._publishers_by_topic.clear()

@@ -24,6 +24,8 @@ _NOT_RECORDED = ("/rosout", "/parameter_events", "/diagnostics", "/tactful/statu
 
 
 class RecorderConfig(Config):
+    """The recorder's parameters."""
+
     bag: str = Field("", description="folder to make; one that exists is refused")
     topics: tuple[str, ...] = Field(
         ("*",), min_length=1, description="topics to record, or * for all but the nodes' own bookkeeping"
@@ -45,6 +47,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         self._active = False
 
     def open(self) -> None:
+        """Make the bag and start the writing thread. Raises ConfigError if no bag is named."""
         if not self.config.bag:
             raise ConfigError("bag_recorder: bag: name the folder to record into")
         typestore()
@@ -57,13 +60,16 @@ class BagRecorder(NormNode[RecorderConfig]):
         )
 
     def start(self) -> None:
+        """Subscribe to the topics of this moment; later ones follow as they appear."""
         self._active = True
         self._discover()
 
     def stop(self) -> None:
+        """Ignore further messages; the bag stays open."""
         self._active = False
 
     def close(self) -> None:
+        """Write the rest of the queue and complete the bag."""
         self.destroy_timer(self._timer)
         for subscription in self._topics.values():
             self.destroy_subscription(subscription)

@@ -28,6 +28,8 @@ WATCH_PERIOD_S = 1.0
 
 
 class CameraNodeConfig(FrameConfig):
+    """The camera node's parameters."""
+
     topic: str = Field(default="/camera/image_raw/compressed", min_length=1, description="the camera's topic")
     transport: Literal["compressed", "raw"] = Field(
         default="compressed", description="compressed (CompressedImage) or raw (Image)"
@@ -58,6 +60,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._active = False
 
     def open(self) -> None:
+        """Load the face models, advertise frames and presence, and subscribe to the camera."""
         config = self.config
         finder = self._load_finder() if config.faces else None
         self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s)
@@ -75,13 +78,16 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def start(self) -> None:
+        """Take images; the camera counts as stale from this moment on."""
         self._arrived_s = time.monotonic()
         self._active = True
 
     def stop(self) -> None:
+        """Ignore further images."""
         self._active = False
 
     def close(self) -> None:
+        """End the stale-input timer and drop the face models."""
         self.destroy_timer(self._timer)
         del self._eyes
 

@@ -10,4 +10,5 @@ class RosClock:
         self._clock = clock
 
     def now_ns(self) -> int:
+        """Return the node's time, which is simulated under use_sim_time."""
         return int(self._clock.now().nanoseconds)

@@ -40,6 +40,7 @@ class DrainClient:
     """Ask every node for its report, and keep the last reply of each by name."""
 
     def __init__(self, node: Node) -> None:
+        """Advertise requests and subscribe to reports through `node`."""
         self._node, self._request_count = node, 0
         self._report_topic = f"/tactful/{DRAIN_REPORT_TOPIC}"
         self._requests = node.create_publisher(String, f"/tactful/{DRAIN_REQUEST_TOPIC}", EVENTS)
@@ -72,6 +73,7 @@ class CountedPublisher(Publisher):
         tally[self._name] += 0
 
     def publish(self, msg: Any) -> None:
+        """Publish, then count the message."""
         super().publish(msg)
         self._tally[self._name] += 1
 

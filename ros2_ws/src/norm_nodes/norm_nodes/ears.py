@@ -47,6 +47,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._ended = True
 
     def open(self) -> None:
+        """Load Whisper if it gives the words, subscribe to sound or words, and start the threads."""
         hearing = self.config.hearing()
         whisper = Whisper(hearing.whisper) if self.config.words_from == "whisper" else None
         self._events: BoundedQueue[Event] = self.bounded_queue("sounds", SOUND_QUEUE)
@@ -71,13 +72,16 @@ class EarsNode(NormNode[EarsConfig]):
         )
 
     def start(self) -> None:
+        """Take sound; the microphone counts as silent from this moment on."""
         self._active = True
         self._last_sound_s = time.monotonic()
 
     def stop(self) -> None:
+        """Ignore further sound."""
         self._active = False
 
     def close(self) -> None:
+        """Transcribe the segments in the queues, then end the threads."""
         self.destroy_timer(self._watch_timer)
         self._events.close()
         for thread in self._threads:

@@ -13,6 +13,8 @@ from norm_monitor.senses.speech.whisper import WhisperConfig
 
 
 class EarsConfig(Config):
+    """The parameters of the node ears."""
+
     audio_topic: str = Field("/audio", min_length=1, description="topic of the microphone")
     audio_type: str = Field(
         "", description="its message type, as naoqi_bridge_msgs/msg/AudioBuffer; empty to hear nothing"

@@ -11,6 +11,8 @@ SENSOR = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class Direction(StrEnum):
+    """Whether a node publishes, subscribes, serves a service or serves an action."""
+
     PUBLISHES = "publishes"
     SUBSCRIBES = "subscribes"
     SERVES = "serves"

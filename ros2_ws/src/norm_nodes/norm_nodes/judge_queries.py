@@ -27,6 +27,7 @@ class JudgeQueries:
     def __init__(
         self, node: NormNode[Any], questioner: SuiteAnswerer, window_s: float, is_active: Callable[[], bool]
     ) -> None:
+        """Advertise answers, subscribe to frames, episodes and queries, and start the answering thread."""
         self._node, self._questioner, self._is_active = node, questioner, is_active
         self._recent = RecentRecords(window_s)
         self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)

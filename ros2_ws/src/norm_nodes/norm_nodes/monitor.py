@@ -87,6 +87,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._active = False
 
     def open(self) -> None:
+        """Lease the judge's engine, open the study log, subscribe to the senses and start the threads."""
         config = self.config
         table = config.table()
         if unknown := set(config.fusion.muted) - set(table.cues) - {attribute.value for attribute in Attribute}:
@@ -142,9 +143,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
         self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
         self.serve(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
-        self._threads = [Thread(target=self._watch_records, name="monitor_look", daemon=True)]
-        if self._judge:
-            self._threads.append(Thread(target=self._ask_judge, name="monitor_judge", daemon=True))
+        workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
+        self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers.items()]
         for thread in self._threads:
             thread.start()
         self._attentive_until_s = -math.inf
@@ -153,15 +153,18 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         )
 
     def start(self) -> None:
+        """Take records."""
         self._active = True
 
     def stop(self) -> None:
+        """Ignore further records, decide on the last turn, and forget what people said of themselves."""
         self._active = False
         # A session ends: read its last turn with what is there, then forget what people said about themselves.
         self._records.put(InputEnded())
         self._records.put(Forget())
 
     def close(self) -> None:
+        """End the threads within the judge's deadline, then seal the study log."""
         self.destroy_timer(self._attention_timer)
         self._records.close()
         self._to_judge.close()

@@ -103,13 +103,17 @@ class NormNode(LifecycleNode, Generic[C]):
         self._releases.clear()  # what exists by now lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
-    def open(self) -> None: ...
+    def open(self) -> None:
+        """Acquire everything for `config`. After an exception, endpoints and engine leases are released."""
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Begin to take messages, on activation."""
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Take no more messages, on deactivation."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release what `open` acquired; not called if `open` raised."""
 
     def is_finished(self) -> bool:
         """Whether the node has nothing left to do, like a player at the end of its bag."""
@@ -212,6 +216,7 @@ class NormNode(LifecycleNode, Generic[C]):
         return self.health_log.raise_issue(about, health, reason)
 
     def clear_issue(self, about: str) -> None:
+        """Remove an issue from the status, if it is there."""
         self.health_log.clear_issue(about)
 
     def status(self) -> MonitorStatus:
@@ -243,23 +248,29 @@ class NormNode(LifecycleNode, Generic[C]):
         self._diagnostics.publish(array)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Read the parameters and call `open`."""
         return self._transition(NodeState.INACTIVE, self._configure)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Call `start`."""
         super().on_activate(state)
         return self._transition(NodeState.ACTIVE, self.start)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Call `stop`."""
         super().on_deactivate(state)
         return self._transition(NodeState.INACTIVE, self.stop)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Call `close`, release endpoints and engines, and clear the status."""
         return self._transition(NodeState.UNCONFIGURED, self._clean_up)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop and close, from any state."""
         return self._transition(NodeState.FINALIZED, self.wind_down)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop and close, so that the node can be configured again."""
         return self._transition(NodeState.UNCONFIGURED, self.wind_down)
 
     def wind_down(self) -> None:

@@ -31,6 +31,7 @@ class ParameterSpec:
 
     @property
     def description(self) -> str:
+        """The description from the model, empty where it has none."""
         return str(self.schema.get("description", ""))
 
     @property

@@ -31,6 +31,8 @@ _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class PeopleNodeConfig(PeopleConfig):
+    """The parameters of the node people."""
+
     humans: str = Field(
         default="/humans", pattern=r"^(/[A-Za-z_]\w*)+$", description="namespace in which people are published"
     )
@@ -63,6 +65,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._active = False
 
     def open(self) -> None:
+        """Advertise presence and start the watch timer. Raises ConfigError if a type is not package/msg/Name."""
         for name in ("ids_type", "engagement_type", "gaze_type"):
             if len(getattr(self.config, name).split("/")) != 3:
                 raise ConfigError(
@@ -74,6 +77,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def start(self) -> None:
+        """Subscribe to the tracked people, their gaze and the transforms."""
         config = self.config
         self._persons_topic = f"{config.humans}/persons/tracked"
         self._people = PeopleAdapter(config, self._persons_topic)
@@ -88,6 +92,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._subscribe_each(tf_class, "/tf_static", self._on_fixed_transforms, (_TF_STATIC,))
 
     def stop(self) -> None:
+        """Publish what is final, and end every subscription."""
         self._active = False
         self._publish(self._people.flush())
         for person_id in list(self._by_person):
@@ -96,6 +101,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self.destroy_subscription(self._listening.pop())
 
     def close(self) -> None:
+        """End the watch timer."""
         self.destroy_timer(self._timer)
 
     def _class_of(self, type_name: str) -> Any:

@@ -43,6 +43,8 @@ TOO_MANY = f"{WAITING} questions wait already: ask less often"
 
 
 class SelectorNodeConfig(RequestConfig, SelectorFiles):
+    """The parameters of the node selector."""
+
     intent: bool = Field(default=False, description="whether decisions also go out as REP-155 intents")
 
 
@@ -65,6 +67,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._active = False
 
     def open(self) -> None:
+        """Lease the engine, load the selector's files, serve goals and queries, and start the thread."""
         config = self.config
         try:
             self._engine = self.lease_engine(config.model, Urgency.ACTION) if config.model else None
@@ -104,13 +107,16 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._worker.start()
 
     def start(self) -> None:
+        """Take goals and queries."""
         self._active = True
 
     def stop(self) -> None:
+        """Refuse goals, and drop the queries that still wait for records."""
         self._active = False
         self.count("queries_dropped", self._selector.drop_queries())
 
     def close(self) -> None:
+        """Cancel open goals and end the thread."""
         self._jobs.close()
         for due in list(self._goals.values()):
             due.deadline.cancel()

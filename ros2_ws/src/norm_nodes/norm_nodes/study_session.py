@@ -45,9 +45,11 @@ class StudySession:
 
     @property
     def keeps(self) -> bool:
+        """Whether a study log is configured."""
         return self._log is not None
 
     def keep(self, record: Any) -> bool:
+        """Queue a record for the log; return whether a log took it."""
         return self._log is not None and self._log.put(record, self._clock.now_ns())
 
     def keep_flags(self, flags: Sequence[SocialFlag]) -> None:
@@ -79,6 +81,7 @@ class StudySession:
         return response
 
     def close(self) -> None:
+        """Write what is queued and seal the log."""
         if self._log:
             self._log.close()
 
