@@ -97,6 +97,8 @@ class Confusion:
 
 @record
 class Agreement:
+    """The agreement of all coders over a study's sessions, by attribute."""
+
     sessions: int
     coders: tuple[str, ...]
     rows: tuple[AgreementRow, ...]

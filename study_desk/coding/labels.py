@@ -39,6 +39,7 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
 
 
 def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Sort labels by start, end, polarity and attribute."""
     return tuple(sorted(labels, key=lambda label: (label.start_ns, label.end_ns, label.polarity, label.attribute)))
 
 

@@ -35,6 +35,7 @@ class EventTrack:
     """A new MCAP file, unchunked and flushed at each event, so that a crash leaves every complete event readable."""
 
     def __init__(self, path: Path) -> None:
+        """Make the file, readable by its owner alone, and begin it."""
         self._file = create(path)
         self._writer = Writer(
             self._file, compression=CompressionType.NONE, index_types=IndexType.ALL, use_chunking=False
@@ -53,6 +54,7 @@ class EventTrack:
         self._sync()
 
     def close(self) -> None:
+        """Complete the file, and sync it to disk."""
         self._writer.finish()
         self._sync()
         self._file.close()

@@ -29,6 +29,7 @@ class RecordFilter:
         self._told_ns = -PRESENCE_EVERY_NS
 
     def keeps(self, record: Any) -> bool:
+        """Whether to log this record. A presence is compared with the last one logged."""
         match record:
             case Utterance():
                 return record.final

@@ -48,6 +48,7 @@ class LogContents:
 
 
 def is_log(path: Path) -> bool:
+    """Whether the path is a single .jsonl file, or a folder with segments."""
     return path.suffix == ".jsonl" or (path.is_dir() and any(path.glob(SEGMENTS)))
 
 

@@ -77,6 +77,7 @@ class Review:
     blind: bool = False  # given without seeing the monitor's label
 
     def __post_init__(self) -> None:
+        """Raises ValueError without a reviewer, or if a relabelled event has no attribute."""
         if not self.reviewer:
             raise ValueError("a verdict needs a reviewer: give a pseudonym")
         if self.verdict is Verdict.RELABEL and not self.attributes:
@@ -99,6 +100,7 @@ class Label:
     comment: str = ""
 
     def __post_init__(self) -> None:
+        """Raises ValueError if it ends before it begins."""
         if self.end_ns < self.start_ns:
             raise ValueError(f"a label ends at {self.end_ns} ns, before it begins at {self.start_ns} ns")
 
@@ -114,6 +116,7 @@ class Coding:
     labels: int
 
     def __post_init__(self) -> None:
+        """Raises ValueError without a coder."""
         if not self.coder:
             raise ValueError("a coding needs a coder: give a pseudonym")
 
@@ -143,6 +146,8 @@ class Closed:
 
 
 class Kind(StrEnum):
+    """The type of a log's entry."""
+
     SESSION = "session"
     FLAG = "flag"
     DECISION = "decision"

@@ -210,11 +210,13 @@ class StudyLog:
                 os.close(self._lock)
 
     def __enter__(self) -> Self:
+        """Return the open log."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the log. After an error in the block, a failure to write is not raised as well."""
         with suppress(LogWriteError) if error else nullcontext():  # it would hide the original error
             self.close()
 

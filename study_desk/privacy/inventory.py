@@ -39,6 +39,8 @@ class StoredItem:
 
 @record
 class Inventory:
+    """What a study stores about whom, and for how long."""
+
     stored: tuple[StoredItem, ...]
     sessions: tuple[str, ...]
     participants: tuple[str, ...]

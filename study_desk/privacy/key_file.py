@@ -20,6 +20,8 @@ class KeyFileError(TactfulError, ValueError):
 
 
 class KeyFilePerson(BaseModel):
+    """The real names behind a pseudonym, with a note."""
+
     model_config = ConfigDict(extra="forbid")
     names: tuple[str, ...] = ()
     note: str = ""
@@ -45,6 +47,7 @@ class KeyFile:
 
     @property
     def pseudonyms(self) -> tuple[str, ...]:
+        """All pseudonyms in the file, sorted."""
         return tuple(sorted(self._file.participants))
 
     def add(self, names: tuple[str, ...], note: str = "", pseudonym: str = "") -> str:

@@ -20,6 +20,8 @@ WORDS = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, 
 
 
 class Treatment(StrEnum):
+    """What anonymization does with a topic."""
+
     BLURRED = "blurred"
     MUTED = "muted"
     REDACTED = "redacted"
@@ -28,11 +30,15 @@ class Treatment(StrEnum):
 
 
 class AudioTreatment(StrEnum):
+    """What anonymization does with sound."""
+
     DROP = "drop"
     MUTE = "mute"
 
 
 class NoFacePolicy(StrEnum):
+    """What anonymization does with a picture in which no face is certain."""
+
     BLUR = "blur"
     LEAVE = "leave"
     DROP = "drop"
@@ -70,6 +76,8 @@ class TopicReport:
 
 @record
 class AnonymityReport:
+    """What was done with each topic, and what a reader must still check."""
+
     made: str
     topics: tuple[TopicReport, ...]
     faces_were_looked_for: bool

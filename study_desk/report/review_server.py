@@ -56,6 +56,7 @@ class ReviewServer:
         self.host, self.port = host, self._server.server_address[1]
 
     def url(self, token: str) -> str:
+        """Return the address of the review page for the holder of a token."""
         return f"http://{self.host}:{self.port}/?token={token}"
 
     def serve(self) -> None:
@@ -63,6 +64,7 @@ class ReviewServer:
         self._server.serve_forever(poll_interval=0.2)
 
     def close(self) -> None:
+        """Stop serving and release the log."""
         self._server.shutdown()
         self._server.server_close()
         self._log.close()
@@ -92,6 +94,7 @@ class ReviewServer:
         return review
 
     def clip_of(self, event_id: str) -> tuple[bytes, str]:
+        """Return an event's clip and its media type. Raises ValueError if clips are not available."""
         if self._clip is None:
             raise ValueError(self._no_clip)
         return self._clip(self._recording, event_id)
@@ -103,6 +106,7 @@ class ReviewServer:
 
 
 def new_token() -> str:
+    """Return a random token that is safe in an address."""
     return secrets.token_urlsafe(18)
 
 

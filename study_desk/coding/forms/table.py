@@ -50,6 +50,7 @@ def write_csv(path: Path, sheet: Sheet) -> None:
 
 
 def write_jsonl(path: Path, sheet: Sheet) -> None:
+    """Write one JSON object a line, and replace the file only once it is complete."""
     with in_place_of(path) as part, part.open("w", encoding="utf-8", errors="replace") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(sheet))
 
