@@ -79,6 +79,7 @@ class NodeProcess:
             raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.last_output()}")
 
     def __enter__(self) -> Self:
+        """Start the process and wait until its nodes are active. Raises NodeProcessError if they are not in time."""
         self.begin()
         self.await_start()
         return self
@@ -86,6 +87,7 @@ class NodeProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """End the process. Raises NodeProcessError if it fails and the block did not."""
         self._end(signal.SIGTERM)
         if kind is None and self._process.returncode != 0:
             raise NodeProcessError(
@@ -94,9 +96,11 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
+        """The id of the host process."""
         return self._process.pid
 
     def is_running(self) -> bool:
+        """Whether the host process has not ended."""
         return self._process.poll() is None
 
     def wait(self, timeout_s: float) -> int:

@@ -66,6 +66,7 @@ def records(*, length_s: float = 600, flags: int = 34, seed: int = 7) -> Iterato
 
 
 def info(session: str = "S07", **changes: Any) -> SessionInfo:
+    """Return the description of a generated session; `changes` replace its fields."""
     values: dict[str, Any] = {
         "study": "library-2026",
         "session": session,

@@ -47,6 +47,7 @@ class RecordingJudge:
         self.windows: list[Window] = []
 
     def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
+        """Take the windows that are due for the judge, and yield no flag."""
         self.windows += monitor.windows_to_judge()
         return ()
 
@@ -61,6 +62,7 @@ class JudgeStandIn:
         self.spent_s: list[float] = []
 
     def __call__(self, monitor: Monitor) -> Iterator[SocialFlag]:
+        """Judge the windows that are due, and yield the flags that follow."""
         for window in monitor.windows_to_judge():
             asked_ns = self._clock.now_ns()
             judgement = self._judge.judge(window)

@@ -32,17 +32,20 @@ AnswererConfig = SelectorFiles | JudgeAnswererConfig
 class Answerer(Protocol):
     """Processes an episode's records in order, and answers its queries."""
 
-    def take(self, record: Record) -> Iterator[Answer]: ...
+    def take(self, record: Record) -> Iterator[Answer]:
+        """Yield the answers that are known after this record."""
 
 
 class SelectorAnswerer:
     """The selector."""
 
     def __init__(self, files: SelectorFiles, clock: Clock) -> None:
+        """Load the selector's files, and the engine if a model is named."""
         engine = open_engine_by_name(files.model, clock) if files.model else None
         self._selector = open_selector(files, clock, engine=engine)
 
     def take(self, record: Record) -> Iterator[Answer]:
+        """Decide the queries that are due after this record; a dropped one has no answer."""
         for due in self._selector.take(record):
             if answer := self._selector.decide(due).answer:
                 yield answer
@@ -58,6 +61,7 @@ class JudgeAnswerer:
         self._recent, self._clock = RecentRecords(files.suite.window_s), clock
 
     def take(self, record: Record) -> Iterator[Answer]:
+        """Answer a query from the records before it; hold any other record."""
         if isinstance(record, Query):
             yield self._questioner.answer(record, *self._questioner.asked(record, self._recent, self._clock))
         else:

@@ -53,6 +53,7 @@ class Direct:
         self._answering = answerer or open_answerer(files, clock or WallClock())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
+        """Yield the answers to the wanted queries; episodes without one are left out."""
         for episode in episodes(bag):
             if not any(isinstance(one, Query) and one.query_id in wanted for one in episode):
                 continue
@@ -76,6 +77,7 @@ class Dds:
         self._rate, self._domain_id = rate, domain_id
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
+        """Yield the answers to the wanted queries as the node publishes them. Raises TransportError."""
         with ExitStack() as stack:
             domain_id = self._domain_id
             if domain_id is None:

@@ -21,12 +21,16 @@ Sentence = Annotated[str, Field(min_length=1)]
 
 
 class Edges(StrEnum):
+    """How the robot's speech edges reach the monitor."""
+
     STATED = "stated"
     ESTIMATED = "estimated"
     NONE = "none"  # the robot does not publish when it speaks
 
 
 class Noise(StrEnum):
+    """How loud the room is."""
+
     QUIET = "quiet"
     ROOM = "room"
     BUSY = "busy"
@@ -52,6 +56,7 @@ class ScriptedTurn(Config):
 
     @property
     def speaker(self) -> str:
+        """The first letter of the id: r for the robot, another for a person."""
         return self.id[0]
 
     @property
@@ -61,10 +66,12 @@ class ScriptedTurn(Config):
 
     @property
     def pauses_s(self) -> tuple[float, ...]:
+        """The lengths of the pauses inside the turn, in order."""
         return tuple(float(pause) for pause in PAUSE.findall(self.say))
 
     @property
     def words(self) -> str:
+        """The text without its pauses."""
         return " ".join(self.pieces)
 
     @model_validator(mode="after")

@@ -57,6 +57,8 @@ class GenerationConfig(Config):
 
 @record
 class Generated:
+    """A generated bag and its ground truth."""
+
     bag: Path
     truth: Truth
     message_count: int

@@ -35,6 +35,8 @@ class SpeechPiece:
 
 @record
 class SpokenTurn:
+    """One turn, with the times of its pieces of speech."""
+
     turn_id: str
     speaker: str
     edges: Edges
@@ -42,18 +44,22 @@ class SpokenTurn:
 
     @property
     def start_s(self) -> float:
+        """The start of the first piece."""
         return self.pieces[0].start_s
 
     @property
     def end_s(self) -> float:
+        """The end of the last piece."""
         return self.pieces[-1].end_s
 
     @property
     def text(self) -> str:
+        """The words of all pieces."""
         return " ".join(piece.text for piece in self.pieces)
 
     @property
     def by_robot(self) -> bool:
+        """Whether the robot speaks."""
         return self.speaker == ROBOT
 
 
@@ -81,9 +87,11 @@ class Sighting:
     distance_m: tuple[tuple[float, float], ...] = ()
 
     def is_seen(self, at_s: float) -> bool:
+        """Whether the person is before the camera at a time."""
         return _within(self.seen_s, at_s)
 
     def is_away(self, at_s: float) -> bool:
+        """Whether the person looks away at a time."""
         return _within(self.away_s, at_s)
 
     def distance_at(self, at_s: float) -> float | None:
@@ -99,6 +107,8 @@ class Sighting:
 
 @record
 class Timeline:
+    """One encounter with every event at its time, in seconds from the start."""
+
     encounter_id: str
     language: str
     length_s: float

@@ -14,12 +14,16 @@ from sim_replays.scenarios.timeline import TimedEvent, Timeline
 
 @record
 class Stretch:
+    """An interval of a bag's time."""
+
     start_ns: int
     end_ns: int
 
 
 @record
 class TrueTurn:
+    """What was said in a generated bag, by whom and when."""
+
     turn_id: str
     speaker: Speaker
     speaker_id: str

@@ -41,6 +41,8 @@ COLUMNS = (
 
 
 class SegmentKind(StrEnum):
+    """The label of a segment: a social error, a competence or neither."""
+
     ERROR = "error"
     COMPETENCE = "competence"
     NONE = "none"
@@ -127,6 +129,7 @@ def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS
 
 
 def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
+    """List the right answers; `by` holds the seed, so that results can be split by it."""
     return [
         Target(
             id=one.id,

@@ -41,6 +41,7 @@ class Target:
 
     @property
     def key(self) -> Key:
+        """The question's id and task, which its prediction shares."""
         return self.id, self.task
 
 
@@ -58,6 +59,7 @@ class Prediction:
 
     @property
     def key(self) -> Key:
+        """The question's id and task, which its target shares."""
         return self.id, self.task
 
 

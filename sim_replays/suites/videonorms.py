@@ -28,6 +28,8 @@ class Side(StrEnum):
 
 
 class Culture(StrEnum):
+    """The country of a clip."""
+
     US = "us"
     CN = "cn"
 

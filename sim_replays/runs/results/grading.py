@@ -24,9 +24,11 @@ class Grader(Protocol):
     """An engine."""
 
     @property
-    def model_info(self) -> ModelInfo: ...
+    def model_info(self) -> ModelInfo:
+        """The model's identity, which a run's folder names as its grader."""
 
-    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]: ...
+    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]:
+        """Score the grades of each question over one shared prefix."""
 
 
 @record
@@ -45,6 +47,7 @@ class Grade:
 
     @property
     def of(self) -> tuple[Key, str]:
+        """The question's key and the kind of text that was graded."""
         return (self.id, self.task), self.kind
 
 

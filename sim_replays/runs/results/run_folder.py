@@ -47,6 +47,7 @@ class Run:
 
     @property
     def name(self) -> str:
+        """The configured name or the folder's, marked where the run is unfinished."""
         name = str(self.config.get("name") or self.folder.name)
         return f"{name} (unfinished)" if self.left else name
 
@@ -57,6 +58,7 @@ class Run:
 
     @property
     def is_fitted(self) -> bool:
+        """Whether the selector used weights fitted on labels."""
         return bool(self.config.get("fitted"))
 
 

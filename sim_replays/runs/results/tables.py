@@ -8,17 +8,20 @@ Rows = Sequence[Sequence[str]]
 
 
 def markdown(head: Sequence[str], rows: Rows) -> str:
+    """Format rows as a Markdown table, with pipes escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def comma_separated(head: Sequence[str], rows: Rows) -> str:
+    """Format rows as CSV, without a final line break."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([head, *rows])
     return text.getvalue().rstrip("\n")
 
 
 def latex(head: Sequence[str], rows: Rows) -> str:
+    """Format rows as a LaTeX tabular, the first column to the left."""
     body = "\n".join(f"{' & '.join(map(_escaped, row))} \\\\" for row in rows)
     columns = "l" + "r" * (len(head) - 1)
     top = f"{' & '.join(map(_escaped, head))} \\\\"
