@@ -35,6 +35,8 @@ AUDIO_WORDS = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "
 
 
 class CheckResult(StrEnum):
+    """The verdict of one check."""
+
     OK = "ok"
     ABSENT = "absent"  # missing, and not needed by the default set-up
     BROKEN = "broken"  # the default set-up does not work
@@ -42,6 +44,8 @@ class CheckResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
+    """One line of the table: what was checked, what was found and how to mend it."""
+
     check: str
     verdict: CheckResult
     found: str

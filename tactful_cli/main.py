@@ -41,9 +41,11 @@ class Verbs(TyperGroup):
     """A command group that imports its commands on demand. Any stands for click's types, which typer may vendor."""
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """List the verbs in the order of the help page, without importing them."""
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a verb's module and return its command, or None for an unknown verb."""
         if cmd_name not in VERBS:
             return None
         command = get_command(import_module(f"tactful_cli.{VERBS[cmd_name]}").app)

@@ -54,6 +54,8 @@ _UNMEASURED = frozenset(Basis) - MEASURED
 
 
 class BenchSource(StrEnum):
+    """What the benchmark plays: the script's records, or its speech through the ears."""
+
     SCRIPT = "script"
     AUDIO = "audio"
 
@@ -157,6 +159,7 @@ def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
 
 
 def load_meaning() -> Meanings:
+    """Load the shipped concepts, with a cache large enough for all encounters."""
     return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
 
 

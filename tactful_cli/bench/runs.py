@@ -35,6 +35,8 @@ _TOLD_EVERY_S = 10.0
 
 
 class How(StrEnum):
+    """How a run reaches the node: over DDS, or directly in this process."""
+
     DDS = DDS
     DIRECT = DIRECT
 
@@ -47,6 +49,7 @@ class Spread:
     ray: str = ""
 
     def __str__(self) -> str:
+        """Format as the number of processes, with the cluster's address if there is one."""
         return f"{self.shards}{f' on Ray at {self.ray}' if self.ray else ''}"
 
 

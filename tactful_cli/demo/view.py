@@ -65,6 +65,7 @@ class DemoView:
         self._live = Live(console=console, auto_refresh=False, transient=True) if live else None
 
     def __enter__(self) -> Self:
+        """Start the live display, on a terminal."""
         if self._live:
             self._live.start()
         return self
@@ -72,6 +73,7 @@ class DemoView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """End the live display and erase it."""
         if self._live:
             self._live.stop()
 

@@ -42,6 +42,8 @@ _SENTENCES = (
 
 
 class Recipe(StrEnum):
+    """The ways to quantize a model, named by the width of a weight and the method."""
+
     INT8_DYNAMIC = "int8-dynamic"
     INT8_STATIC = "int8-static"
     INT8_ENCODER = "int8-encoder"

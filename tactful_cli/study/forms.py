@@ -32,6 +32,8 @@ app = typer.Typer()
 
 
 class Form(StrEnum):
+    """The file formats of labels."""
+
     CSV = "csv"
     JSONL = "jsonl"
     EAF = "eaf"
