@@ -88,10 +88,6 @@ class WindowCutter:
         self._asked.add(end_ns)
         return True
 
-    def pass_by(self, source: str, watermark_ns: int) -> list[Window]:
-        """Advance a source's watermark and return the windows that close."""
-        return [*self.advance(source, watermark_ns), *self.closable_windows()]
-
     def jumps_back(self, source: str, watermark_ns: int) -> bool:
         """Whether this watermark would start a new timeline."""
         before_ns = self._watermarks.get(source)

@@ -96,7 +96,7 @@ def test_an_hour_of_talk_is_kept_bounded(meaning: Meanings) -> None:
     for second in range(0, 3_600, 4):
         for entry in user(second, second + 2, f"Sentence number {second}."):
             cutter.add(entry)
-        for window in cutter.pass_by("utterances", at(second + 3)):
+        for window in [*cutter.advance("utterances", at(second + 3)), *cutter.closable_windows()]:
             scene = history.scene(window)
     assert scene.turns[0].start_ns >= scene.end_ns - HISTORY_NS
     assert len(scene.turns) <= HISTORY_NS // 4_000_000_000 + 2

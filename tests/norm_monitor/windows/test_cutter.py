@@ -32,18 +32,22 @@ def bounds(windows: list[Window]) -> list[tuple[int, int]]:
     return [(w.start_ns // S, w.end_ns // S) for w in windows]
 
 
+def advance(cutter: WindowCutter, source: str, watermark_ns: int) -> list[Window]:
+    return [*cutter.advance(source, watermark_ns), *cutter.closable_windows()]
+
+
 def test_a_window_waits_for_every_source() -> None:
     cutter = WindowCutter(BOTH, lateness_ns=None)
     cutter.add(frame(3 * S))
-    assert cutter.pass_by("camera", 100 * S) == []
-    assert bounds(cutter.pass_by("speech", 11 * S)) == [(-10, 5), (-5, 10)]
+    assert advance(cutter, "camera", 100 * S) == []
+    assert bounds(advance(cutter, "speech", 11 * S)) == [(-10, 5), (-5, 10)]
 
 
 def test_a_missing_source_is_named_after_the_lateness() -> None:
     cutter = WindowCutter(BOTH, lateness_ns=3 * S)
     cutter.add(frame(3 * S))
-    assert cutter.pass_by("camera", 8 * S - 1) == []
-    (window,) = cutter.pass_by("camera", 8 * S)
+    assert advance(cutter, "camera", 8 * S - 1) == []
+    (window,) = advance(cutter, "camera", 8 * S)
     assert window.late
     assert window.missing == ("speech",)
 
@@ -52,18 +56,18 @@ def test_an_event_has_a_window_of_its_own() -> None:
     cutter = WindowCutter(("camera",))
     cutter.add(frame(3 * S))
     cutter.ask(4 * S)
-    assert bounds(cutter.pass_by("camera", 5 * S)) == [(-11, 4), (-10, 5)]
+    assert bounds(advance(cutter, "camera", 5 * S)) == [(-11, 4), (-10, 5)]
 
 
 def test_a_jump_back_flushes_and_begins_anew() -> None:
     cutter = WindowCutter(("camera",))
     cutter.add(frame(3600 * S))
-    cutter.pass_by("camera", 3600 * S)
-    flushed = cutter.pass_by("camera", 2 * S)
+    advance(cutter, "camera", 3600 * S)
+    flushed = advance(cutter, "camera", 2 * S)
     assert flushed
     assert all(w.late for w in flushed)
     cutter.add(frame(3 * S))
-    assert bounds(cutter.pass_by("camera", 5 * S)) == [(-10, 5)]
+    assert bounds(advance(cutter, "camera", 5 * S)) == [(-10, 5)]
 
 
 def test_where_the_input_ends_nothing_is_waited_for() -> None:
@@ -71,8 +75,8 @@ def test_where_the_input_ends_nothing_is_waited_for() -> None:
     assert cutter.end_input() is None
     cutter.add(frame(3 * S))
     cutter.add(utterance(6 * S))
-    cutter.pass_by("camera", 4 * S)
-    cutter.pass_by("speech", 6 * S)
+    advance(cutter, "camera", 4 * S)
+    advance(cutter, "speech", 6 * S)
     assert cutter.end_input() == 6 * S + 2
     windows = list(cutter.closable_windows(6 * S + 2))
     assert [w.end_ns for w in windows] == [5 * S, 6 * S + 2]
@@ -82,7 +86,7 @@ def test_where_the_input_ends_nothing_is_waited_for() -> None:
 def test_entries_too_late_are_counted() -> None:
     cutter = WindowCutter(("camera",))
     cutter.add(frame(3 * S))
-    cutter.pass_by("camera", 10 * S)
+    advance(cutter, "camera", 10 * S)
     cutter.add(frame(4 * S))
     assert {c.name: c.count for c in cutter.counters}["entries_late"] == 1
 
@@ -112,9 +116,9 @@ def test_any_order_of_arrival_gives_the_same_windows(
             if shuffle:
                 random.shuffle(moves)
             for source, mark in moves:
-                windows += cutter.pass_by(source, mark)
+                windows += advance(cutter, source, mark)
         for source in BOTH:
-            windows += cutter.pass_by(source, 200 * S)
+            windows += advance(cutter, source, 200 * S)
         return [window_digest(w) for w in windows if not w.late]
 
     assert run(shuffle=True) == run(shuffle=False)
@@ -126,7 +130,7 @@ def test_memory_is_bounded(most: int, size: int) -> None:
     cutter = WindowCutter(BOTH, lateness_ns=None, max_entries=most, max_bytes=20_000)
     for second in range(300):
         cutter.add(frame(second * S, size))
-        cutter.pass_by("camera", second * S)
+        advance(cutter, "camera", second * S)
         assert cutter.held_entries <= most
         assert cutter.held_entries * size <= 20_000
-    assert all(w.late for w in cutter.pass_by("speech", 20 * S))
+    assert all(w.late for w in advance(cutter, "speech", 20 * S))
