@@ -30,7 +30,7 @@ from norm_core.bags.reader import BagReader  # noqa: E402
 from norm_core.bags.writer import BagWriter  # noqa: E402
 from norm_core.records.speech import RobotSpeech  # noqa: E402
 from sim_replays.drivers.node_driver import NodeOutput  # noqa: E402
-from sim_replays.drivers.session_replay import first_difference, in_process, items, over_dds  # noqa: E402
+from sim_replays.drivers.session_replay import first_differing_output, in_process, items, over_dds  # noqa: E402
 from sim_replays.examples.demo_session import shift_record, write_demo_session  # noqa: E402
 from sim_replays.scenarios.library import find, read  # noqa: E402
 from sim_replays.scenarios.records import AUDIO  # noqa: E402
@@ -81,7 +81,7 @@ def replayed(bag: Path, rate: float, first: list[NodeOutput]) -> dict[str, Any]:
     return {
         "mode": f"DDS at {rate:g} x" if rate else "DDS in lockstep",
         "items": kinds(said),
-        "first_difference": first_difference(first, said),
+        "first_difference": first_differing_output(first, said),
         "lost": end["lost"],
         "dropped": {node: count for node, count in end["dropped"].items() if count},
         "closed_late": late,

@@ -186,7 +186,7 @@ def _lasting(what: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def first_difference(first: Iterable[NodeOutput], second: Iterable[NodeOutput]) -> dict[str, Any] | None:
+def first_differing_output(first: Iterable[NodeOutput], second: Iterable[NodeOutput]) -> dict[str, Any] | None:
     """Find the earliest item in which two runs differ, and the difference. None means parity."""
     one, other = items(first), items(second)
     for name in sorted(one | other, key=_when):

@@ -7,7 +7,7 @@ from rich.table import Table
 from norm_core.records.json_codec import to_plain
 from sim_replays.published import published_results
 from sim_replays.runs.results.calibration import confusions, measure_calibration
-from sim_replays.runs.results.compare import compare, first_difference
+from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.plot import picture
 from sim_replays.runs.results.run_folder import RunError, finish, open_run, write_whole
 from sim_replays.runs.results.tables import FORMATS
@@ -21,7 +21,7 @@ from tactful_cli.console import print_json, print_table
 def show_comparison(first: Path, second: Path, as_json: bool) -> bool:
     """Print the differences of two runs. Returns True where every answer, probability and digest is equal."""
     runs = open_run(first), open_run(second)
-    rows, differing = compare(*runs), first_difference(*runs)
+    rows, differing = compare(*runs), first_differing_question(*runs)
     if as_json:
         print_json({"tasks": [to_plain(row) for row in rows], "parity": differing is None, "first": differing})
         return differing is None

@@ -8,7 +8,7 @@ import pytest
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_driver import TransportError
-from sim_replays.drivers.session_replay import FLAGS, first_difference, in_process, items, over_dds
+from sim_replays.drivers.session_replay import FLAGS, first_differing_output, in_process, items, over_dds
 from sim_replays.examples.demo_session import shift_record
 from sim_replays.scenarios.library import HERE, find, read
 from sim_replays.scenarios.records import AUDIO
@@ -33,7 +33,7 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
     for pace in (0.0, rate):
         live = list(over_dds(bag, pace, domain_id=domain_id))
         assert live[-1].what["lost"] == {}
-        assert first_difference(direct, live) is None
+        assert first_differing_output(direct, live) is None
 
 
 def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path: Path, domain_id: int) -> None:
@@ -46,7 +46,7 @@ def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path:
     direct = list(in_process(bag))
     assert "Hello" in " ".join(one["text"] for one in items(direct).values() if "text" in one)
     for pace in (0.0, 4.0):
-        assert first_difference(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
+        assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
 
 
 def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, domain_id: int) -> None:
@@ -58,7 +58,7 @@ def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, doma
     direct = list(in_process(bag))
     assert "reads_amiss" in {one.what["cue_id"] for one in direct if one.topic == FLAGS}
     for pace in (0.0, 4.0):
-        assert first_difference(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
+        assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("audio_common_msgs")), reason="audio_common_msgs is installed here")

@@ -53,7 +53,7 @@ def _by_normal(only_first: int, only_second: int) -> float:
     return erfc(max(z, 0.0) / 2**0.5)
 
 
-def first_difference(first: Run, second: Run) -> dict[str, Any] | None:
+def first_differing_question(first: Run, second: Run) -> dict[str, Any] | None:
     """Find the first question, in bag order, that differs in more than duration. None means parity."""
     for query_id in first.key.orders | second.key.orders:
         one, other = _plain(first.told, query_id), _plain(second.told, query_id)

@@ -10,7 +10,7 @@ from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.drivers.node_driver import NodeOutput
-from sim_replays.drivers.session_replay import ANSWERS, WINDOWS, first_difference, in_process, items, topics_of
+from sim_replays.drivers.session_replay import ANSWERS, WINDOWS, first_differing_output, in_process, items, topics_of
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.sensed import write_sensed
@@ -52,7 +52,7 @@ def said(topic: str, record: Any, at_ns: int = 0) -> NodeOutput:
 def test_the_first_difference_is_the_earliest_and_names_its_fields() -> None:
     first = [window(5, "a"), answer(0), window(10, "b")]
     second = [window(10, "c"), answer(1), window(5, "a")]
-    found = first_difference(first, second)
+    found = first_differing_output(first, second)
     assert found is not None
     assert found["item"] == "7 answer to q"
     assert found["differs_in"] == ["chosen"]
@@ -61,12 +61,13 @@ def test_the_first_difference_is_the_earliest_and_names_its_fields() -> None:
 
 def test_order_lateness_and_time_taken_are_no_difference() -> None:
     assert (
-        first_difference([window(5, "a"), answer(0, 1)], [answer(0, 9), window(5, "a"), window(9, "x", True)]) is None
+        first_differing_output([window(5, "a"), answer(0, 1)], [answer(0, 9), window(5, "a"), window(9, "x", True)])
+        is None
     )
 
 
 def test_what_one_run_lacks_is_a_difference() -> None:
-    found = first_difference([window(5, "a"), window(10, "b")], [window(5, "a")])
+    found = first_differing_output([window(5, "a"), window(10, "b")], [window(5, "a")])
     assert found is not None
     assert found["item"].startswith("10 window")
     assert found["second"]["item"] == "missing"

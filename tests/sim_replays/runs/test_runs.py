@@ -14,7 +14,7 @@ from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import build, episodes, read_key
 from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results import run_folder
-from sim_replays.runs.results.compare import compare, first_difference, mcnemar
+from sim_replays.runs.results.compare import compare, first_differing_question, mcnemar
 from sim_replays.runs.results.run_folder import Run, RunError, open_run
 from sim_replays.runs.results.tables import comma_separated, latex, markdown
 from sim_replays.runs.run_config import RunConfig
@@ -190,8 +190,8 @@ def test_items_are_answered_alone_whatever_their_order(gap: Path, tmp_path: Path
 def test_the_first_difference_is_named(gap: Path, tmp_path: Path) -> None:
     one = ran(tmp_path / "one", asking(gap), FirstOption())
     two = ran(tmp_path / "two", asking(gap), Direct(FILES))
-    assert first_difference(one, one) is None
-    differing = first_difference(one, two)
+    assert first_differing_question(one, one) is None
+    differing = first_differing_question(one, two)
     assert differing is not None
     assert differing["query_id"] == next(iter(one.key.orders))
     assert "probabilities" in differing["differs_in"]

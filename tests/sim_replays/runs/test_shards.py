@@ -12,7 +12,7 @@ from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import read_key
 from sim_replays.runs.items.suite_items import RunConfig
 from sim_replays.runs.ray_shards import LOCAL, RayShards
-from sim_replays.runs.results.compare import first_difference
+from sim_replays.runs.results.compare import first_differing_question
 from sim_replays.runs.results.run_folder import ANSWERS, RAW, SCORE, Run, open_run
 from sim_replays.runs.shards import Shards, shares
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
@@ -49,7 +49,7 @@ def alone(shared_data: Path, tmp_path: Path) -> Run:
 
 def test_three_shards_give_what_one_gives(alone: Run, shared_data: Path, tmp_path: Path) -> None:
     three = ran(tmp_path / "three", shared_data / "egogapbench", Shards(FILES, 3), "3")
-    assert first_difference(alone, three) is None
+    assert first_differing_question(alone, three) is None
     for name in (ANSWERS, SCORE):
         assert (three.folder / name).read_bytes() == (alone.folder / name).read_bytes()
 
@@ -62,7 +62,7 @@ def test_interrupted_shards_go_on_in_another_number(alone: Run, shared_data: Pat
     kept = (out / RAW).read_text(encoding="utf-8")
     again = ran(out, data, Direct(FILES), "1")
     assert (out / RAW).read_text(encoding="utf-8").startswith(kept)
-    assert first_difference(alone, again) is None
+    assert first_differing_question(alone, again) is None
 
 
 def test_what_a_killed_shard_leaves_undone_is_asked_again(
@@ -94,13 +94,13 @@ def test_what_a_killed_shard_leaves_undone_is_asked_again(
     assert len(open_run(out).told) == ITEMS // 2
     again = ran(out, data, Shards(FILES, 2), "2")
     assert (out / RAW).read_text(encoding="utf-8").startswith(kept)
-    assert first_difference(alone, again) is None
+    assert first_differing_question(alone, again) is None
 
 
 def test_actors_of_a_ray_cluster_give_what_one_process_gives(alone: Run, shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="ray, an extra, is not installed here")
     two = ran(tmp_path / "ray", shared_data / "egogapbench", RayShards(FILES, LOCAL, 2, "direct"), "ray 2")
-    assert first_difference(alone, two) is None
+    assert first_differing_question(alone, two) is None
     for name in (ANSWERS, SCORE):
         assert (two.folder / name).read_bytes() == (alone.folder / name).read_bytes()
 
