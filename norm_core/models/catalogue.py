@@ -41,7 +41,9 @@ class Catalogue:
         path = self.path(name)
         manifest = load_config(Manifest, path)
         if manifest.name != path.stem:
-            raise ConfigError(f"{path}: name: is {manifest.name!r}, and the file's name says {path.stem!r}")
+            raise ConfigError(
+                f"{path}: name: is {manifest.name!r}, and the file's name says {path.stem!r}; make them equal"
+            )
         return manifest
 
 

@@ -133,7 +133,10 @@ def _checked(wanted: FileRequest, part: Path) -> str:
     if not right:
         part.unlink()  # it can never become valid, and the next pull must start again
         expected = f"SHA-256 {wanted.sha256}" if wanted.sha256 else f"git's SHA-1 {wanted.git_sha1}"
-        raise PullError(f"{wanted.path}: what came has the SHA-256 {actual} and should have {expected}; it was removed")
+        raise PullError(
+            f"{wanted.path}: what came has the SHA-256 {actual} and should have {expected}; "
+            "it was removed: pull again, or name another --mirror"
+        )
     return actual
 
 

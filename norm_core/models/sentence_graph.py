@@ -38,7 +38,9 @@ def sentence_graph() -> Any:
     try:
         onnx = import_module("onnx")
     except ImportError as error:
-        raise EngineFailedError("writing ONNX models needs onnx, which is not installed") from error
+        raise EngineFailedError(
+            "onnx: writing ONNX models needs it, and it is not installed; run ./tactful setup weights"
+        ) from error
     graph = _Graph(onnx)
     graph.forward()
     opset = onnx.helper.make_opsetid("", _OPSET)

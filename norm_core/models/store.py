@@ -73,7 +73,10 @@ class Store:
         damaged = find_damages(folder, lock) if verify else []
         if damaged:
             named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
-            raise EngineFailedError(f"the weights of {manifest.name} in {folder} are not the ones locked: {named}")
+            remedy = "restore them" if manifest.source.path else f"run ./tactful models pull {manifest.name}"
+            raise EngineFailedError(
+                f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; {remedy}"
+            )
         return ModelFiles(folder=folder, sha256=lock.weights_sha256)
 
 

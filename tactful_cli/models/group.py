@@ -85,7 +85,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
     table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
     table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8 and 16")
     table.add_row("manifest at", str(path))
-    table.add_row("weights at", str(found[0]) if found else f"not installed; run ./tactful models pull {name}")
+    table.add_row("weights at", str(found[0]) if found else _without_weights(manifest))
     print_table(table)
 
 
@@ -131,7 +131,7 @@ def verify(names: Names = None, as_json: AsJson = False) -> None:
         damaged = (
             [asdict(damage) for damage in find_damages(*found)]
             if found
-            else [{"path": "", "what": f"its weights are not installed; run ./tactful models pull {name}"}]
+            else [{"path": "", "what": f"its weights are {_without_weights(manifest)}"}]
         )
         files = len(found[1].files) if found else 0
         rows.append({"name": name, "folder": str(found[0]) if found else None, "files": files, "damaged": damaged})
@@ -165,7 +165,7 @@ def quantize_model(
     from tactful_cli.models.quantize import Recipe, quantize  # noqa: PLC0415  as above
 
     if recipe not in list(Recipe):
-        raise ConfigError(f"--recipe: there is no {recipe}; known are {', '.join(Recipe)}")
+        raise ConfigError(f"--recipe: there is no {recipe}; give one of {', '.join(Recipe)}")
     made = quantize(name, Recipe(recipe), new_name, bag)
     if as_json:
         print_json(made)
@@ -196,6 +196,14 @@ def bench_model(
     out.print(f"loads and first answers in {timed['load_s']:.2f} s")
     out.print(f"takes {timed['load_mb']:.0f} MB loaded, at most {timed['peak_mb']:.0f} MB")
     out.print(f"{timed['per_s']:.1f} {timed['asked']} a second")
+
+
+def _without_weights(manifest: Manifest) -> str:
+    if manifest.source.url:
+        return f"on the server {manifest.source.url}; check them there"
+    if manifest.source.path:
+        return f"not found at {manifest.source.path}; put them there"
+    return f"not installed; run ./tactful models pull {manifest.name}"
 
 
 def _state(row: dict[str, Any]) -> str:

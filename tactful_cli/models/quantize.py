@@ -85,7 +85,8 @@ def _onnx_model(manifest: Manifest, store: Store, beside: Path) -> Path:
     models = [file.path for file in manifest.files if file.path.endswith(".onnx")]
     if manifest.engine is not EngineKind.ONNX or len(models) != 1 or folder is None:
         raise ConfigError(
-            f"{manifest.name}: an int8 recipe needs one ONNX file, and this has {', '.join(models) or 'none'}"
+            f"{manifest.name}: an int8 recipe needs one ONNX file, and this has {', '.join(models) or 'none'}; "
+            "choose another model"
         )
     return folder / models[0]
 
@@ -131,7 +132,7 @@ def _onnx(
 
 def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
     if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
-        raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors")
+        raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors; choose one")
     made = catalogue.own / new_name
     made.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
@@ -191,7 +192,7 @@ def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, ca
         built = subprocess.run(command, stdout=sys.stderr, check=False, timeout=_BUILDER_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise EngineFailedError(
-            f"onnxruntime-genai: its builder did not finish in {_BUILDER_TIMEOUT_S / 3600:.0f} h"
+            f"onnxruntime-genai: its builder did not finish in {_BUILDER_TIMEOUT_S / 3600:.0f} h; try a smaller model"
         ) from error
     if built.returncode:
         raise EngineFailedError(
@@ -211,7 +212,9 @@ def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, ca
 
 def _of_transformers(manifest: Manifest, recipe: Recipe) -> None:
     if manifest.engine is not EngineKind.TRANSFORMERS:
-        raise ConfigError(f"{manifest.name}: {recipe} is for models of the transformers engine, not {manifest.engine}")
+        raise ConfigError(
+            f"{manifest.name}: {recipe} is for models of the transformers engine, not {manifest.engine}; choose one"
+        )
 
 
 def _need(module: str, recipe: Recipe, extra: str) -> None:

@@ -105,6 +105,15 @@ def test_pull_show_verify_and_a_changed_file(models: Any, tmp_path: Path) -> Non
     assert "config.json has the SHA-256" in complained
 
 
+def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) -> None:
+    served = "name: far\nquantization: bf16\ntask: language\nengine: openai\nlicence: MIT\nsource: {url: 'http://gpu-box:8000/v1'}\n"
+    (tmp_path / "own/far.yaml").write_text(served)
+    code, printed, complained = models("models", "show", "far")
+    assert code == 0, complained
+    assert "on the server http://gpu-box:8000/v1" in printed
+    assert "models pull" not in printed
+
+
 def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     (tmp_path / "stick/config.json").write_bytes(b"{}")
@@ -174,7 +183,7 @@ def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) 
     ("arguments", "code", "complaint"),
     [
         (("silero-vad-v6", "--recipe", "int8-static"), 2, "needs examples"),
-        (("blazeface-short-range", "--recipe", "int9"), 2, "there is no int9; known are int8-dynamic"),
+        (("blazeface-short-range", "--recipe", "int9"), 2, "there is no int9; give one of int8-dynamic"),
         (("smollm2-135m-q4", "--recipe", "nf4"), 2, "is for models of the transformers engine, not llama.cpp"),
         (("qwen3-vl-2b", "--recipe", "awq"), 2, "AWQ is not made here"),
         (("qwen3-vl-2b-nf4", "--recipe", "nf4", "--name", "again"), 2, "is nf4 already"),

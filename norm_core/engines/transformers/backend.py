@@ -128,7 +128,7 @@ class TransformersBackend:
     def loaded(self) -> LoadedModel:
         """Give the model's parts; EngineFailedError once it is closed."""
         if self._loaded is None:
-            raise EngineFailedError(f"{self.model_info.model} was closed")
+            raise EngineFailedError(f"{self.model_info.model} was closed; lease or open it again")
         return self._loaded
 
     def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:

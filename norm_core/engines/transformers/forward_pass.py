@@ -47,7 +47,10 @@ class ForwardPass:
     def check_fits(self, tokens: int) -> None:
         """Raise if that many tokens exceed the context."""
         if self._context_tokens is not None and tokens > self._context_tokens:
-            raise InvalidRequestError(f"the prompt has {tokens} tokens, and the context holds {self._context_tokens}")
+            raise InvalidRequestError(
+                f"the prompt has {tokens} tokens, and the context holds {self._context_tokens}; "
+                "shorten it, or set context_tokens higher"
+            )
 
     def room(self, reading: CachedTokens) -> int | None:
         """Return how many more tokens the context holds; None without a limit."""
@@ -119,7 +122,7 @@ def free_memory(step: Callable[[], T]) -> T:
         reason = str(error)
     # Only here is the traceback gone that held the step's tensors.
     release_model()
-    raise EngineFailedError(f"out of memory: {reason}")
+    raise EngineFailedError(f"out of memory: {reason}; name a smaller model, or quantize this one")
 
 
 def release_model() -> None:

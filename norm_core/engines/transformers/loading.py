@@ -35,7 +35,9 @@ def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> t
     except EngineError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged checkpoint makes the libraries raise anything
-        raise EngineFailedError(f"{folder} cannot be loaded: {type(error).__name__}: {error}") from None
+        raise EngineFailedError(
+            f"{folder} cannot be loaded: {type(error).__name__}: {error}; run ./tactful models verify"
+        ) from None
 
 
 def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
@@ -43,10 +45,14 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
     config = AutoConfig.from_pretrained(folder, **_HERE)
     sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     if not sees and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise EngineFailedError(f"{folder}: a {config.model_type} neither writes nor scores text")
+        raise EngineFailedError(
+            f"{folder}: a {config.model_type} neither writes nor scores text; name a causal or image-text-to-text model"
+        )
     reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
     if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
-        raise EngineFailedError(f"{folder}: the tokenizer knows no letters, so it is not whole")
+        raise EngineFailedError(
+            f"{folder}: the tokenizer knows no letters, so it is not whole; run ./tactful models verify"
+        )
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     model, report = kind.from_pretrained(
         folder,
@@ -57,7 +63,9 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
         **_HERE,
     )
     if lacking := sorted(report["missing_keys"]):
-        raise EngineFailedError(f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}")
+        raise EngineFailedError(
+            f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}; run ./tactful models verify"
+        )
     return model.eval(), reader
 
 
@@ -75,7 +83,10 @@ def _recipe(quantization: str, config: Any) -> Any:
     if held:
         method = str(held["quant_method"] if isinstance(held, dict) else held.quant_method)
         if quantization not in ("", method):
-            raise EngineFailedError(f"{quantization} was asked for, and the checkpoint is quantized by {method}")
+            raise EngineFailedError(
+                f"{quantization} was asked for, and the checkpoint is quantized by {method}; "
+                "correct the manifest, or name a checkpoint that is not quantized"
+            )
         _need(_PACKAGES.get(method, method), method)
         return None
     match quantization:

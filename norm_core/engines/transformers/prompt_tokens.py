@@ -114,18 +114,20 @@ class PromptTokenizer:
 
     def _picture(self, image: Image) -> TokenSpan:
         if self.processor is None:
-            raise InvalidRequestError("a picture was given to a model that reads words alone")
+            raise InvalidRequestError("the prompt has a picture, and the model reads words alone; name a vision model")
         # OpenCV asserts that there are bytes.
         pixels = cv2.imdecode(np.frombuffer(image.jpeg, np.uint8), cv2.IMREAD_COLOR) if image.jpeg else None
         if pixels is None:
-            raise InvalidRequestError(f"a picture of {len(image.jpeg)} bytes is no JPEG")
+            raise InvalidRequestError(f"a picture of {len(image.jpeg)} bytes is no JPEG; encode pictures as JPEG")
         height, width = pixels.shape[:2]
         try:
             read = self.processor(
                 text=[self.mark], images=[cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)], return_tensors="pt"
             )
         except ValueError as error:
-            raise InvalidRequestError(f"a picture of {width}x{height} cannot be read: {error}") from None
+            raise InvalidRequestError(
+                f"a picture of {width}x{height} cannot be read: {error}; send a larger picture"
+            ) from None
         features = {name: value for name, value in read.items() if name not in _NOT_FEATURES}
         # Families that do not need it leave it out.
         pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
@@ -137,7 +139,10 @@ def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> 
     if not images:
         return PromptTokenizer(tokenizer, None, tokenizer.chat_template)
     if type(config) not in PROCESSOR_MAPPING:
-        raise EngineFailedError(f"{folder}: no processor for pictures is known for {config.model_type}")
+        raise EngineFailedError(
+            f"{folder}: transformers has no picture processor for {config.model_type}; "
+            "set max_images: 0 or name another model"
+        )
     kind: Any = PROCESSOR_MAPPING[type(config)]
 
     class ImageOnly(kind):  # type: ignore[misc]  # the family is known only from the checkpoint
