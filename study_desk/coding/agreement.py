@@ -140,7 +140,9 @@ def measure_agreement(
 ) -> Agreement:
     """Compute every measure for each two coders who share a session, and over all humans if there are several."""
     if frame_s <= 0 or any(t < 0 for t in (*tolerances_s, kappa_tolerance_s)):
-        raise AgreementError("frames must be longer than 0 s, and no tolerance may be negative")
+        raise AgreementError(
+            "the frame or a tolerance is out of range; give a frame above 0 s, and tolerances of at least 0 s"
+        )
     coders = sorted({coder for session in sessions for coder in session.labels})
     humans = [coder for coder in coders if coder != MONITOR]
     if not humans:

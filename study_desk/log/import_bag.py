@@ -81,7 +81,7 @@ def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
     with BagReader(bag) as reader:
         bounds = reader.bounds_ns
     if bounds is None:
-        raise LogError(f"{bag}: holds no message, so that no session can have been recorded in it")
+        raise LogError(f"{bag}: holds no message, so no session was recorded in it; name another bag")
     reference = bag_reference(bag, bounds[0])
     with StudyLog.resume(folder, clock) as log:
         log.append(reference, bounds[1])

@@ -55,10 +55,10 @@ def is_log(path: Path) -> bool:
 def segments(path: Path) -> list[Path]:
     """List the files of a log, oldest first."""
     if not path.exists():
-        raise LogError(f"{path}: there is no such log")
+        raise LogError(f"{path}: there is no such log; check the path")
     files = [path] if path.is_file() else sorted(path.glob(SEGMENTS))
     if not files:
-        raise LogError(f"{path}: holds no study log (no {SEGMENTS})")
+        raise LogError(f"{path}: holds no study log (no {SEGMENTS}); name the folder of one")
     return files
 
 
@@ -126,7 +126,7 @@ def lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
                 for number, text in enumerate(file, 1):
                     yield path.name, number, text
         except OSError as error:
-            raise LogError(f"{path}: cannot be read: {error.strerror}") from error
+            raise LogError(f"{path}: cannot be read: {error.strerror}; check its permissions and its disk") from error
 
 
 def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:

@@ -59,8 +59,8 @@ def open_recording(path: Path) -> Recording:
     if is_bag(path):
         return from_bag(path)
     if not path.exists():
-        raise LogError(f"{path}: there is no such log or bag")
-    raise LogError(f"{path}: is neither a study log (events-*.jsonl) nor a rosbag2 bag (.mcap or .db3)")
+        raise LogError(f"{path}: there is no such log or bag; check the path")
+    raise LogError(f"{path}: is neither a study log (events-*.jsonl) nor a rosbag2 bag (.mcap or .db3); name one")
 
 
 def open_all(paths: Iterable[Path]) -> list[Recording]:
@@ -85,7 +85,7 @@ def from_log(path: Path) -> Recording:
     records = [entry.record for entry in contents.entries if entry.record is not None]
     info = next((r for r in records if isinstance(r, SessionInfo)), None)
     if info is None:
-        raise LogError(f"{path}: does not say whose session it is: its first entry is missing")
+        raise LogError(f"{path}: does not say whose session it is: its first entry is missing; log its bag again")
     if named := _of(records, BagRef):
         info = replace(info, bag=named[-1])
     notes = []

@@ -81,7 +81,7 @@ class Review:
         if not self.reviewer:
             raise ValueError("a verdict needs a reviewer: give a pseudonym")
         if self.verdict is Verdict.RELABEL and not self.attributes:
-            raise ValueError("a relabelled event needs at least one attribute")
+            raise ValueError("a relabelled event needs at least one attribute: give one, or another verdict")
 
 
 @record
@@ -102,7 +102,9 @@ class Label:
     def __post_init__(self) -> None:
         """Raises ValueError if it ends before it begins."""
         if self.end_ns < self.start_ns:
-            raise ValueError(f"a label ends at {self.end_ns} ns, before it begins at {self.start_ns} ns")
+            raise ValueError(
+                f"a label ends at {self.end_ns} ns, before it begins at {self.start_ns} ns: correct one of the times"
+            )
 
 
 @record

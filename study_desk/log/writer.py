@@ -65,7 +65,7 @@ class StudyLog:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise LogError(f"{folder}: cannot be made: {error.strerror}") from error
+            raise LogError(f"{folder}: cannot be made: {error.strerror}; name a folder that can be written") from error
         if not all(map(_is_unstarted, folder.iterdir())):
             raise LogError(f"{folder}: is not empty; a log begins in a folder of its own (or resume the one there)")
         log = cls(folder, clock, **settings)
@@ -94,7 +94,7 @@ class StudyLog:
     def resume(cls, folder: Path, clock: Clock, **settings: Any) -> Self:
         """Continue a log. Sets aside a partial entry left by a crash."""
         if not folder.is_dir():
-            raise LogError(f"{folder}: is no folder of a log, and only such a one can be written on")
+            raise LogError(f"{folder}: is no folder of a log; name one, or begin a new log")
         log = cls(folder, clock, **settings)
         try:
             last = segments(folder)[-1]
@@ -259,7 +259,7 @@ class StudyLog:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
             self._size = path.stat().st_size
         except OSError as error:
-            raise LogError(f"{path}: cannot be written: {error.strerror}") from error
+            raise LogError(f"{path}: cannot be written: {error.strerror}; make room, or allow writing there") from error
         self._track, self._resumed_segment = None, True
 
     def _finish_erasures(self) -> None:
@@ -293,7 +293,9 @@ class StudyLog:
                 os.close(descriptor)
                 for made in (path, path.with_suffix(".mcap")):
                     made.unlink(missing_ok=True)
-            raise LogWriteError(f"{path}: cannot be made: {error.strerror or error}") from error
+            raise LogWriteError(
+                f"{path}: cannot be made: {error.strerror or error}; make room, or allow writing there"
+            ) from error
         if self._fd >= 0:
             os.close(self._fd)
         if self._track:
@@ -305,7 +307,9 @@ class StudyLog:
         try:
             descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
         except OSError as error:
-            raise LogError(f"{self.folder}: cannot be written: {error.strerror}") from error
+            raise LogError(
+                f"{self.folder}: cannot be written: {error.strerror}; make room, or allow writing there"
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -66,7 +66,7 @@ def erase(
     whose = next((p for p in participants if p.pseudonym == participant), None)
     if whose is None:
         known = ", ".join(p.pseudonym for p in participants) or "none"
-        raise LogError(f"{folder}: has no participant {participant}; it has {known}")
+        raise LogError(f"{folder}: has no participant {participant}; it has {known}: name one of these")
     sole = len(participants) == 1
     theirs, nobodys = _concerned(contents.entries, whose, participants, sole=sole)
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))

@@ -38,12 +38,14 @@ class KeyFile:
 
     def __init__(self, path: Path) -> None:
         if any(path.resolve().parent.glob(SEGMENTS)):
-            raise KeyFileError(f"{path}: lies in the folder of a log; names are kept apart from it")
+            raise KeyFileError(f"{path}: lies in the folder of a log; name a file outside it")
         self._path = path
         try:
             self._file = _File.model_validate_json(path.read_bytes()) if path.exists() else _File()
         except (OSError, ValidationError) as error:
-            raise KeyFileError(f"{path}: is no key file: {str(error).splitlines()[0]}") from error
+            raise KeyFileError(
+                f"{path}: is no key file: {str(error).splitlines()[0]}; name one that study participant made"
+            ) from error
 
     @property
     def pseudonyms(self) -> tuple[str, ...]:
@@ -58,7 +60,7 @@ class KeyFile:
         self._refuse_real_name(pseudonym, names)
         while not pseudonym or pseudonym in taken:
             if pseudonym:
-                raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already")
+                raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already; give another pseudonym")
             pseudonym = "P-" + "".join(secrets.choice(_ALPHABET) for _ in range(5))
         taken[pseudonym] = KeyFilePerson(names=names, note=note)
         self._save()
@@ -97,7 +99,9 @@ class KeyFile:
         try:
             write_atomic(self._path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
         except OSError as error:
-            raise KeyFileError(f"{self._path}: cannot be written: {error.strerror}") from error
+            raise KeyFileError(
+                f"{self._path}: cannot be written: {error.strerror}; make room, or allow writing there"
+            ) from error
 
 
 def _is_name(name: str) -> bool:

@@ -98,7 +98,7 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
         raise ClipError(reason)
     flag = next((f for f in recording.flags if f.event_id == event_id), None)
     if flag is None:
-        raise ClipError(f"there is no flag {event_id}")
+        raise ClipError(f"{recording.source}: there is no flag {event_id}; load the page again")
     from_ns, until_ns = flag.onset_ns - BEFORE_NS, flag.known_until_ns + AFTER_NS
     until_ns = min(until_ns, from_ns + 60 * NS_PER_S)
     stamps, _ = _frames_of(bag, required=False)
@@ -106,7 +106,9 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
     images = _images(bag, set(times), find) if times else {}
     sound = muted_sound(recording, bag, from_ns, until_ns)
     if not images and sound is None:
-        raise ClipError(f"{bag.name} holds neither pictures nor sound around this moment")
+        raise ClipError(
+            f"{bag.name} holds neither pictures nor sound around this moment; name another bag of the session"
+        )
     return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
 
 

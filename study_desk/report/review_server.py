@@ -86,7 +86,7 @@ class ReviewServer:
         """Log a verdict under the token's reviewer. Raises RecordError or LogWriteError."""
         plain = json.loads(body)
         if not isinstance(plain, dict) or plain.get("event_id") not in self._events:
-            raise RecordError("there is no such event in this log")
+            raise RecordError("there is no such event in this log; load the page again")
         review = from_json(Review, json.dumps({**plain, "reviewer": self.reviewers[token]}))
         with self._writing:
             self._log.append(review, self._recording.end_ns)

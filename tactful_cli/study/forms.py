@@ -204,7 +204,7 @@ def _labels_of(recording: Recording, coder: str) -> tuple[Label, ...]:
     if coder == "all":
         return tuple(label for labels in coders.values() for label in labels)
     if coder not in coders:
-        raise FormError(f"{recording.source}: has no coder {coder}; it has {', '.join(coders)}")
+        raise FormError(f"{recording.source}: has no coder {coder}; name one of {', '.join(coders)}")
     return coders[coder]
 
 

@@ -101,7 +101,7 @@ def review(  # noqa: PLR0917
             redactor=redactor_of(None, keys),
         )
     except OSError as error:
-        raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}") from error
+        raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port") from error
     if host not in LOOPBACK:
         complain(f"listening on {host}: whoever reaches this machine and has a link sees the session, unencrypted")
     if as_json:

@@ -164,7 +164,7 @@ def test_an_unknown_voice_is_withheld_where_someone_refused() -> None:
 
 def test_keys_lie_apart_and_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
     write_log(tmp_path / "log", length_s=20, flags=0)
-    with pytest.raises(KeyFileError, match="names are kept apart"):
+    with pytest.raises(KeyFileError, match="name a file outside it"):
         KeyFile(tmp_path / "log/keys.json")
     keys = KeyFile(tmp_path / "keys.json")
     drawn = keys.add(("Ana", "Anna"))

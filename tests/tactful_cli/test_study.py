@@ -265,7 +265,10 @@ def test_a_workbook_that_finds_no_room_is_one_clean_error(log: Path) -> None:
     pytest.importorskip("openpyxl")
     shown = tactful("study", "export", str(log), "--form", "boris", "-o", "/dev/full")
     assert shown.returncode == 2
-    assert shown.stderr == "tactful: /dev/full: cannot be written: No space left on device\n"
+    assert (
+        shown.stderr
+        == "tactful: /dev/full: cannot be written: No space left on device; name another file, or make room\n"
+    )
 
 
 def test_two_logs_of_one_session_are_bad_input(log: Path, own_log: Path) -> None:

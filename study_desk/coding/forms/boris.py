@@ -77,7 +77,10 @@ def read_boris(path: Path, coder: str = "", origin_ns: int = 0, observation: str
         )
     if rows and not any(_is_ours(str(row["code"] or "")) for _, row in rows):
         codes = ", ".join(sorted({str(row["code"]) for _, row in rows}))
-        raise FormError(f'{path}: has no code named as "error engagement" or "competence emotions"; it has {codes}')
+        raise FormError(
+            f'{path}: has no code named as "error engagement" or "competence emotions"; it has {codes}; '
+            "rename one in BORIS"
+        )
     return in_order(_paired(path, rows, coder, origin_ns))
 
 
@@ -123,7 +126,9 @@ def _paired(path: Path, rows: list[tuple[int, dict[str, Any]]], coder: str, orig
                 path, number, (first[1]["time"], row["time"]), code, subject, first[1]["comment"], coder, origin_ns
             )
     for number, row in begun.values():
-        raise FormError(f"{path}, row {number}: {row['code']!r} of {row['subject']!r} begins and never stops")
+        raise FormError(
+            f"{path}, row {number}: {row['code']!r} of {row['subject']!r} begins and never stops; add its stop in BORIS"
+        )
 
 
 def _aggregated(path: Path, number: int, row: dict[str, Any], coder: str, origin_ns: int) -> Label:
@@ -137,7 +142,9 @@ def _label(  # noqa: PLR0917
 ) -> Label:
     polarity, attribute = attributes_in(code, list(Polarity)), attributes_in(code, list(Attribute))
     if not (polarity and attribute):
-        raise FormError(f"{path}, row {number}: the code {code!r} holds no polarity and attribute")
+        raise FormError(
+            f'{path}, row {number}: the code {code!r} holds no polarity and attribute; name it as "error engagement"'
+        )
     fields = from_note(str(note or "").removeprefix("'"))
     instant = bool(fields.pop("instant", False))
     try:
@@ -165,7 +172,7 @@ def _table(path: Path) -> Iterator[tuple[Any, ...]]:
     try:
         yield from load(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
     except (OSError, KeyError, ValueError) as error:
-        raise FormError(f"{path}: is no XLSX: {error}") from error
+        raise FormError(f"{path}: is no XLSX: {error}; export it from BORIS again") from error
 
 
 def _is_ours(code: str) -> bool:

@@ -120,7 +120,9 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session:
         )
     if not labels and not _may_hold_none(root):
         names = ", ".join(tier.get("TIER_ID", "") for tier in root.iter("TIER")) or "none"
-        raise FormError(f'{path}: has no tier named as "error engagement" or "competence emotions"; it has {names}')
+        raise FormError(
+            f'{path}: has no tier named as "error engagement" or "competence emotions"; it has {names}; rename one'
+        )
     return in_order(labels)
 
 
@@ -151,14 +153,14 @@ def read_verdicts(path: Path, coder: str = "", session: str = "") -> tuple[Revie
 def _root(path: Path, session: str) -> ElementTree.Element:
     try:
         if "<!ENTITY" in path.read_text(encoding="utf-8", errors="replace"):
-            raise FormError(f"{path}: declares entities, which ELAN never does: not read")
+            raise FormError(f"{path}: declares entities, which ELAN never does; save it in ELAN again")
         root = ElementTree.parse(path).getroot()
     except OSError as error:
-        raise FormError(f"{path}: cannot be read: {error.strerror}") from error
+        raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
     except ElementTree.ParseError as error:
-        raise FormError(f"{path}: is no XML: {error}") from error
+        raise FormError(f"{path}: is no XML: {error}; save it in ELAN again") from error
     if root.tag != "ANNOTATION_DOCUMENT":
-        raise FormError(f"{path}: is no ELAN document: its root is {root.tag}")
+        raise FormError(f"{path}: is no ELAN document: its root is {root.tag}; name an .eaf file that ELAN wrote")
     check_session(str(path), one_line(_property(root, SESSION)), session)
     return root
 

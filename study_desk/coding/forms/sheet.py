@@ -63,7 +63,9 @@ def in_place_of(path: Path) -> Iterator[Path]:
         with atomic_path(path) as part:
             yield part
     except OSError as error:
-        raise FormError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise FormError(
+            f"{path}: cannot be written: {error.strerror or error}; name another file, or make room"
+        ) from error
 
 
 def span(item: Label | Utterance, origin_ns: int) -> Span:

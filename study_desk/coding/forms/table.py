@@ -78,9 +78,9 @@ def read_csv(path: Path, coder: str = "", origin_ns: int = 0, session: str = "")
             rows = ((f"{path}, line {reader.line_num}", _unquoted(row)) for row in reader)
             return in_order(_label(where, row, coder, origin_ns, session) for where, row in rows)
     except OSError as error:
-        raise FormError(f"{path}: cannot be read: {error.strerror}") from error
+        raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise FormError(f"{path}: is no CSV in UTF-8: {error}") from error
+        raise FormError(f"{path}: is no CSV in UTF-8: {error}; save it as such") from error
 
 
 def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0, session: str = "") -> tuple[Label, ...]:
@@ -89,7 +89,7 @@ def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0, session: str = "
         lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would also split at rare separators
         plain = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
     except (OSError, ValueError) as error:
-        raise FormError(f"{path}: cannot be read as JSON lines: {error}") from error
+        raise FormError(f"{path}: cannot be read as JSON lines: {error}; write one object a line") from error
     for _, row in plain:
         _check_columns(path, tuple(row) if isinstance(row, dict) else ())
     return in_order(_label(f"{path}, line {number}", row, coder, origin_ns, session) for number, row in plain)
@@ -100,7 +100,7 @@ def _check_columns(path: Path, present: tuple[str, ...]) -> None:
     if not ({"polarity", "attribute"} <= set(present) and timed):
         raise FormError(
             f"{path}: needs the columns polarity, attribute, start_s and end_s (or start_ns and end_ns); "
-            f"it has {', '.join(present) or 'none'}"
+            f"it has {', '.join(present) or 'none'}; rename or add them"
         )
 
 
