@@ -37,5 +37,5 @@ def _update(path: Path, new: str, *, check: bool) -> bool:
         try:
             path.write_text(new, encoding="utf-8")
         except OSError as error:
-            raise TactfulError(f"{path} cannot be written: {error.strerror}") from error
+            raise TactfulError(f"{path} cannot be written: {error.strerror}; check its folder's permissions") from error
     return old != new

@@ -38,7 +38,7 @@ def test(context: typer.Context) -> None:
     Any other arguments go to pytest: tactful test -k bags -x; for its help: tactful test -- --help
     """
     if not (ROOT / "tests").is_dir():
-        raise TactfulError("test: this is an installed package; the tests are in the checkout")
+        raise TactfulError("test: this is an installed package; run it in a checkout")
     pytest = [sys.executable, "-m", "pytest"]
     match context.args:
         case [name, *arguments] if name in STAGES:

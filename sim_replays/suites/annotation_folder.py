@@ -32,7 +32,7 @@ def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) 
         found.append(annotation)
     raise_for(faults)
     if not found:
-        raise SuiteError(f"{file}: holds no annotations")
+        raise SuiteError(f"{file}: holds no annotations; write one object a line")
     return found
 
 

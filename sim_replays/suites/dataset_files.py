@@ -21,15 +21,15 @@ def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
+        raise SuiteError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
     except UnicodeDecodeError as error:
-        raise SuiteError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+        raise SuiteError(f"{path}: is not UTF-8 text (byte {error.start}); save it as such") from error
     if not text.strip():
-        raise SuiteError(f"{path}: is empty")
+        raise SuiteError(f"{path}: is empty; fetch it again")
     found = _lines(path, text) if path.suffix == ".jsonl" else _whole(path, text)
     for where, entry in found:
         if not isinstance(entry, dict):
-            raise SuiteError(f"{where}: is no JSON object but {type(entry).__name__}")
+            raise SuiteError(f"{where}: is no JSON object but {type(entry).__name__}; write one object an item")
         yield where, entry
 
 
@@ -56,7 +56,7 @@ def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
             try:
                 yield where, json.loads(line)
             except ValueError as error:
-                raise SuiteError(f"{where}: is not JSON, as where a file was cut: {error}") from error
+                raise SuiteError(f"{where}: is not JSON, as where a file was cut: {error}; fetch it again") from error
 
 
 def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
@@ -68,7 +68,7 @@ def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         if text.lstrip().startswith("{") and "\n{" in text.strip():
             yield from _lines(path, text)
             return
-        raise SuiteError(f"{path}: is not JSON, as where a file was cut: {error}") from error
+        raise SuiteError(f"{path}: is not JSON, as where a file was cut: {error}; fetch it again") from error
     if isinstance(plain, dict):
         inner = next((plain[name] for name in _LISTS if isinstance(plain.get(name), list | dict)), None)
         if inner is not None and len(plain) <= 3:

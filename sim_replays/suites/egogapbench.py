@@ -103,24 +103,26 @@ def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[Ego
             try:
                 found = [_pair(bundle, entry) for entry in bundle["mcq_items"]]
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-                raise SuiteError(f"{where}: is no bundle of EgoGapBench: {type(error).__name__}: {error}") from error
+                raise SuiteError(
+                    f"{where}: is no bundle of EgoGapBench: {type(error).__name__}: {error}; correct or remove it"
+                ) from error
             for item, label in found:
                 if item.uid in pairs:
-                    raise SuiteError(f"{where}: the item {item.uid} stands in {path} twice")
+                    raise SuiteError(f"{where}: the item {item.uid} stands in {path} twice; remove one")
                 pairs[item.uid] = item, label
     if not pairs:
-        raise SuiteError(f"{path}: holds no items of EgoGapBench")
+        raise SuiteError(f"{path}: holds no items of EgoGapBench; name the file or folder of its data")
     return [item for item, _ in pairs.values()], [label for _, label in pairs.values()]
 
 
 def files(path: Path, style: str = "default") -> list[Path]:
     """List the files of a path. In a folder, those whose names contain the style, or the only one."""
     if style not in STYLES:
-        raise SuiteError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
+        raise SuiteError(f"there is no style {style!r}; name one of {', '.join(STYLES)}")
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise SuiteError(f"{path}: there is no such file or folder")
+        raise SuiteError(f"{path}: there is no such file or folder; check the path")
     found = sorted(path.glob(f"*{SUFFIX}")) or sorted(path.glob("*.json*"))
     worded = "egoplan" if style == "egoplan" else "default"
     chosen = [file for file in found if worded in file.name] or (found if len(found) == 1 else [])

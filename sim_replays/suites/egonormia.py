@@ -103,12 +103,14 @@ def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormia
             uid = str(entry["id"])
             pair = _pair(uid, entry, seed)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise SuiteError(f"{where}: is no item of EgoNormia: {type(error).__name__}: {error}") from error
+            raise SuiteError(
+                f"{where}: is no item of EgoNormia: {type(error).__name__}: {error}; correct or remove it"
+            ) from error
         if uid in pairs:
-            raise SuiteError(f"{where}: the item {uid} stands in {path} twice")
+            raise SuiteError(f"{where}: the item {uid} stands in {path} twice; remove one")
         pairs[uid] = pair
     if not pairs:
-        raise SuiteError(f"{path}: holds no items of EgoNormia")
+        raise SuiteError(f"{path}: holds no items of EgoNormia; name the file or folder of its data")
     return [item for item, _ in pairs.values()], [label for _, label in pairs.values()]
 
 
@@ -117,7 +119,7 @@ def file_of(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
-        raise SuiteError(f"{path}: there is no such file or folder")
+        raise SuiteError(f"{path}: there is no such file or folder; check the path")
     found = sorted(path.glob("*.json")) or sorted(path.glob("*.jsonl"))
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "none"
@@ -263,7 +265,9 @@ def halves(
     split = [[pair for pair in pairs if (pair[1].source in taken) is known] for known in (True, False)]
     known, asked = [([item for item, _ in half], [label for _, label in half]) for half in split]
     if not known[0]:
-        raise SuiteError("precedents need items of two videos or more of one activity: half of them are held out")
+        raise SuiteError(
+            "precedents need items of two videos or more of one activity, because half are held out; name more data"
+        )
     return known, asked
 
 

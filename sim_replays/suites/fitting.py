@@ -36,7 +36,9 @@ def fit(
     images = sorted({item.image for item in items})
     folds = {image: fold_of(image) for image in images}
     if set(folds.values()) != set(range(FOLDS)):
-        raise SuiteError(f"{len(images)} images are too few to fit on: each of {FOLDS} folds needs some")
+        raise SuiteError(
+            f"{len(images)} images are too few to fit on: each of {FOLDS} folds needs some; name more data"
+        )
     tables = [features(sentences, item.options, _evidence(item, setting)) for item in items]
     right = [np.eye(len(label.kinds))[label.correct] for label in labels]
 

@@ -59,7 +59,9 @@ class HsriLine(Config):
     @model_validator(mode="after")
     def _ends_after_it_begins(self) -> "HsriLine":
         if self.end_s < self.start_s:
-            raise ValueError(f"it ends at {self.end_s:g} s, before it begins at {self.start_s:g} s")
+            raise ValueError(
+                f"it ends at {self.end_s:g} s, before it begins at {self.start_s:g} s; correct one of the times"
+            )
         return self
 
 
@@ -78,11 +80,13 @@ class HsriSegment(Config):
     @model_validator(mode="after")
     def _is_explained(self) -> "HsriSegment":
         if (self.kind is SegmentKind.NONE) == bool(self.attributes):
-            raise ValueError("an error or a competence has attributes, and a segment of neither has none")
+            raise ValueError(
+                "an error or a competence has attributes, and a segment of neither has none; add or remove them"
+            )
         if len(set(self.attributes)) < len(self.attributes):
-            raise ValueError("an attribute stands there twice")
+            raise ValueError("an attribute stands there twice; remove one")
         if self.kind is SegmentKind.ERROR and not (self.rationale and self.correction):
-            raise ValueError("an error has a rationale and a correction")
+            raise ValueError("an error has a rationale and a correction; add what is missing")
         return self
 
     def said_by(self, speaker: str) -> str:

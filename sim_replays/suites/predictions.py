@@ -27,7 +27,7 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{path}: cannot be read: {error}") from error
+        raise SuiteError(f"{path}: cannot be read: {error}; check the path, and save it as UTF-8") from error
     by_key = {target.key: target for target in targets}
     tasks = tuple(dict.fromkeys(target.task for target in targets))
     seen: dict[Key, int] = {}
@@ -50,7 +50,9 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
         if prediction.outcome is Outcome.UNPARSED and prediction.reason:
             unusable.append(f"line {number}, {key[0]}: {prediction.reason}")
     if unknown and not found:
-        raise SuiteError(f"{path}: no id in it is in the data: {prediction_by_name(unknown)}")
+        raise SuiteError(
+            f"{path}: no id in it is in the data: {prediction_by_name(unknown)}; name the data that it answers"
+        )
     return PredictionFile(predictions=found, unknown=tuple(unknown), unusable=tuple(unusable))
 
 
@@ -65,7 +67,7 @@ def _entry(line: str, where: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise SuiteError(f"{where}: is not JSON: {error}") from error
+        raise SuiteError(f"{where}: is not JSON: {error}; write one object a line") from error
     if not isinstance(entry, dict) or "id" not in entry:
         raise SuiteError(f"{where}: is no object with an id: a line is {{id, task, answer, outcome}}")
     return entry
@@ -74,7 +76,7 @@ def _entry(line: str, where: str) -> dict[str, Any]:
 def _key(entry: dict[str, Any], tasks: tuple[str, ...], where: str) -> Key:
     task = entry.get("task") or (tasks[0] if len(tasks) == 1 else "")
     if task not in tasks:
-        raise SuiteError(f"{where}: task: {task!r} is none of {', '.join(tasks)}")
+        raise SuiteError(f"{where}: task: {task!r} is unknown; write one of {', '.join(tasks)}")
     return str(entry["id"]), str(task)
 
 
@@ -85,7 +87,7 @@ def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction
         outcome = Outcome(stated)
     except ValueError as error:
         known = ", ".join(Outcome)
-        raise SuiteError(f"{where}: outcome: {stated!r} is none of {known}") from error
+        raise SuiteError(f"{where}: outcome: {stated!r} is unknown; write one of {known}") from error
     if outcome is not Outcome.ANSWERED:
         return Prediction(id=target.id, task=target.task, outcome=outcome, reason=str(entry.get("reason", "")))
     grades = {name: float(entry[name]) for name in _GRADES if _is_grade(entry.get(name), where, name)}
@@ -133,5 +135,5 @@ def _is_grade(value: Any, where: str, name: str) -> bool:
     if value is None:
         return False
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 5:
-        raise SuiteError(f"{where}: {name}: {value!r} is no grade from 1 to 5")
+        raise SuiteError(f"{where}: {name}: {value!r} is no grade; write a number from 1 to 5")
     return True

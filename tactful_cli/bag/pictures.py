@@ -28,14 +28,17 @@ def bag_inputs(
     if not isinstance(divided_by, int | float) or not isinstance(offset, int | float) or len(inputs) != 1:
         raise ConfigError(
             f"{manifest.name}: settings: picture_divided_by and picture_offset are missing: "
-            "its manifest does not say how a picture becomes its one input"
+            "its manifest does not say how a picture becomes its one input; add them"
         )
     ((name, shape),) = inputs.items()
     if len(shape) != 4 or shape[1] != 3 or not (shape[2] and shape[3]):
-        raise ConfigError(f"{manifest.name}: its input {name} is {shape}, and a picture is (1, 3, height, width)")
+        raise ConfigError(
+            f"{manifest.name}: its input {name} is {shape}, and a picture is (1, 3, height, width); "
+            "choose a model of pictures"
+        )
     frames = [frame for frame in _frames(bag) if frame is not None]
     if not frames:
-        raise BagError(f"{bag}: holds no picture that can be decoded")
+        raise BagError(f"{bag}: holds no picture that can be decoded; name another bag")
     chosen = frames[:: max(1, -(-len(frames) // most))]
     return [{name: (_fitted(frame, shape[2], shape[3]) / divided_by + offset).astype(np.float32)} for frame in chosen]
 
@@ -44,7 +47,7 @@ def _frames(bag: Path) -> Iterator[Frame | None]:
     with BagReader(bag) as reader:
         topics = [t.topic for t in reader.topics if t.type_name in (*IMAGE_TYPES, _KEPT)]
         if not topics:
-            raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}")
+            raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}; name another bag")
         camera = FrameKeeper(topics[0], HealthLog(), FrameConfig(keep_hz=2.0))
         for message in reader.messages(topics[:1]):
             decoded = reader.decode(message)
@@ -55,7 +58,7 @@ def _fitted(frame: Frame, height_px: int, width_px: int) -> NDArray[Any]:
     """Centre a frame's tile, as RGB, in a black array of shape (1, 3, height, width)."""
     bgr = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
     if bgr is None:
-        raise BagError("a kept frame is no JPEG")
+        raise BagError("a kept frame is no JPEG; record the bag again")
     scale = min(width_px / bgr.shape[1], height_px / bgr.shape[0])
     size = (max(1, round(bgr.shape[1] * scale)), max(1, round(bgr.shape[0] * scale)))
     small = cv2.cvtColor(cv2.resize(bgr, size, interpolation=cv2.INTER_AREA), cv2.COLOR_BGR2RGB)

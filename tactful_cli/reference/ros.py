@@ -20,5 +20,5 @@ def _generate(page: str) -> str:
     command = [sys.executable, "-m", "norm_nodes.reference_pages", page]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise TactfulError(f"page {page}: the nodes cannot be described: {done.stderr.strip()}")
+        raise TactfulError(f"page {page}: the nodes cannot be described: {done.stderr.strip()}; run ./tactful setup")
     return done.stdout

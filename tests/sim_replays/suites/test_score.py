@@ -110,9 +110,9 @@ def test_faults_are_named_with_their_line(gap: list[Target], tmp_path: Path) -> 
     fails(f"{one}\n{'[' * 100_000}\n", "line 2: is not JSON")
     fails(f"{one}\n{one}\n", r"line 2: .* stands in line 1 already")
     fails(f"{one}\n{one[:9]}", "line 2: is not JSON")
-    fails('{"id": "x", "task": "action"}', "line 1: task: 'action' is none of eas")
+    fails('{"id": "x", "task": "action"}', "line 1: task: 'action' is unknown; write one of eas")
     fails('{"id": "x", "outcome": "maybe"}\n', "no id in it is in the data")
-    fails(json.dumps({"id": gap[0].id, "outcome": "maybe"}), "outcome: 'maybe' is none of answered")
+    fails(json.dumps({"id": gap[0].id, "outcome": "maybe"}), "outcome: 'maybe' is unknown; write one of answered")
     fails("[1]", "is no object with an id")
 
 
