@@ -27,13 +27,16 @@ class JudgeModel(Protocol):
     """An engine or an engine lease."""
 
     @property
-    def model_info(self) -> ModelInfo: ...
+    def model_info(self) -> ModelInfo:
+        """The model's identity, which a flag names, and its limit of images."""
 
-    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]: ...
+    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]:
+        """Score the options of each question over one shared prefix."""
 
     def generate(
         self, prompt: Prompt, schema: type["Note"], *, max_tokens: int = 256, deadline: Deadline | None = None
-    ) -> Generation["Note"]: ...
+    ) -> Generation["Note"]:
+        """Write a note that fits `schema`; an outcome other than ANSWERED has no value."""
 
 
 class JudgeConfig(PictureRules):

@@ -37,9 +37,11 @@ class SuiteModel(Protocol):
     """An engine or an engine lease."""
 
     @property
-    def model_info(self) -> ModelInfo: ...
+    def model_info(self) -> ModelInfo:
+        """The model's identity, which an answer names, and its limit of images."""
 
-    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]: ...
+    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]:
+        """Score the options of each question over one shared prefix."""
 
     def generate(
         self,
@@ -49,7 +51,8 @@ class SuiteModel(Protocol):
         max_tokens: int = 256,
         seed: int = 0,
         deadline: Deadline | None = None,
-    ) -> Generation[Any]: ...
+    ) -> Generation[Any]:
+        """Write text that fits `schema`; a `seed` other than 0 samples."""
 
 
 class QuestionConfig(Config):

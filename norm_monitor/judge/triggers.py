@@ -30,6 +30,7 @@ class JudgeTriggers:
 
     @property
     def counters(self) -> tuple[Counter, ...]:
+        """The number of windows that were due and had no room, once there are any."""
         return (Counter(name="windows_not_judged", count=self._let_go),) if self._let_go else ()
 
     def note_window(self, window: Window, findings: Iterable[Finding]) -> bool:

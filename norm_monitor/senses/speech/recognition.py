@@ -21,4 +21,5 @@ class RecognizedSpeech:
 class Recognizer(Protocol):
     """A speech recognizer."""
 
-    def recognize(self, segment: AudioSegment) -> RecognizedSpeech: ...
+    def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
+        """Return the words of a segment with their times and probabilities."""

@@ -53,6 +53,7 @@ class AudioSegment:
 
     @property
     def final(self) -> bool:
+        """Whether the speech has ended, so that its text is final."""
         return self.stage is SegmentStage.FINAL
 
 
@@ -78,6 +79,7 @@ class Segmenter:
 
     @property
     def state(self) -> VoiceState:
+        """The state of the voice activity, as of the last block."""
         return self._voice.state
 
     @property

@@ -26,6 +26,7 @@ class Silero:
         self._context = np.zeros(_CONTEXT, np.float32)
 
     def __call__(self, block: Samples) -> float:
+        """Return the probability of speech in the next block, and move on by it."""
         heard = np.concatenate((self._context, block))[None, :]
         probability, self._h, self._c = self._session.run(None, {"input": heard, "h": self._h, "c": self._c})
         self._context = block[-_CONTEXT:]

@@ -50,6 +50,7 @@ class VoiceActivity:
     """Take blocks in stamp order."""
 
     def __init__(self, config: VoiceActivityConfig) -> None:
+        """Raises ValueError if the stop probability is above the start probability."""
         if config.stop_probability > config.start_probability:
             raise ValueError("speech cannot end above the probability at which it begins")
         self._config = config

@@ -59,6 +59,7 @@ class Whisper:
     """A loaded model; `recognize` is slow and for one thread."""
 
     def __init__(self, config: WhisperConfig) -> None:
+        """Load the model. Raises ConfigError if it is missing, damaged or does not know the language."""
         self._config = config
         folder = Path(config.model) if config.model else packaged_model()
         if not (folder / "model.bin").is_file():
@@ -83,6 +84,7 @@ class Whisper:
         list(self._model.transcribe(np.zeros(16_000, np.float32), language=self._config.language, temperature=0.0)[0])
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
+        """Return a segment's words; a short segment is read in the short window that the settings name."""
         length_s = len(segment.samples) / 16_000
         window_s = self._config.window_s if length_s + _SILENCE_S <= self._config.window_s else 30.0
         self._model.window_frames = round(window_s * _FRAMES_PER_S)
