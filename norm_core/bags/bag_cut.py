@@ -114,10 +114,10 @@ def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[
     names = {topic for topic, _ in held}
     for message in reader.messages(names, None, from_ns) if names else ():
         if (message.topic, message.type_name) in held:
-            kept = held[message.topic, message.type_name]
+            messages = held[message.topic, message.type_name]
             # A publisher that repeats itself adds nothing; its last message counts.
-            same = next((other for other in kept if other.data == message.data), None)
+            same = next((other for other in messages if other.data == message.data), None)
             if same:
-                kept.remove(same)
-            kept.append(message)
-    return sorted((m for kept in held.values() for m in kept), key=lambda message: message.stamp_ns)
+                messages.remove(same)
+            messages.append(message)
+    return sorted((m for messages in held.values() for m in messages), key=lambda message: message.stamp_ns)

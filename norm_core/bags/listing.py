@@ -74,17 +74,17 @@ def list_files(path: Path) -> Listing:
         if not is_stored(path):
             raise BagError(f"{path}: is not a bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
         return Listing(files=(path,), promised={}, digests={})
-    found = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_number)
+    files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_number)
     stated, notes = _stated(path)
     if stated is None:
-        if not found:
-            what = notes[0] if notes else f"has no {METADATA}"
-            raise BagError(f"{path}: cannot be opened as a bag: it {what}, and no file in it ends in .mcap or .db3")
-        return Listing(files=tuple(found), promised={}, digests={}, notes=tuple(notes))
+        if not files:
+            fault = notes[0] if notes else f"has no {METADATA}"
+            raise BagError(f"{path}: cannot be opened as a bag: it {fault}, and no file in it ends in .mcap or .db3")
+        return Listing(files=tuple(files), promised={}, digests={}, notes=tuple(notes))
     names = [Path(name).name for name in stated.relative_file_paths]
     missing = [name for name in names if not (path / name).is_file()]
-    further = [file for file in found if file.name not in names]
-    if missing and not found:
+    further = [file for file in files if file.name not in names]
+    if missing and not files:
         raise BagError(
             f"{path}: cannot be opened as a bag: {METADATA} lists {', '.join(missing)}, and no such file is there"
         )

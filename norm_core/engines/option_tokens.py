@@ -40,16 +40,16 @@ def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> 
     remaining probability, whichever is less. So an answer is never more confident than the report allows.
     """
     # A probability of one may be rounded up slightly.
-    told = {token: math.exp(min(logprob, 0.0)) for token, logprob in top if math.isfinite(logprob)}
-    seen = dict.fromkeys((letter for letter in letters if any(_letter(token) == letter for token in told)), 0.0)
-    for token, probability in told.items():
+    weights = {token: math.exp(min(logprob, 0.0)) for token, logprob in top if math.isfinite(logprob)}
+    seen = dict.fromkeys((letter for letter in letters if any(_letter(token) == letter for token in weights)), 0.0)
+    for token, probability in weights.items():
         if _letter(token) in seen:
             seen[_letter(token)] += probability
     if not any(seen.values()):
-        likeliest = sorted(told, key=lambda token: -told[token])[:5]
+        likeliest = sorted(weights, key=lambda token: -weights[token])[:5]
         raise UnparsedError(f"no option's letter is among the likeliest tokens, which are {likeliest}")
     missing = len(letters) - len(seen)
-    most = min(*told.values(), max(1.0 - sum(told.values()), 0.0) / max(missing, 1))
+    most = min(*weights.values(), max(1.0 - sum(weights.values()), 0.0) / max(missing, 1))
     return [_log(seen.get(letter, most)) for letter in letters]
 
 

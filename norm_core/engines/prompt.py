@@ -95,7 +95,7 @@ def plain_text(part: Text | Quoted) -> str:
 
 def neutralize_markup(text: str) -> str:
     """Return the text without control tokens; leave everything else unchanged."""
-    return _CONTROL.sub(lambda found: _HARMLESS[found.group()], text)
+    return _CONTROL.sub(lambda match: _HARMLESS[match.group()], text)
 
 
 @lru_cache(maxsize=64)

@@ -32,9 +32,9 @@ def fleiss_kappa(units: Tally) -> float | None:
     agreed, shares = 0.0, Counter[str | None]()
     for row, count in rows:
         agreed += count * (sum(n * n for n in row.values()) - coders) / (coders * (coders - 1))
-        for category, said in row.items():
-            shares[category] += said * count
-    expected = sum((said / (total * coders)) ** 2 for said in shares.values())
+        for category, votes in row.items():
+            shares[category] += votes * count
+    expected = sum((votes / (total * coders)) ** 2 for votes in shares.values())
     return None if expected == 1 else (agreed / total - expected) / (1 - expected)
 
 
@@ -42,12 +42,12 @@ def krippendorff_alpha(units: Tally) -> float | None:
     """Compute nominal alpha; skip units with fewer than two judgements."""
     coincidence: dict[tuple[str, str], float] = {}
     for unit, count in units.items():
-        said = Counter(value for value in unit if value is not None)
-        number = said.total()
+        values = Counter(value for value in unit if value is not None)
+        number = values.total()
         if number < 2:
             continue
-        for a, of_a in said.items():
-            for b, of_b in said.items():
+        for a, of_a in values.items():
+            for b, of_b in values.items():
                 weight = count * of_a * (of_b - (a == b)) / (number - 1)
                 coincidence[a, b] = coincidence.get((a, b), 0.0) + weight
     margins: dict[str, float] = {}

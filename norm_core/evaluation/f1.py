@@ -26,8 +26,8 @@ def f1_score(hits: Counts, wanted_and_found: Counts, scale: int = 1) -> NDArray[
 def confusion(right: Sequence[int], picked: Sequence[int | None], classes: int) -> Matrix:
     """Count by true class and predicted class; the last column counts missing answers."""
     counts = np.zeros((classes, classes + 1))
-    for wanted, found in zip(right, picked, strict=True):
-        counts[wanted, classes if found is None else found] += 1
+    for wanted, answer in zip(right, picked, strict=True):
+        counts[wanted, classes if answer is None else answer] += 1
     return counts
 
 
@@ -48,13 +48,13 @@ def _figure(counts: Matrix, classes: Sequence[int]) -> Figure:
     cells = counts / total
     value, slope = 0.0, np.zeros_like(cells)
     for at in classes:
-        hit, both = cells[at, at], cells[at, :].sum() + cells[:, at].sum()
-        if not both:
+        hit, of_class = cells[at, at], cells[at, :].sum() + cells[:, at].sum()
+        if not of_class:
             continue
-        value += 2 * hit / both / len(classes)
-        slope[at, :] -= 2 * hit / both**2 / len(classes)
-        slope[:, at] -= 2 * hit / both**2 / len(classes)
-        slope[at, at] += 2 / both / len(classes)
+        value += 2 * hit / of_class / len(classes)
+        slope[at, :] -= 2 * hit / of_class**2 / len(classes)
+        slope[:, at] -= 2 * hit / of_class**2 / len(classes)
+        slope[at, at] += 2 / of_class / len(classes)
     variance = max(0.0, float((cells * slope**2).sum() - (cells * slope).sum() ** 2)) / total
     reach = _Z * variance**0.5
     low, high = max(0.0, value - reach), min(1.0, value + reach)

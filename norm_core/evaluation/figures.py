@@ -39,13 +39,13 @@ def average(cards: Sequence[Figures]) -> Figures:
     """Average the figures of several draws, with the range of the middle 95 %; one draw keeps its interval."""
     if len(cards) == 1:
         return cards[0]
-    found = {}
+    averages = {}
     for name, first in cards[0].items():
         values = [card[name].value for card in cards if card[name].count]
         low, high = percentile_interval(values) if values else (first.low, first.high)
         middle = float(np.mean(values)) if values else first.value
-        found[name] = replace(first, value=middle, low=low, high=high)
-    return found
+        averages[name] = replace(first, value=middle, low=low, high=high)
+    return averages
 
 
 def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figure:

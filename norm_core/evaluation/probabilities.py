@@ -40,7 +40,7 @@ def expected_calibration_error(stated: Sequence[Stated]) -> float | None:
     """Compute the mean distance of confidence and accuracy over bins, weighted by count; None without items."""
     if not stated:
         return None
-    return sum(one.count * abs(one.confidence - one.right) for one in reliability_bins(stated)) / len(stated)
+    return sum(part.count * abs(part.confidence - part.right) for part in reliability_bins(stated)) / len(stated)
 
 
 def brier_score(stated: Sequence[Stated]) -> float | None:

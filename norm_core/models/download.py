@@ -109,8 +109,8 @@ def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Pro
             reason = f"the line ended after {size} of {wanted.size_bytes} bytes"
         left = line.tries if _size(part) > before else left - 1
         if left <= 0:
-            kept = f"; {_size(part)} bytes are kept, and the same command goes on from there" if _size(part) else ""
-            raise PullError(f"{wanted.url}: {reason}{kept}")
+            hint = f"; {_size(part)} bytes are kept, and the same command goes on from there" if _size(part) else ""
+            raise PullError(f"{wanted.url}: {reason}{hint}")
         time.sleep(line.pause_s)
 
 

@@ -66,10 +66,10 @@ def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
 
 def compare_outputs(model: Path, smaller: Path, examples: Sequence[Arrays]) -> OutputAgreement:
     """Run both models on the examples; use other examples than those for the ranges."""
-    one, other = (open_session(path, providers=(CPU,), warm_up=examples[0]) for path in (model, smaller))
-    cosines = dict.fromkeys(one.outputs, 1.0)
+    original, quantized = (open_session(path, providers=(CPU,), warm_up=examples[0]) for path in (model, smaller))
+    cosines = dict.fromkeys(original.outputs, 1.0)
     for example in examples:
-        for name, left, right in zip(cosines, one.run(None, example), other.run(None, example), strict=True):
+        for name, left, right in zip(cosines, original.run(None, example), quantized.run(None, example), strict=True):
             cosines[name] = min(cosines[name], _cosine(left, right))
     return OutputAgreement(examples=len(examples), cosines=cosines)
 

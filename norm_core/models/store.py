@@ -58,18 +58,18 @@ class Store:
         """Return the weights to load; raise EngineFailedError if files are missing or changed."""
         if manifest.source.url:
             return ModelFiles(folder=None)
-        found = self.found(manifest, beside)
-        if found is None and manifest.source.path is not None:
+        located = self.found(manifest, beside)
+        if located is None and manifest.source.path is not None:
             folder = (beside or Path()) / manifest.source.path
             raise EngineFailedError(
                 f"{manifest.name}: {folder} is not here, or no hash is known of what is in it: "
                 "list the files with their SHA-256 in the manifest"
             )
-        if found is None:
+        if located is None:
             raise EngineFailedError(
                 f"the weights of {manifest.name} are not installed; run ./tactful models pull {manifest.name}"
             )
-        folder, lock = found
+        folder, lock = located
         damaged = find_damages(folder, lock) if verify else []
         if damaged:
             named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
@@ -82,13 +82,13 @@ class Store:
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:
     """List missing and changed files in the lock's order; call `hashed` after each file."""
-    found = []
+    damages = []
     for file in lock.files:
-        if what := _damage(folder / file.path, file):
-            found.append(Damage(path=file.path, what=what))
+        if fault := _damage(folder / file.path, file):
+            damages.append(Damage(path=file.path, what=fault))
         if hashed:
             hashed(file)
-    return found
+    return damages
 
 
 def sha256_of_file(path: Path) -> str:

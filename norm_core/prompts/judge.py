@@ -103,5 +103,5 @@ def meanings(locale: str = "en") -> tuple[str, ...]:
 
 def explanation(prefix: Prompt, polarity_index: int, locale: str = "en") -> Prompt:
     """Ask for a note on the first answer: the reason, the correction, and the verbal and non-verbal evidence."""
-    what = _POLARITY[locale][1][polarity_index]
-    return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=_WRITE[locale].format(what))))
+    event = _POLARITY[locale][1][polarity_index]
+    return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=_WRITE[locale].format(event))))

@@ -15,9 +15,9 @@ def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "
     """Return speaker, time and words, one line per utterance, as quoted text."""
     names = _NAMES[locale]
     lines = []
-    for said in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id)):
-        who = f"{names[said.speaker]}{f' {said.speaker_id}' if said.speaker_id else ''}"
-        lines.append(f"{_time_label(said, start_ns)}{who}: {' '.join(said.text.split())}")
+    for utterance in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id)):
+        who = f"{names[utterance.speaker]}{f' {utterance.speaker_id}' if utterance.speaker_id else ''}"
+        lines.append(f"{_time_label(utterance, start_ns)}{who}: {' '.join(utterance.text.split())}")
     nobody = {"en": "(nobody speaks)", "zh": "（没有人说话）"}[locale]
     return Quoted(text="\n".join(lines) or nobody, label={"en": "transcript", "zh": "对话记录"}[locale])
 
@@ -35,8 +35,8 @@ def pictures(frames: tuple[Frame, ...], most: int, start_ns: int) -> tuple[Part,
     return tuple(parts)
 
 
-def _time_label(said: Utterance, start_ns: int) -> str:
+def _time_label(utterance: Utterance, start_ns: int) -> str:
     """Return the time; empty if unknown, because plain text has an order and no times."""
-    if said.timing is Timing.ABSENT:
+    if utterance.timing is Timing.ABSENT:
         return ""
-    return f"[{ns_to_s(said.start_ns - start_ns):.1f}-{ns_to_s(said.end_ns - start_ns):.1f} s] "
+    return f"[{ns_to_s(utterance.start_ns - start_ns):.1f}-{ns_to_s(utterance.end_ns - start_ns):.1f} s] "

@@ -89,7 +89,10 @@ def _fields(cls: Any) -> tuple[_Field, ...]:
 @cache
 def _fields_of(cls: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(cls)
-    return tuple(_field(name, hints[name], f"{cls.__name__}.{name}") for name in (one.name for one in fields(cls)))
+    return tuple(
+        _field(name, hints[name], f"{cls.__name__}.{name}")
+        for name in (field_of_record.name for field_of_record in fields(cls))
+    )
 
 
 def _field(name: str, hint: Any, where: str) -> _Field:
@@ -100,7 +103,7 @@ def _field(name: str, hint: Any, where: str) -> _Field:
         item = _field(name, get_args(hint)[0], where)
         return _Field(
             name,
-            lambda value, make: [item.encode(one, make) for one in value],
+            lambda value, make: [item.encode(entry, make) for entry in value],
             lambda value: tuple(map(item.decode, value)),
         )
     if is_dataclass(hint):

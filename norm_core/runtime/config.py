@@ -89,7 +89,7 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
         models = _models_at(model, fault["loc"][:-1])
         close = _closest(str(fault["loc"][-1]), models)
         hint = f"did you mean {close}? " if close else ""
-        known = sorted({key for one in models for key in one.model_fields})
+        known = sorted({key for known_model in models for key in known_model.model_fields})
         return f"{key}: unknown key; {hint}known are {', '.join(known)}"
     given = "" if fault["type"] == "missing" else f", not {fault['input']!r:.80}"
     message = fault["msg"].removeprefix("Value error, ")

@@ -110,4 +110,4 @@ def meaning_of(name: str) -> str:
 
 def describe(counters: Iterable[Counter]) -> list[str]:
     """Give counters above zero as lines for a person: the name, the count and what it counts."""
-    return [f"{one.name}: {one.count} ({meaning_of(one.name)})" for one in counters if one.count]
+    return [f"{counter.name}: {counter.count} ({meaning_of(counter.name)})" for counter in counters if counter.count]

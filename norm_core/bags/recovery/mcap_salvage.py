@@ -119,7 +119,7 @@ class McapSalvage:
         there = min(head.data_bytes, self._size - at - head.data_offset)
         records, wrong = unpack(head, self._read(at + head.data_offset, there))
         is_cut = there < head.data_bytes
-        kept: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         held: Finding | None = None
         offset = 0
         while offset < len(records):
@@ -134,7 +134,7 @@ class McapSalvage:
                     yield held
                 held = self._message(at, body)
                 if isinstance(held, Salvaged):
-                    kept[held.topic.topic] += 1
+                    counts[held.topic.topic] += 1
             elif not self._channels.learn(opcode, body):
                 wrong = wrong or "states a topic that cannot be read"
             offset = end
@@ -142,9 +142,9 @@ class McapSalvage:
         if held and (is_cut or not wrong):
             yield held
         elif isinstance(held, Salvaged):
-            kept[held.topic.topic] -= 1
+            counts[held.topic.topic] -= 1
         if wrong:
-            lost = self._indexed_after(at + head.data_offset + head.data_bytes) - kept
+            lost = self._indexed_after(at + head.data_offset + head.data_bytes) - counts
             # The compressed size of one message is unknown: count all of it.
             passed = 0 if head.compression else min(offset, there)
             begin = at + head.data_offset + passed

@@ -42,8 +42,8 @@ class SqliteSalvage:
         page_bytes = int.from_bytes(header[16:18], "big") or 0
         page_bytes = 65_536 if page_bytes == 1 else max(page_bytes, 512)
         workable, repairs = self._workable(size // page_bytes * page_bytes, size)
-        for what in repairs:
-            yield Repair(file=self._path.name, what=what)
+        for repair in repairs:
+            yield Repair(file=self._path.name, what=repair)
         if (pages := int.from_bytes(header[28:32], "big")) > size // page_bytes:
             missing = pages * page_bytes - size
             yield self._hole(size, missing, "was cut short: its header tells of as many bytes more")
@@ -121,7 +121,7 @@ def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
             "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
         ):
             definitions[name] = (encoding, text)
-    found = {}
+    topics = {}
     for values in database.execute("SELECT * FROM topics"):
         row = dict(zip(names, values, strict=False))
         encoding, definition = definitions.get(row["type"], ("", ""))
@@ -129,7 +129,7 @@ def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
             qos = tuple(parse_qos(row.get("offered_qos_profiles") or ""))
         except (ReaderError, KeyError, TypeError):
             qos = ()
-        found[row["id"]] = BagTopic(
+        topics[row["id"]] = BagTopic(
             topic=row["name"],
             type_name=row["type"],
             definition=definition,
@@ -138,7 +138,7 @@ def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
             serialization=row["serialization_format"],
             qos=qos,
         )
-    return found
+    return topics
 
 
 def _readable_after(database: sqlite3.Connection, bad_id: int) -> int | None:

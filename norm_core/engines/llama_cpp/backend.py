@@ -105,7 +105,7 @@ class LlamaCppBackend:
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
         """Write token by token, within the grammar of `schema` where given."""
-        model, said = self._model, bytearray()
+        model, written = self._model, bytearray()
         with (
             model.sampler(json.dumps(schema) if schema is not None else None, seed) as sampler,
             self.encoded(prompt, call) as prefix,
@@ -118,11 +118,11 @@ class LlamaCppBackend:
                 call.add_usage(completion_tokens=1)
                 if model.ends(token):
                     break
-                said += model.piece(token)
+                written += model.piece(token)
                 if nth + 1 == max_tokens or model.token_count == model.context_tokens:
                     break
                 model.read([token], call)
-        return said.decode(errors="ignore")
+        return written.decode(errors="ignore")
 
     def close(self) -> None:
         """Free the projector, then the model and its cache."""

@@ -82,9 +82,9 @@ class GgufModel:
 
     def special_marks(self) -> tuple[str, str]:
         """The tokens that start and end a text, by their names in a chat template; empty if there are none."""
-        found = (ll.llama_vocab_bos(self.vocabulary), ll.llama_vocab_eos(self.vocabulary))
+        tokens = (ll.llama_vocab_bos(self.vocabulary), ll.llama_vocab_eos(self.vocabulary))
         first, last = (
-            ll.llama_vocab_get_text(self.vocabulary, token).decode() if token >= 0 else "" for token in found
+            ll.llama_vocab_get_text(self.vocabulary, token).decode() if token >= 0 else "" for token in tokens
         )
         return first, last
 
@@ -123,16 +123,16 @@ class GgufModel:
     def cut_back(self, position: int, token_count: int) -> bool:
         """Drop everything after a position; return False and drop all if this kind of model cannot be cut."""
         memory = ll.llama_get_memory(self.context)
-        kept = bool(ll.llama_memory_seq_rm(memory, 0, position, -1))
-        if not kept:
+        is_cut = bool(ll.llama_memory_seq_rm(memory, 0, position, -1))
+        if not is_cut:
             ll.llama_memory_clear(memory, True)
-        self.position, self.token_count = (position, token_count) if kept else (0, 0)
-        return kept
+        self.position, self.token_count = (position, token_count) if is_cut else (0, 0)
+        return is_cut
 
     def logits(self) -> np.ndarray:
         """Return a copy of the logits of the next token."""
-        found = ll.llama_get_logits_ith(self.context, -1)
-        return np.ctypeslib.as_array(found, shape=(self._token_kinds,)).copy()
+        pointer = ll.llama_get_logits_ith(self.context, -1)
+        return np.ctypeslib.as_array(pointer, shape=(self._token_kinds,)).copy()
 
     @contextmanager
     def sampler(self, schema: str | None, seed: int) -> Iterator[Handle]:

@@ -102,13 +102,13 @@ class GenaiBackend:
         generator = self._generator(schema, seed)
         self._read(generator, self._prefix_tokens(prompt) + self._tokens(self._after), call)
         call.enter_segment(DECODE)
-        said: list[int] = []
-        while len(said) < max_tokens and not generator.is_done():
+        tokens: list[int] = []
+        while len(tokens) < max_tokens and not generator.is_done():
             call.check()
             generator.generate_next_token()
-            said.append(int(generator.get_next_tokens()[0]))
+            tokens.append(int(generator.get_next_tokens()[0]))
             call.add_usage(completion_tokens=1)
-        return self._text([token for token in said if token not in self._tokenizer.eos_token_ids])
+        return self._text([token for token in tokens if token not in self._tokenizer.eos_token_ids])
 
     def close(self) -> None:
         """Drop the generator, the model and the tokenizer."""

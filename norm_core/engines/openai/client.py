@@ -131,26 +131,26 @@ class OpenAIServer:
 
     def _fault(self, response: httpx2.Response, content: bytes) -> EngineError | _BusyError:
         """Return the error for an answer other than 200."""
-        status, said = response.status_code, self._without_key(_message(content))
-        if _TOO_LONG.search(said):
-            return InvalidRequestError(f"the prompt is over the context: {said}")
-        if _NO_IMAGES.search(said):
-            return InvalidRequestError(f"the model does not take these pictures: {said}")
+        status, message = response.status_code, self._without_key(_message(content))
+        if _TOO_LONG.search(message):
+            return InvalidRequestError(f"the prompt is over the context: {message}")
+        if _NO_IMAGES.search(message):
+            return InvalidRequestError(f"the model does not take these pictures: {message}")
         if status in (401, 403):
-            return EngineFailedError(f"{self.url} refuses the key (status {status}): {said}")
+            return EngineFailedError(f"{self.url} refuses the key (status {status}): {message}")
         if status == httpx2.codes.TOO_MANY_REQUESTS or status >= 500:
-            return _BusyError(f"status {status}: {said}", _retry_after_s(response))
-        return EngineFailedError(f"{self.url} does not take the request (status {status}): {said}")
+            return _BusyError(f"status {status}: {message}", _retry_after_s(response))
+        return EngineFailedError(f"{self.url} does not take the request (status {status}): {message}")
 
-    def _without_key(self, said: str) -> str:
-        return said.replace(self._key, "(the key)") if self._key else said
+    def _without_key(self, message: str) -> str:
+        return message.replace(self._key, "(the key)") if self._key else message
 
 
 def _message(content: bytes) -> str:
     """Return the error's kind and message if the answer has the usual form, or else its beginning."""
     try:
-        found = json.loads(content)
-        error = found.get("error") or found
+        body = json.loads(content)
+        error = body.get("error") or body
         return f"{error.get('type') or ''} {error.get('message') or error}".strip()[:400]
     except (ValueError, AttributeError):
         return content[:200].decode(errors="replace")

@@ -71,24 +71,26 @@ class SentenceModel:
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Return one row per sentence, identical to the last digit in any batch."""
-        tokens = [np.array(self._tokenizer.encode(one, add_bos=True, add_eos=True), np.int64) for one in sentences]
+        tokens = [
+            np.array(self._tokenizer.encode(sentence, add_bos=True, add_eos=True), np.int64) for sentence in sentences
+        ]
         rows = [self.run_group(group) for group in self._groups(tokens)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def _groups(self, tokens: list[Tokens]) -> Iterator[list[Tokens]]:
         group: list[Tokens] = []
-        for one in tokens:
-            if group and (not self._together or sum(map(len, group)) + len(one) > MOST_TOKENS):
+        for ids in tokens:
+            if group and (not self._together or sum(map(len, group)) + len(ids) > MOST_TOKENS):
                 yield group
                 group = []
-            group.append(one)
+            group.append(ids)
         if group:
             yield group
 
     def run_group(self, group: list[Tokens]) -> Vectors:
         """Run the tokens of several sentences at once; one vector a sentence."""
         tokens = np.concatenate(group)
-        lengths = np.array([len(one) for one in group])
+        lengths = np.array([len(ids) for ids in group])
         sentence_of = np.repeat(np.arange(len(group)), lengths)
         part = tokens % _PARTS
         given = {

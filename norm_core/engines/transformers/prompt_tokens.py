@@ -64,11 +64,11 @@ class PromptTokenizer:
 
     def letters(self) -> list[list[int]]:
         """Return the tokens of each answer letter, with and without a space before it."""
-        found = []
+        ids_by_letter = []
         for letter in OPTION_LETTERS:
             encoded = [self.tokenizer.encode(form, add_special_tokens=False) for form in (letter, f" {letter}")]
-            found.append(sorted({ids[0] for ids in encoded if len(ids) == 1}))
-        return found
+            ids_by_letter.append(sorted({ids[0] for ids in encoded if len(ids) == 1}))
+        return ids_by_letter
 
     def _frame(self, template: str | None) -> None:
         """Learn the control text around a message and the image mark from the chat template."""
@@ -165,5 +165,5 @@ def _specials(tokenizer: Any) -> list[str]:
     return sorted({token.content for token in added if token.content.strip()}, key=len, reverse=True)
 
 
-def _broken(found: re.Match[str]) -> str:
-    return f"{found.group()[0]} {found.group()[1:]}"
+def _broken(match: re.Match[str]) -> str:
+    return f"{match.group()[0]} {match.group()[1:]}"
