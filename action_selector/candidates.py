@@ -112,15 +112,15 @@ def of_request(
     known = {_plain(skill.action): skill for skill in catalogue.skills} if catalogue else {}
     if not options and catalogue:
         options = tuple(skill.action for skill in catalogue.skills) + ("",) * catalogue.may_do_nothing
-    found = []
+    candidates = []
     firsts: dict[str, int] = {}
     for index, action in enumerate(options):
         skill = known.get(_plain(action))
         unmet = skill.needs.unmet(viewpoint, facts) if skill else ""
         same_as = firsts.setdefault(_plain(action) or action.strip(), index)
         norms = skill.norms if skill else ()
-        found.append(Candidate(index=index, action=action, same_as=same_as, norms=norms, unmet=unmet))
-    return tuple(found)
+        candidates.append(Candidate(index=index, action=action, same_as=same_as, norms=norms, unmet=unmet))
+    return tuple(candidates)
 
 
 def propose(
@@ -154,4 +154,4 @@ def _words(text: str) -> list[str]:
 
 def _names_one(stated: str, wanted: Iterable[str]) -> bool:
     """Whether `stated` contains all words of one wanted text, as "gym" in "the gym, ground floor"."""
-    return any(set(_words(one)) <= set(_words(stated)) for one in wanted)
+    return any(set(_words(name)) <= set(_words(stated)) for name in wanted)

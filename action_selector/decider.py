@@ -112,10 +112,12 @@ class Decider:
         for_model = self._limit_of_model(deadline)
         observation = self._observe(request, people, for_model)
         offered = self._candidates(request, observation, for_model)
-        candidates = tuple(one for one in offered if one.same_as == one.index)
+        candidates = tuple(candidate for candidate in offered if candidate.same_as == candidate.index)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         doings = (describe_others(other) for other in observation.others)
-        learn(self._sentences, (*(one.action for one in candidates), *doings, scene, *request.justifications))
+        learn(
+            self._sentences, (*(candidate.action for candidate in candidates), *doings, scene, *request.justifications)
+        )
         stages.enter("veto")
         rules = house_rules.applicable_rules(self._rules.rules, scene, self._sentences, config.rule_least)
         vetoed = self._veto(offered, observation, rules)
@@ -140,8 +142,8 @@ class Decider:
         stages.enter("explain")
         verdict = verdict.with_explanation(observation, self._why(case, verdict, rules)).with_repeats(offered)
         if reason_withheld := self.reason_withheld(request):
-            told = f"{reason_withheld[0].upper()}{reason_withheld[1:]}: {verdict.explanation}"
-            verdict = replace(verdict, explanation=told)
+            explanation = f"{reason_withheld[0].upper()}{reason_withheld[1:]}: {verdict.explanation}"
+            verdict = replace(verdict, explanation=explanation)
         return verdict
 
     def _why(self, case: ChoiceCase, verdict: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
@@ -164,10 +166,10 @@ class Decider:
 
     def _observe(self, request: Request, people: tuple[OtherAgent, ...], deadline: Deadline) -> Observation:
         """Observe the scene: from the request, otherwise with a model, otherwise from tracked people."""
-        told = observation_given(request.others, request.viewpoint)
+        given = observation_given(request.others, request.viewpoint)
         if request.others is not None:
-            return told
-        tracked = replace(told, others=people, told_by="people") if people else told
+            return given
+        tracked = replace(given, others=people, told_by="people") if people else given
         engine = self._engine
         if engine is None or not engine.model_info.generates or not prompts.pictures(request, self._most_images):
             return tracked
@@ -183,10 +185,10 @@ class Decider:
             options, outcome, reason = propose(self._engine, prompt, deadline)
             if outcome is not Outcome.ANSWERED:
                 raise UnusableError(f"no candidates were given, and the model proposed none: {reason}")
-        found = of_request(options, self._catalogue, observation.viewpoint, request.facts)
-        if not found:
+        candidates = of_request(options, self._catalogue, observation.viewpoint, request.facts)
+        if not candidates:
             raise UnusableError("there are no candidates: give some, or load a skill catalogue")
-        return found
+        return candidates
 
     def _veto(
         self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[house_rules.HouseRule, ...]
@@ -209,8 +211,8 @@ class Decider:
         room = max(0, self.config.precedents - rules)
         if self._precedents is None or not room:
             return []
-        found = self._precedents.query(scene, self._sentences, not_of=request.source, count=room)
-        return [precedent for precedent, cosine in found if cosine >= self.config.precedent_least]
+        matches = self._precedents.query(scene, self._sentences, not_of=request.source, count=room)
+        return [precedent for precedent, cosine in matches if cosine >= self.config.precedent_least]
 
     def _prefix(
         self,
@@ -231,7 +233,11 @@ def _evidence(
     precedents: list[Precedent],
 ) -> ScoringEvidence:
     """Collect evidence: applicable house rules, which outrank precedents, otherwise the precedents."""
-    advised = [rule.do for rule in rules if rule.do] if rules else [one.action for one in precedents if one.action]
+    advised = (
+        [rule.do for rule in rules if rule.do]
+        if rules
+        else [precedent.action for precedent in precedents if precedent.action]
+    )
     return ScoringEvidence(
         scene=scene,
         others_do=tuple(

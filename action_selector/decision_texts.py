@@ -12,11 +12,11 @@ _TELLING = (Veto.HARD_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
 
 def explain_choice(action: str, reason: str, vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain the recommended action, its reason and the most important veto."""
-    what = one_line(action, 140).rstrip(".") if action.strip() else "None of what was offered"
+    choice = one_line(action, 140).rstrip(".") if action.strip() else "None of what was offered"
     because = f": {one_line(reason, 110).rstrip('.')}" if reason.strip() else ""
     index = min(vetoed, key=lambda index: _TELLING.index(vetoed[index].veto), default=None)
-    told = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {vetoed[index].reason})"
-    return one_line(f"{what}{because}.{told}", _LONGEST)
+    rejected = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {vetoed[index].reason})"
+    return one_line(f"{choice}{because}.{rejected}", _LONGEST)
 
 
 def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
@@ -28,8 +28,8 @@ def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
 
 def explain_no_candidate(vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain why every candidate was vetoed."""
-    told = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(vetoed.items())[:3])
-    return one_line(f"No candidate stands: {told}.", _LONGEST)
+    reasons = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(vetoed.items())[:3])
+    return one_line(f"No candidate stands: {reasons}.", _LONGEST)
 
 
 def one_line(text: str, longest: int) -> str:

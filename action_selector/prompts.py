@@ -33,28 +33,31 @@ def scene(
 ) -> Prompt:
     """Build the common beginning of every question about one request."""
     words = prompt_file("select_action")
-    said = words.texts
+    wording = words.texts
     parts: list[Part] = [*pictures(request, most_images)]
-    parts.append(Text(text=request.question or said[request.style]))
+    parts.append(Text(text=request.question or wording[request.style]))
     viewpoint = observation.viewpoint
     spoken = request.window.utterances[-_SPOKEN_LAST:] if request.window else ()
-    told = {
+    quotes = {
         "situation": request.situation,
         "viewpoint": "\n".join(filter(None, (viewpoint.description, viewpoint.place, viewpoint.role))),
         "others": "\n".join(_described(other) for other in observation.others),
         "speech": "\n".join(f"{utterance.speaker}: {utterance.text}" for utterance in spoken),
     }
-    for name, text in told.items():
+    for name, text in quotes.items():
         if text.strip():
-            parts += [Text(text=said[name]), Quoted(text=text, label=name)]
+            parts += [Text(text=wording[name]), Quoted(text=text, label=name)]
     if rules:
         lines = [
             " ".join(filter(None, (rule.do, f"Not: {rule.dont}" if rule.dont else "", rule.why))) for rule in rules
         ]
-        parts.append(Text(text="\n".join([said["house_rules"], *lines])))
+        parts.append(Text(text="\n".join([wording["house_rules"], *lines])))
     if precedents:
-        lines = [f"{one.scene}\nRight: {one.action or said['none']} {one.justification}".strip() for one in precedents]
-        parts += [Text(text=said["precedents"]), Quoted(text="\n".join(lines), label="precedents")]
+        lines = [
+            f"{precedent.scene}\nRight: {precedent.action or wording['none']} {precedent.justification}".strip()
+            for precedent in precedents
+        ]
+        parts += [Text(text=wording["precedents"]), Quoted(text="\n".join(lines), label="precedents")]
     return Prompt(version=words.version, parts=tuple(parts))
 
 

@@ -45,7 +45,9 @@ def answer_of(decision: Decision, query: Query) -> Answer:
         task=query.task,
         outcome=outcome,
         chosen=chosen if answered else (),
-        probabilities=tuple(one.probability for one in decision.candidates) if query.task in ACTION_TASKS else (),
+        probabilities=tuple(candidate.probability for candidate in decision.candidates)
+        if query.task in ACTION_TASKS
+        else (),
         reason="" if answered else decision.explanation or "no justifications were offered",
         provenance=decision.provenance,
     )

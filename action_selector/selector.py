@@ -108,13 +108,15 @@ class Selector:
                 "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
             )
             return self.without_decision(due, reason)
-        found = self._recommendation(due, decision)
+        recommendation = self._recommendation(due, decision)
         reason_withheld = self._decider.reason_withheld(due.request)
         if not reason_withheld or decision.outcome is Outcome.INVALID:
-            return found
+            return recommendation
         self._health_log.count("decisions_without_pictures")
-        answer = found.answer and replace(found.answer, reason=found.answer.reason or reason_withheld)
-        return replace(found, answer=answer)
+        answer = recommendation.answer and replace(
+            recommendation.answer, reason=recommendation.answer.reason or reason_withheld
+        )
+        return replace(recommendation, answer=answer)
 
     def without_decision(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
         """Return a refusal with its reason."""

@@ -151,13 +151,13 @@ def norms_by_engine(
     places = list(actions)
     questions = [question for place in places for question in prompts.norm_served(actions[place])]
     replies = engine.ask_many(prefix, questions, deadline) if questions else []
-    found: dict[int, tuple[Norm, ...]] = {}
+    norms_of: dict[int, tuple[Norm, ...]] = {}
     for number, place in enumerate(places):
         first, second = replies[2 * number].probabilities, replies[2 * number + 1].probabilities
         if first and second:
-            mean = [(one + other) / 2 for one, other in zip(first, second[::-1], strict=True)]
-            found[place] = tuple(norm for norm, p in zip(prompts.NORMS, mean, strict=True) if p >= max(mean) / 2)
-    return found
+            mean = [(forward + backward) / 2 for forward, backward in zip(first, second[::-1], strict=True)]
+            norms_of[place] = tuple(norm for norm, p in zip(prompts.NORMS, mean, strict=True) if p >= max(mean) / 2)
+    return norms_of
 
 
 def likeliest(probabilities: Mapping[int, float], texts: Mapping[int, str]) -> int:

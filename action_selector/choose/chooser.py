@@ -51,19 +51,22 @@ class Chooser:
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
         """Choose among the candidates without a veto, and list those that could also be right."""
         vetoed = {**vetoed, **self._off_vantage(case, vetoed)}
-        inferred = norms.infer_norms(self._sentences, [one.action for one in case.candidates])
-        served = {one.index: one.norms or guess for one, guess in zip(case.candidates, inferred, strict=True)}
+        inferred = norms.infer_norms(self._sentences, [candidate.action for candidate in case.candidates])
+        served = {
+            candidate.index: candidate.norms or guess
+            for candidate, guess in zip(case.candidates, inferred, strict=True)
+        }
         verdict = DecisionBuilder(candidates=case.candidates, vetoed=vetoed, norms=served)
-        standing = [one for one in case.candidates if one.index not in vetoed]
+        standing = [candidate for candidate in case.candidates if candidate.index not in vetoed]
         if not standing:
             return verdict
         judged = self._score(case, standing)
         verdict = replace(verdict, scores=judged.scores, note=judged.reason)
         if judged.outcome is not Outcome.ANSWERED:
             return replace(verdict, outcome=judged.outcome, explanation=judged.reason)
-        probabilities = {one.index: p for one, p in zip(standing, judged.probabilities, strict=True)}
+        probabilities = {candidate.index: p for candidate, p in zip(standing, judged.probabilities, strict=True)}
         verdict = replace(verdict, probabilities=probabilities, sensible=self._sensible(case, standing, probabilities))
-        return self._pick(verdict, {one.index: one.norms for one in standing})
+        return self._pick(verdict, {candidate.index: candidate.norms for candidate in standing})
 
     def add_justification(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
         """Add the best justification of the choice. "None of the above" pairs with "none of the above"."""
@@ -87,7 +90,11 @@ class Chooser:
 
     def describe_grounds(self, case: ChoiceCase, verdict: DecisionBuilder) -> str:
         """Describe in words what the choice rests on."""
-        standing = [one for one in case.candidates if one.index not in verdict.vetoed and not one.is_none]
+        standing = [
+            candidate
+            for candidate in case.candidates
+            if candidate.index not in verdict.vetoed and not candidate.is_none
+        ]
         if verdict.chosen is None or not verdict.texts[verdict.chosen].strip():
             return ""
         if len(standing) == 1:
@@ -96,8 +103,10 @@ class Chooser:
             return f"the model gives it {verdict.probabilities[verdict.chosen]:.0%}"
         if self._fitted is not None:
             return "weights fitted on labels prefer it"
-        place = [one.index for one in standing].index(verdict.chosen)
-        return candidate_scoring.leading_term(self._sentences, [one.action for one in standing], case.evidence, place)
+        place = [candidate.index for candidate in standing].index(verdict.chosen)
+        return candidate_scoring.leading_term(
+            self._sentences, [candidate.action for candidate in standing], case.evidence, place
+        )
 
     def add_norms(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
         """Add the norms that a model assigns to the remaining candidates, where the catalogue states none.
@@ -107,23 +116,27 @@ class Chooser:
         if self._engine is None or case.prefix is None or not self._config.ask_norms:
             return verdict
         asked = {
-            one.index: one.action
-            for one in case.candidates
-            if not (one.is_none or one.norms or one.index in verdict.vetoed)
+            candidate.index: candidate.action
+            for candidate in case.candidates
+            if not (candidate.is_none or candidate.norms or candidate.index in verdict.vetoed)
         }
-        told = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
-        return replace(verdict, norms={**verdict.norms, **told})
+        answers = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
+        return replace(verdict, norms={**verdict.norms, **answers})
 
     def _off_vantage(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
             return {}
-        asked = {one.index: one.action for one in case.candidates if not one.is_none and one.index not in vetoed}
+        asked = {
+            candidate.index: candidate.action
+            for candidate in case.candidates
+            if not candidate.is_none and candidate.index not in vetoed
+        }
         possible, _ = candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.deadline)
         return vetoes.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
 
     def _score(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
         """Score with the model. On failure, score by similarity and give the reason."""
-        actions = [one.action for one in standing]
+        actions = [candidate.action for candidate in standing]
         by_likeness = CandidateScores(probabilities=self._by_likeness(case, standing))
         if self._engine is None or case.prefix is None:
             return by_likeness
@@ -136,13 +149,13 @@ class Chooser:
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
         """Score with the fitted weights if present. They also see vetoed candidates, as in fitting."""
-        actions = [one.action for one in standing]
+        actions = [candidate.action for candidate in standing]
         if self._fitted is None:
             return candidate_scoring.by_likeness(self._sentences, actions, case.evidence)
-        offered = [one.action for one in case.candidates]
+        offered = [candidate.action for candidate in case.candidates]
         worth = self._fitted.score(self._sentences, offered, case.evidence, case.request.source)
-        places = {one.index: place for place, one in enumerate(case.candidates)}
-        return candidate_scoring.normalize_scores(actions, worth[[places[one.index] for one in standing]])
+        places = {candidate.index: place for place, candidate in enumerate(case.candidates)}
+        return candidate_scoring.normalize_scores(actions, worth[[places[candidate.index] for candidate in standing]])
 
     def _pick(self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]]) -> DecisionBuilder:
         """Choose the likeliest candidate, or the one that the order of norms prefers within the set, or none."""
@@ -157,16 +170,16 @@ class Chooser:
             best = candidate_scoring.likeliest(verdict.probabilities, verdict.texts)
             return replace(verdict, outcome=Outcome.ANSWERED, chosen=best)
         advice = "Ask a person" if self._config.when_unsure is WhenUnsure.ASK_HUMAN else "Do nothing for now"
-        told = decision_texts.explain_uncertainty([verdict.texts[index] for index in could_be], advice)
-        return replace(verdict, outcome=Outcome.ABSTAINED, explanation=verdict.note + told)
+        explanation = decision_texts.explain_uncertainty([verdict.texts[index] for index in could_be], advice)
+        return replace(verdict, outcome=Outcome.ABSTAINED, explanation=verdict.note + explanation)
 
     def _sensible(
         self, case: ChoiceCase, standing: Sequence[Candidate], probabilities: Mapping[int, float]
     ) -> tuple[int, ...]:
         """List the sensible candidates: by the model, otherwise those above chance, otherwise none of the above."""
-        real = {one.index: one.action for one in standing if not one.is_none}
-        found = [index for index in real if probabilities[index] >= 1 / len(real) - 1e-9]
+        real = {candidate.index: candidate.action for candidate in standing if not candidate.is_none}
+        sensible = [index for index in real if probabilities[index] >= 1 / len(real) - 1e-9]
         if self._engine is not None and case.prefix is not None and real:
             yes, failed = candidate_scoring.yes_by_engine(self._engine, case.prefix, real, "sensible", case.deadline)
-            found = found if failed else [index for index, probability in yes.items() if probability > 0.5]
-        return tuple(sorted(found or (one.index for one in standing if one.is_none)))
+            sensible = sensible if failed else [index for index, probability in yes.items() if probability > 0.5]
+        return tuple(sorted(sensible or (candidate.index for candidate in standing if candidate.is_none)))

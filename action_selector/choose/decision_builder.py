@@ -46,7 +46,7 @@ class DecisionBuilder:
 
     def with_repeats(self, offered: tuple[Candidate, ...]) -> "DecisionBuilder":
         """Add the repeated candidates. A repeat shares the verdict and the probability of its first occurrence."""
-        first = {one.index: one.same_as for one in offered}
+        first = {candidate.index: candidate.same_as for candidate in offered}
         times = Counter(first.values())
         return replace(
             self,

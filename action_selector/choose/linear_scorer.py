@@ -58,13 +58,13 @@ class LinearScorer(Config):
     def read(cls, path: Path, encoder_sha256: str) -> "LinearScorer":
         """Read a file written by `tactful bench fit` with the same encoder. Raises LinearScorerError."""
         try:
-            found = cls.model_validate_json(path.read_bytes())
+            scorer = cls.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
-            said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise LinearScorerError(f"{path}: is no artefact that `tactful bench fit` wrote: {said}") from error
-        if encoder_sha256 not in {"", found.encoder_sha256}:
+            problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise LinearScorerError(f"{path}: is no artefact that `tactful bench fit` wrote: {problem}") from error
+        if encoder_sha256 not in {"", scorer.encoder_sha256}:
             raise LinearScorerError(f"{path}: was fitted with another encoder: fit it anew with `tactful bench fit`")
-        return found
+        return scorer
 
     def was_fitted_on(self, item: str, image: str) -> bool:
         """Whether the model for this item was fitted on its image, which would make its answer worthless."""

@@ -88,7 +88,7 @@ def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: flo
     """
     texts = [(norm, text) for norm, examples in EXAMPLES.items() for text in examples]
     alike = similarity(sentences, actions, [text for _, text in texts])
-    found = []
+    inferred = []
     for action, row in zip(actions, alike, strict=True):
         nearest = {
             norm: max(v for (of, _), v in zip(texts, row, strict=True) if of is norm)
@@ -97,10 +97,10 @@ def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: flo
             for norm in EXAMPLES
         }
         most = max(nearest.values())
-        found.append(
+        inferred.append(
             tuple(norm for norm, value in nearest.items() if strip_instructions(action) and value >= most - margin)
         )
-    return found
+    return inferred
 
 
 def resolve_norms(tied: Mapping[int, tuple[Norm, ...]], order: Sequence[Norm]) -> Resolution:
@@ -114,7 +114,7 @@ def resolve_norms(tied: Mapping[int, tuple[Norm, ...]], order: Sequence[Norm]) -
     best, second = sorted(ranks, key=lambda index: ranks[index])[:2]
     if ranks[best] == ranks[second]:
         return Resolution()
-    kept, gave_way = order[ranks[best][0]], order[ranks[second][0]]
-    if kept is gave_way:
+    stronger, weaker = order[ranks[best][0]], order[ranks[second][0]]
+    if stronger is weaker:
         return Resolution(preferred=best)
-    return Resolution(preferred=best, trade_off=f"{kept} before {gave_way}")
+    return Resolution(preferred=best, trade_off=f"{stronger} before {weaker}")

@@ -78,8 +78,8 @@ def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Pers
 
     Only identified persons count: a camera without a visible face does not prove that nobody is there.
     """
-    told = [one for one in window.presences if one.persons] if window else []
-    newest = max(told, key=lambda one: one.stamp_ns, default=None)
+    presences = [presence for presence in window.presences if presence.persons] if window else []
+    newest = max(presences, key=lambda presence: presence.stamp_ns, default=None)
     return newest.persons if newest and now_ns - newest.stamp_ns <= max_age_ns else ()
 
 

@@ -67,13 +67,13 @@ class PrecedentIndex:
         cls, precedents: Iterable[Precedent], sentences: SentenceEncoding, weights_sha256: str = ""
     ) -> "PrecedentIndex":
         """Build an index; encodes each scene once."""
-        kept = tuple(islice(precedents, MOST_ENTRIES + 1))
-        if not kept:
+        entries = tuple(islice(precedents, MOST_ENTRIES + 1))
+        if not entries:
             raise PrecedentError("there are no precedents to index")
-        _check_count(len(kept))
-        scenes = [strip_instructions(one.scene) for one in kept]
+        _check_count(len(entries))
+        scenes = [strip_instructions(precedent.scene) for precedent in entries]
         parts = [sentences.encode(scenes[start : start + _AT_ONCE]) for start in range(0, len(scenes), _AT_ONCE)]
-        return cls(kept, np.concatenate(parts), weights_sha256)
+        return cls(entries, np.concatenate(parts), weights_sha256)
 
     @classmethod
     def load(cls, folder: Path) -> "PrecedentIndex":
@@ -102,8 +102,8 @@ class PrecedentIndex:
         if not words:
             return []
         allowed = self._sources != not_of if not_of else None
-        found = nearest(self._vectors, sentences.encode([words])[0], count, allowed)
-        return [(self.precedents[place], cosine) for place, cosine in found]
+        matches = nearest(self._vectors, sentences.encode([words])[0], count, allowed)
+        return [(self.precedents[place], cosine) for place, cosine in matches]
 
 
 def _check_count(count: int) -> None:
@@ -113,7 +113,7 @@ def _check_count(count: int) -> None:
 
 def read_precedents(path: Path) -> list[Precedent]:
     """Read precedents from JSONL: source, scene, action and optionally justification per line."""
-    found = []
+    precedents = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -122,17 +122,22 @@ def read_precedents(path: Path) -> list[Precedent]:
         if not line.strip():
             continue
         try:
-            found.append(Precedent(**_Entry.model_validate_json(line).model_dump()))
+            precedents.append(Precedent(**_Entry.model_validate_json(line).model_dump()))
         except ValidationError as error:
             fault = error.errors()[0]
             where = ".".join(map(str, fault["loc"])) or "the line"
             raise PrecedentError(f"{path}, line {number}: {where}: {fault['msg']}") from error
-    return found
+    return precedents
 
 
 def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
     """Write precedents as JSONL, the inverse of read_precedents."""
     with path.open("w", encoding="utf-8") as file:
-        for one in precedents:
-            entry = _Entry(source=one.source, scene=one.scene, action=one.action, justification=one.justification)
+        for precedent in precedents:
+            entry = _Entry(
+                source=precedent.source,
+                scene=precedent.scene,
+                action=precedent.action,
+                justification=precedent.justification,
+            )
             file.write(entry.model_dump_json() + "\n")

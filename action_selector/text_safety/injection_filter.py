@@ -221,7 +221,7 @@ def _without_order(clause: str) -> str:
 def _begin(clause: str) -> int | None:
     """Find the start of the first instruction in a clause, including the words that name its addressee."""
     begin = min(
-        (found.start() for pattern in (*_ORDERS, _BARE_LABEL) if (found := pattern.search(clause))), default=None
+        (match.start() for pattern in (*_ORDERS, _BARE_LABEL) if (match := pattern.search(clause))), default=None
     )
     if begin and (who := _WHO.search(clause, 0, begin)):
         return who.start()

@@ -60,7 +60,9 @@ def of_others(
     often copy what others do. Responses to the agent, and actions stated to serve safety, are exempt.
     """
     doers = [other for other in observation.others if describe_others(other) and other.duplicable is not Duplicable.YES]
-    alike = similarity(sentences, [one.action for one in candidates], [describe_others(other) for other in doers])
+    alike = similarity(
+        sentences, [offered.action for offered in candidates], [describe_others(other) for other in doers]
+    )
     for place, candidate in enumerate(candidates):
         for number, other in enumerate(doers):
             if Norm.SAFETY in candidate.norms or _answers(candidate.action, other.doing):
