@@ -59,7 +59,7 @@ class CodedSession:
         labels = {coder: self.labels[coder] for coder in coders}
         if not labels.keys() <= {MONITOR, *self.reviewed}:
             return None
-        return replace(self, labels={c: tuple(x for x in found if x.event_id in events) for c, found in labels.items()})
+        return replace(self, labels={c: tuple(x for x in coded if x.event_id in events) for c, coded in labels.items()})
 
 
 @record
@@ -108,7 +108,7 @@ class Agreement:
 
 def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label]] | None = None) -> list[CodedSession]:
     """Collect sessions with the labels in their logs, and with imported labels by session name."""
-    found = []
+    sessions = []
     for recording in recordings:
         coders = dict(by_coder(recording))
         reviewed: dict[str, set[str]] = {}
@@ -117,7 +117,7 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
                 reviewed.setdefault(review.reviewer, set()).add(review.event_id)
         for label in (extra or {}).get(recording.info.session, ()):
             coders[label.coder] = (*coders.get(label.coder, ()), label)
-        found.append(
+        sessions.append(
             CodedSession(
                 name=recording.info.session,
                 start_ns=recording.start_ns,
@@ -126,7 +126,7 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
                 reviewed={reviewer: frozenset(events) for reviewer, events in reviewed.items()},
             )
         )
-    return found
+    return sessions
 
 
 def measure_agreement(
@@ -155,7 +155,7 @@ def measure_agreement(
     pairs = [("human-human", pair) for pair in combinations(humans, 2)]
     pairs += [("monitor-human", (MONITOR, human)) for human in humans if MONITOR in coders]
     for comparison, pair in pairs:
-        shared = [both for s in sessions if (both := s.between(pair))]
+        shared = [of_pair for s in sessions if (of_pair := s.between(pair))]
         if shared:
             rows += estimator.pair(comparison, pair, shared, tolerances_s, kappa_tolerance_s, frame_s)
             confusions.append(_confusion(pair, shared, kappa_tolerance_s))
@@ -188,10 +188,10 @@ class _Estimator:
         frame_s: float,
     ) -> Iterable[AgreementRow]:
         for polarity, attribute in _label_groups(sessions, pair):
-            found = [[_select(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
+            selected = [[_select(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
             names = (polarity or ALL, attribute or ALL)
             for tolerance_s in tolerances_s:
-                counts = [_counts(a, b, s_to_ns(tolerance_s)) for a, b in found]
+                counts = [_counts(a, b, s_to_ns(tolerance_s)) for a, b in selected]
                 events = sum(map(sum, counts))
                 estimate = self._estimate(counts, _f1)
                 yield AgreementRow(
@@ -199,7 +199,7 @@ class _Estimator:
                     tolerance_s=tolerance_s, units=events, estimate=estimate,
                 )  # fmt: skip
             if attribute is None:
-                matched = [_event_units(a, b, s_to_ns(kappa_tolerance_s)) for a, b in found]
+                matched = [_event_units(a, b, s_to_ns(kappa_tolerance_s)) for a, b in selected]
                 yield self._row(
                     comparison, pair, names, "event-matched Cohen's kappa", kappa_tolerance_s, matched, cohen_kappa
                 )
@@ -272,22 +272,22 @@ def _select(labels: Sequence[Label], polarity: str | None, attribute: str | None
 
 def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
     """Count hits, labels of `b` without a match, and labels of `a` without a match."""
-    found = match(a, b, tolerance_ns)
-    return len(found.pairs), len(found.left_b), len(found.left_a)
+    matching = match(a, b, tolerance_ns)
+    return len(matching.pairs), len(matching.left_b), len(matching.left_a)
 
 
 def _f1(counts: Sequence[tuple[int, int, int]]) -> float | None:
     """Compute F1. None where neither coder labelled anything."""
     hits, missed, false = map(sum, zip(*counts, strict=True))
-    both = 2 * hits + missed + false
-    return float(f1_score(hits, both)) if both else None
+    total = 2 * hits + missed + false
+    return float(f1_score(hits, total)) if total else None
 
 
 def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
-    found = match_any(a, b, tolerance_ns)
-    units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in found.pairs]
-    units += [(_category(a[i]), NO_EVENT) for i in found.left_a]
-    units += [(NO_EVENT, _category(b[j])) for j in found.left_b]
+    matching = match_any(a, b, tolerance_ns)
+    units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in matching.pairs]
+    units += [(_category(a[i]), NO_EVENT) for i in matching.left_a]
+    units += [(NO_EVENT, _category(b[j])) for j in matching.left_b]
     return Counter(units)
 
 

@@ -15,13 +15,13 @@ def monitor_labels(recording: Recording) -> tuple[Label, ...]:
 def reviewed_labels(recording: Recording, reviewer: str) -> tuple[Label, ...]:
     """Make the flags as reviewed: accepted or relabelled. Omits rejected and unreviewed ones."""
     reviews = {review.event_id: review for review in recording.reviews if review.reviewer == reviewer}
-    found: list[Label] = []
+    labels: list[Label] = []
     for flag in recording.flags:
         review = reviews.get(flag.event_id)
         if review is None or review.verdict is Verdict.REJECT:
             continue
-        found += _reviewed(flag, review)
-    return tuple(found)
+        labels += _reviewed(flag, review)
+    return tuple(labels)
 
 
 def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
@@ -35,7 +35,7 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
         coders[label.coder].append(label)
     for reviewer in {review.reviewer for review in recording.reviews} - coders.keys():
         coders[reviewer] = list(reviewed_labels(recording, reviewer))
-    return {coder: in_order(found) for coder, found in coders.items()}
+    return {coder: in_order(labels) for coder, labels in coders.items()}
 
 
 def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:

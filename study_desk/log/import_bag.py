@@ -35,22 +35,22 @@ def log_bag(  # noqa: PLR0917
     sieve = RecordFilter()
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
-        told = [
-            (known_ns, one)
-            for known_ns, one in (records_of or _recorded)(reader)
-            if one is None or (isinstance(one, BAGGED) and sieve.keeps(one))
+        records = [
+            (known_ns, record)
+            for known_ns, record in (records_of or _recorded)(reader)
+            if record is None or (isinstance(record, BAGGED) and sieve.keeps(record))
         ]
-        _check_persons((one for _, one in told if one is not None), info, bag)
+        _check_persons((record for _, record in records if record is not None), info, bag)
         info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
         try:
             with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
-                for known_ns, one in told:
-                    if one is not None:
-                        log.append(one, known_ns)
+                for known_ns, record in records:
+                    if record is not None:
+                        log.append(record, known_ns)
                 log.close(sealed=True)
         except LogWriteError as error:
             raise LogError(f"{error}, remove {folder} and log the bag again") from error
-        return log.entries, sum(one is None for _, one in told)
+        return log.entries, sum(record is None for _, record in records)
 
 
 def _recorded(bag: BagReader) -> TimedRecords:
@@ -63,12 +63,12 @@ def _recorded(bag: BagReader) -> TimedRecords:
             yield message.stamp_ns, None
 
 
-def _check_persons(told: Iterable[Any], info: SessionInfo, bag: Path) -> None:
+def _check_persons(records: Iterable[Any], info: SessionInfo, bag: Path) -> None:
     """Refuse person ids that the bag lacks: a typo would lose the link from words to a participant."""
     named = {person for participant in info.participants for person in participant.person_ids}
     if not named:
         return
-    there = {person for one in told for person in persons_in(one)}
+    there = {person for record in records for person in persons_in(record)}
     if missing := named - there:
         raise LogError(
             f"{bag}: nobody in it has the person id {', '.join(sorted(missing))}; "

@@ -31,16 +31,16 @@ def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
     contents = read(old)
     first = sound[min(sound)]
     records = [(entry, renumbered(entry.record)) for _, entry in sorted(sound.items()) if entry.kind is not Kind.CLOSED]
-    info = next((kept for _, kept in records if isinstance(kept, SessionInfo)), None)
+    info = next((renewed for _, renewed in records if isinstance(renewed, SessionInfo)), None)
     if info is None:
         lost.append("the entry that names the session and its participants")
     info = replace(info or SessionInfo(study=UNNAMED, session=old.resolve().name), migrated_from=contents.head)
     clock = ReplayClock(first.wall_ns)
     with StudyLog.begin(folder, info, clock) as log:
-        for entry, kept in records:
+        for entry, renewed in records:
             clock.advance_to(max(entry.wall_ns, clock.now_ns()))
-            if kept is not None and not isinstance(kept, SessionInfo):
-                log.append(kept, entry.ros_ns)
+            if renewed is not None and not isinstance(renewed, SessionInfo):
+                log.append(renewed, entry.ros_ns)
         log.append(Recovered(torn_bytes=contents.torn_bytes, lost=tuple(lost)), 0)
         log.close(sealed=contents.sealed)
     return LogRecoveryReport(entries=log.entries, lost=tuple(lost))

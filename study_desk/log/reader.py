@@ -151,6 +151,6 @@ def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
         if entry.record is None and entry.seq not in buried:
             faults.append(Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why"))
         elif entry.record is not None and entry.seq in buried:
-            what = f"entry {entry.seq} was to be erased and is still there: run study erase again"
-            faults.append(Fault(file=entry.file, line=entry.line, what=what, harmless=True))
+            problem = f"entry {entry.seq} was to be erased and is still there: run study erase again"
+            faults.append(Fault(file=entry.file, line=entry.line, what=problem, harmless=True))
     return faults

@@ -102,7 +102,7 @@ def from_log(path: Path) -> Recording:
             f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
             "run study erase or expire again"
         )
-    if lost := [what for found in _of(records, Recovered) for what in found.lost]:
+    if lost := [loss for recovered in _of(records, Recovered) for loss in recovered.lost]:
         notes.append(f"this log was recovered from a damaged one, and lacks {'; '.join(lost)}")
     return _recording(info, path, contents.head, records, tuple(notes))
 

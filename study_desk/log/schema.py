@@ -208,11 +208,11 @@ def persons_in(record: Any) -> set[str]:
     """Collect the person ids in a record."""
     match record:
         case Utterance():
-            found = {record.speaker_id} if record.speaker is not Speaker.ROBOT else set()
+            ids = {record.speaker_id} if record.speaker is not Speaker.ROBOT else set()
         case SocialFlag():
-            found = {record.person_id}
+            ids = {record.person_id}
         case Presence():
-            found = {person.person_id for person in record.persons}
+            ids = {person.person_id for person in record.persons}
         case _:
-            found = set()
-    return found - {""}
+            ids = set()
+    return ids - {""}

@@ -367,8 +367,8 @@ def _set_torn_aside(path: Path) -> int:
             with atomic_file(aside, mode=MODE, fsync=True) as file:
                 file.write(earlier + torn)
         except OSError as error:
-            what = f"the half entry at its end cannot be set aside ({error.strerror or error}): make room"
-            raise LogWriteError(f"{path}: {what}") from error
+            problem = f"the half entry at its end cannot be set aside ({error.strerror or error}): make room"
+            raise LogWriteError(f"{path}: {problem}") from error
         os.truncate(path, whole)
     return len(torn)
 

@@ -186,28 +186,28 @@ def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:
     pictures = sum(r.written for r in reports if r.treatment is Treatment.BLURRED)
     left = sum(r.left for r in reports)
     unseen = [r.topic for r in reports if r.treatment is Treatment.KEPT]
-    found = []
+    warnings = []
     if left:
-        found.append(
+        warnings.append(
             f"no face was found in {left} of {pictures} pictures, which are left as recorded: a face may have "
             "been missed there; look through them, or blur them with --no-face blur"
         )
     if any(r.blurred_by_face for r in reports):
-        found.append("a face may have been missed beside one that was found: look through the pictures")
+        warnings.append("a face may have been missed beside one that was found: look through the pictures")
     if pictures and not looked:
-        found.append("faces could not be looked for: every picture is blurred as a whole")
+        warnings.append("faces could not be looked for: every picture is blurred as a whole")
     if unseen:
-        found.append(f"{', '.join(unseen)} passed as recorded: see for yourself that they identify nobody")
+        warnings.append(f"{', '.join(unseen)} passed as recorded: see for yourself that they identify nobody")
     if any(r.treatment is Treatment.REDACTED for r in reports):
-        found.append(
+        warnings.append(
             "names are found by a list and by introductions; a name said in passing may remain: read the words"
         )
-    found += [
+    warnings += [
         f"{r.topic}: {r.unreadable} of {r.messages} messages of sound were left out, as they state no format that can "
         "be told from silence"
         for r in reports
         if r.treatment is Treatment.MUTED and r.unreadable
     ]
     if any(r.treatment is Treatment.MUTED and r.written for r in reports):
-        found.append("who speaks is taken from the transcript: a voice that it gives to the wrong speaker is heard")
-    return tuple(found)
+        warnings.append("who speaks is taken from the transcript: a voice that it gives to the wrong speaker is heard")
+    return tuple(warnings)

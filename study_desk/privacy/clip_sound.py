@@ -19,7 +19,7 @@ RATE_HZ = 16_000
 def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> NDArray[np.int16] | None:
     """Read the bag's sound at 16 kHz, silenced wherever anyone without consent may speak."""
     samples = np.zeros(int((until_ns - from_ns) * RATE_HZ // NS_PER_S), np.float32)
-    heard = False
+    is_audible = False
     stated = PcmFormat()
     with BagReader(bag) as reader:
         for topic in reader.topics:
@@ -32,10 +32,10 @@ def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) ->
                     chunk = decode(reader.decode(message), stated)
                 except SoundError:
                     continue
-                heard = True
+                is_audible = True
                 _place(samples, chunk.samples, chunk.rate_hz, chunk.stamp_ns or message.stamp_ns, from_ns)
             break
-    if not heard:
+    if not is_audible:
         return None
     audible = audible_spans(recording, from_ns, until_ns)
     mask = np.zeros(len(samples), np.float32)
@@ -51,11 +51,11 @@ def audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tup
     consenting -= {"", *(person for p in people if not p.clips for person in p.person_ids)}
     spans: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
-    for said in recording.utterances:
-        span = (max(said.start_ns, from_ns), min(said.end_ns, until_ns))
+    for utterance in recording.utterances:
+        span = (max(utterance.start_ns, from_ns), min(utterance.end_ns, until_ns))
         if span[0] >= span[1]:
             continue
-        is_audible = said.speaker is Speaker.ROBOT or said.speaker_id in consenting
+        is_audible = utterance.speaker is Speaker.ROBOT or utterance.speaker_id in consenting
         (spans if is_audible else others).append(span)
     for start, end in others:
         cut = (((a, min(b, start)), (max(a, end), b)) for a, b in spans)

@@ -156,11 +156,11 @@ class _Words:
 
     def __init__(self, entries: Iterable[Entry], whose: Participant, others: set[str]) -> None:
         ids = {*whose.person_ids, whose.pseudonym}
-        said = [e.record for e in entries if isinstance(e.record, Utterance)]
-        mine = [u for u in said if u.speaker_id in ids and u.text != WITHHELD]
-        rest = [u.text for u in said if u.speaker is Speaker.ROBOT or u.speaker_id in others]
+        utterances = [e.record for e in entries if isinstance(e.record, Utterance)]
+        mine = [u for u in utterances if u.speaker_id in ids and u.text != WITHHELD]
+        rest = [u.text for u in utterances if u.speaker is Speaker.ROBOT or u.speaker_id in others]
         rest += [e.record.text for e in entries if isinstance(e.record, RobotSpeech)]
-        self._ids = {u.utterance_id for u in said if u.speaker_id in ids}
+        self._ids = {u.utterance_id for u in utterances if u.speaker_id in ids}
         self._words = "".join(plain_words(utterance.text) for utterance in mine)
         self._rest = "".join(map(plain_words, rest))
         self._sentences = {sentence for utterance in mine for sentence in telling_sentences(utterance.text)}

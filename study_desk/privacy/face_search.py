@@ -32,15 +32,15 @@ class TiledFaceDetector:
         height, width = image.shape[:2]
         tiles = list(_tiles(width, height, self._detector.input_px))
         parts = [image[top : top + side, left : left + side] for left, top, side in tiles]
-        found = [
+        boxes = [
             (face.score, face.box + np.array((left, top, 0, 0)))
             for (left, top, _), faces in zip(tiles, self._pool.map(self._detector.detect, parts), strict=True)
             for face in faces
         ]
-        kept: list[tuple[float, Numbers]] = []
-        for score, box in sorted(found, key=lambda face: -face[1][2] * face[1][3]):
-            if not any(2 * box[2] > larger[2] and _share_within(box, larger) >= _SAME_FACE for _, larger in kept):
-                kept.append((score, box))
+        distinct: list[tuple[float, Numbers]] = []
+        for score, box in sorted(boxes, key=lambda face: -face[1][2] * face[1][3]):
+            if not any(2 * box[2] > larger[2] and _share_within(box, larger) >= _SAME_FACE for _, larger in distinct):
+                distinct.append((score, box))
         return tuple(
             Face(
                 left_ratio=float(box[0]) / width,
@@ -49,7 +49,7 @@ class TiledFaceDetector:
                 height_ratio=float(box[3]) / height,
                 confidence=score,
             )
-            for score, box in kept
+            for score, box in distinct
         )
 
 

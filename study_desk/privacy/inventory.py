@@ -101,12 +101,12 @@ def _files(path: Path) -> list[StoredItem]:
         segments(path) if path.is_file() else [f for f in sorted(path.rglob("*")) if f.is_file() and f.name != ".lock"]
     )
     bag = path.is_dir() and (path / "metadata.yaml").exists()
-    found = []
+    items = []
     for file in files:
         why, personal = known.get(file.suffix, ("not of the study desk: look into it", True))
         if bag:
             why, personal = "a recording with whatever its topics hold, faces and voices included", True
-        found.append(
+        items.append(
             StoredItem(place=str(file), kind="file", count=1, bytes=file.stat().st_size, personal=personal, why=why)
         )
-    return found
+    return items

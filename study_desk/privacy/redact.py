@@ -133,9 +133,9 @@ class Redactor:
             self._names[name.casefold()] = stand_in
             self._any_name = None
 
-    def _stand_in(self, found: re.Match[str]) -> str:
-        key = found[0].casefold()
-        return self._names.get(key) or (found[0] if key in self._stay else NAME)
+    def _stand_in(self, match: re.Match[str]) -> str:
+        key = match[0].casefold()
+        return self._names.get(key) or (match[0] if key in self._stay else NAME)
 
     def _robot_speech(self, speech: RobotSpeech) -> RobotSpeech:
         if not self._policy.words:
@@ -154,9 +154,9 @@ class Redactor:
         return replace(utterance, text=text, words=words)
 
     def _keep_for_quotes(self, speaker: str, text: str) -> None:
-        kept, plain = self._kept_words.get(speaker, " "), plain_words(text)
-        if self._withholds() and not kept.endswith(plain):  # start and stop of one speech repeat the text
-            self._kept_words[speaker] = kept + plain[1:]
+        words, plain = self._kept_words.get(speaker, " "), plain_words(text)
+        if self._withholds() and not words.endswith(plain):  # start and stop of one speech repeat the text
+            self._kept_words[speaker] = words + plain[1:]
 
     def _withhold(self, utterance: Utterance) -> None:
         """Remember withheld words, because flags and other people may repeat them."""
@@ -185,7 +185,7 @@ class Redactor:
             replace(fact, quote=self._quote(fact.quote, touched=fact.utterance_id in self._withheld))
             for fact in flag.evidence
         )
-        rationale = _QUOTE.sub(lambda found: f"“{self._quote(found[1])}”", flag.rationale)
+        rationale = _QUOTE.sub(lambda match: f"“{self._quote(match[1])}”", flag.rationale)
         return replace(flag, evidence=evidence, rationale=self.text(rationale), correction=self.text(flag.correction))
 
     def _quote(self, quote: str, *, touched: bool = False) -> str:
@@ -193,8 +193,10 @@ class Redactor:
         if not quote or not self._withholds():
             return self.text(quote)
         plain = plain_words(quote)
-        kept = not touched and plain not in self._withheld_words and any(plain in w for w in self._kept_words.values())
-        return self.text(quote) if kept else WITHHELD
+        may_stay = (
+            not touched and plain not in self._withheld_words and any(plain in w for w in self._kept_words.values())
+        )
+        return self.text(quote) if may_stay else WITHHELD
 
 
 def _introduced(text: str) -> Iterator[str]:

@@ -92,21 +92,22 @@ def treatments(topics: tuple[BagTopic, ...], choices: AnonymizeOptions) -> dict[
 def _treatment(topic: BagTopic, choices: AnonymizeOptions) -> tuple[Treatment, str]:
     listed = topic.topic in choices.keep
     if topic.type_name in PICTURES:
-        found = (Treatment.BLURRED, "")
+        treatment = (Treatment.BLURRED, "")
     elif is_sound(topic.type_name):
         mute = choices.audio is AudioTreatment.MUTE
-        found = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
+        treatment = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
     elif topic.type_name in WORDS:
-        found = (Treatment.REDACTED, "")
+        treatment = (Treatment.REDACTED, "")
     elif listed:
         return Treatment.KEPT, "listed: passes as it is, unseen"
     else:
         return Treatment.DROPPED, "not listed"
     if listed:
         raise BagError(
-            f"{topic.topic}: holds {topic.type_name}, which is {found[0]} and never kept as it is; take it off the list"
+            f"{topic.topic}: holds {topic.type_name}, which is {treatment[0]} and never kept as it is; "
+            "take it off the list"
         )
-    return found
+    return treatment
 
 
 def is_sound(type_name: str) -> bool:

@@ -128,16 +128,16 @@ def read_eaf(path: Path, coder: str = "", origin_ns: int | None = None, session:
 
 def read_verdicts(path: Path, coder: str = "", session: str = "") -> tuple[Review, ...]:
     """Read the verdicts exported by the report. Merges those on one event, which has a tier per attribute."""
-    found: dict[tuple[str, str], Review] = {}
+    reviews: dict[tuple[str, str], Review] = {}
     for tier, _, note in _annotations(_root(path, session)):
         if "verdict" not in note:
             continue
         polarity, attribute = _kind(tier.get("TIER_ID", ""))
         event_id, reviewer = str(note.get("event_id", "")), coder or _annotator(tier)
         relabelled = note["verdict"] is Verdict.RELABEL
-        before = found.get((event_id, reviewer))
+        before = reviews.get((event_id, reviewer))
         attributes = {*(before.attributes if before else ()), *([attribute] if relabelled and attribute else [])}
-        found[event_id, reviewer] = Review(
+        reviews[event_id, reviewer] = Review(
             event_id=event_id,
             reviewer=reviewer,
             verdict=note["verdict"],  # type: ignore[arg-type]
@@ -147,7 +147,7 @@ def read_verdicts(path: Path, coder: str = "", session: str = "") -> tuple[Revie
             note=str(note.get("comment", "")),
             blind=bool(note.get("blind", False)),
         )
-    return tuple(found.values())
+    return tuple(reviews.values())
 
 
 def _root(path: Path, session: str) -> ElementTree.Element:

@@ -77,22 +77,22 @@ def span(item: Label | Utterance, origin_ns: int) -> Span:
 
 def lanes(spans: Iterable[Span]) -> list[list[Span]]:
     """Distribute spans over the fewest lanes without overlap. The first lane holds most."""
-    found: list[list[Span]] = []
+    rows: list[list[Span]] = []
     for each in sorted(spans, key=lambda s: (s.start_ms, s.end_ms)):
-        lane = next((lane for lane in found if lane[-1].end_ms <= each.start_ms), None)
+        lane = next((lane for lane in rows if lane[-1].end_ms <= each.start_ms), None)
         if lane is None:
-            found.append(lane := [])
+            rows.append(lane := [])
         lane.append(each)
-    return found
+    return rows
 
 
 def tiers(sheet: Sheet) -> dict[str, list[Span]]:
     """Group spans by tier name, overlaps in tiers "+2" and "+3": speech first, then labels."""
     kinds: dict[str, list[Span]] = {}
     for speaker in Speaker:
-        said = [span(u, sheet.origin_ns) for u in sheet.utterances if u.speaker is speaker]
-        if said:
-            kinds[f"speech {speaker.value}"] = said
+        utterances = [span(u, sheet.origin_ns) for u in sheet.utterances if u.speaker is speaker]
+        if utterances:
+            kinds[f"speech {speaker.value}"] = utterances
     for label in sheet.labels:
         name = f"{label.polarity.value} {label.attribute.value}"
         if len({other.coder for other in sheet.labels}) > 1:
@@ -113,17 +113,17 @@ def _from_origin(each: Span) -> Span:
 def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
     """List remarks on how the file was made. Tables keep exact times."""
     spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
-    found = []
+    notes = []
     if widened := sum(each.widened for each in spans):
-        found.append(f"widened to 1 ms, with instant in the note: {count_of(widened, 'label')} shorter than 1 ms")
+        notes.append(f"widened to 1 ms, with instant in the note: {count_of(widened, 'label')} shorter than 1 ms")
     if before := sum(each.start_ms < 0 for each in spans):
-        found.append(f"{before} labels begin before the media; they are at its start")
+        notes.append(f"{before} labels begin before the media; they are at its start")
     missing = [name for name in sheet.media if not Path(name).exists()]
     if missing:
-        found.append(f"linked media not found from here: {', '.join(missing)}; the form links to them all the same")
+        notes.append(f"linked media not found from here: {', '.join(missing)}; the form links to them all the same")
     if not sheet.labels:
-        found.append("there are no labels in this session; the form holds its speech alone")
-    return tuple(found)
+        notes.append("there are no labels in this session; the form holds its speech alone")
+    return tuple(notes)
 
 
 def from_ms(start_ms: float, end_ms: float, origin_ns: int, *, instant: bool) -> tuple[int, int]:

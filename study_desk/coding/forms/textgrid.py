@@ -12,10 +12,12 @@ from study_desk.coding.labels import one_line, to_note
 
 def write_textgrid(path: Path, sheet: Sheet) -> None:
     """Write Praat's long text form, in UTF-8."""
-    found = tiers(sheet)
-    end_ms = max([to_ms(sheet.end_ns - sheet.origin_ns), 1, *(s.end_ms for lane in found.values() for s in lane)])
+    lanes_by_tier = tiers(sheet)
+    end_ms = max(
+        [to_ms(sheet.end_ns - sheet.origin_ns), 1, *(s.end_ms for lane in lanes_by_tier.values() for s in lane)]
+    )
     grid = Textgrid(0, end_ms / 1000)
-    for name, spans in found.items():
+    for name, spans in lanes_by_tier.items():
         intervals = [(each.start_ms / 1000, each.end_ms / 1000, _text(each)) for each in spans]
         grid.addTier(IntervalTier(name, intervals, 0, end_ms / 1000), reportingMode="error")
     with in_place_of(path) as part:

@@ -24,8 +24,8 @@ def _text(each: Span) -> str:
     if isinstance(each.item, Utterance):
         return f"<v {each.item.speaker.value}>{_escaped(each.item.text) or '…'}"
     label = each.item
-    what = label.code or label.attribute.value
-    return f"<v {_escaped(label.coder)}>[{label.polarity.value}: {_escaped(what).replace('_', ' ')}]"
+    name = label.code or label.attribute.value
+    return f"<v {_escaped(label.coder)}>[{label.polarity.value}: {_escaped(name).replace('_', ' ')}]"
 
 
 def _escaped(text: str) -> str:
