@@ -154,9 +154,9 @@ def run(
                 progress(done, len(key.orders))
     finally:
         progress_file.write(done)
-        found = run_folder.open_run(out)
-        scored = run_folder.finish(found)
-    return found, with_notes(scored, *cautions(asking, files))
+        finished = run_folder.open_run(out)
+        scored = run_folder.finish(finished)
+    return finished, with_notes(scored, *cautions(asking, files))
 
 
 class ProgressWriter:
@@ -211,13 +211,15 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
     fitted = _fitted(asking, files)
     given = ("sampling", "frames", "precedents")
-    said = [asking.style] if isinstance(files, SelectorFiles) else []
-    said += [getattr(asking, name) for name in given if getattr(asking, name) != RunConfig.model_fields[name].default]
+    choices = [asking.style] if isinstance(files, SelectorFiles) else []
+    choices += [
+        getattr(asking, name) for name in given if getattr(asking, name) != RunConfig.model_fields[name].default
+    ]
     model = ENCODER if files.model in {"", MODEL} else files.model
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
     marks += [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
     return {
-        "name": " ".join((asking.suite, asking.setting, *said, model, *marks)),
+        "name": " ".join((asking.suite, asking.setting, *choices, model, *marks)),
         "asking": asking.model_dump(mode="json"),
         "answering": files.model_dump(mode="json"),
         "answering_sha256": files.sha256(),
@@ -248,13 +250,13 @@ def _fitted(asking: RunConfig, files: AnswererConfig) -> LinearScorer | None:
         return None
     if files.model:
         raise SuiteError(f"fitted weights are for the encoder alone, and would not be used beside {files.model}")
-    found = LinearScorer.read(Path(files.fitted), "")
-    if (found.suite, found.style) != (asking.suite, asking.style):
+    scorer = LinearScorer.read(Path(files.fitted), "")
+    if (scorer.suite, scorer.style) != (asking.suite, asking.style):
         raise SuiteError(
-            f"{files.fitted}: was fitted on {found.suite} in style {found.style}, and not on {asking.suite} in "
+            f"{files.fitted}: was fitted on {scorer.suite} in style {scorer.style}, and not on {asking.suite} in "
             f"style {asking.style}: fit it anew with `tactful bench fit`"
         )
-    return found
+    return scorer
 
 
 def _caution(fitted: LinearScorer) -> str:
@@ -265,7 +267,7 @@ def _caution(fitted: LinearScorer) -> str:
 
 
 def _check_unseen(fitted: LinearScorer, made: RunItems) -> None:
-    if seen := next((one.id for one in made.targets if fitted.was_fitted_on(one.id, one.group)), None):
+    if seen := next((target.id for target in made.targets if fitted.was_fitted_on(target.id, target.group)), None):
         raise SuiteError(
             f"{seen}: is of an image that the weights were fitted on, in an item that they do not know: fit them on "
             "the data that is asked, or ask of other images"

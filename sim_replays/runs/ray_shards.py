@@ -57,4 +57,4 @@ class _Actor:
 
     def play(self, bag: str, share: list[str]) -> list[str]:
         """Return lines, because records travel only between equal Python versions."""
-        return [to_json(told) for told in self._transport.play(Path(bag), frozenset(share))]
+        return [to_json(timed) for timed in self._transport.play(Path(bag), frozenset(share))]

@@ -56,11 +56,11 @@ def _index(asking: RunConfig, *, at_random: bool) -> Path:
     return folder
 
 
-def index_of(found: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
+def index_of(precedents: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
     """Key precedents by their own scenes or, at random, by those of others, so that distance means nothing."""
-    scenes = [strip_instructions(one.scene) for one in found]
+    scenes = [strip_instructions(precedent.scene) for precedent in precedents]
     if at_random_by is not None:
         order = random.Random(at_random_by).sample(range(len(scenes)), len(scenes))
         turned = dict(zip(order, [*order[1:], order[0]], strict=True))
         scenes = [scenes[turned[place]] for place in range(len(scenes))]
-    return PrecedentIndex(found, encoder.encode(scenes), encoder.weights_sha256)
+    return PrecedentIndex(precedents, encoder.encode(scenes), encoder.weights_sha256)

@@ -70,8 +70,8 @@ class RunItems:
 
     def of(self, asked: Sequence[RunItem]) -> "RunItems":
         """Select some of the episodes."""
-        kept = {key for one in asked for key in one.keys}
-        targets = tuple(target for target in self.targets if target.key in kept)
+        keys = {key for item in asked for key in item.keys}
+        targets = tuple(target for target in self.targets if target.key in keys)
         return RunItems(suite=self.suite, asked=tuple(asked), targets=targets, files=self.files)
 
 
@@ -82,10 +82,10 @@ def ids_in(path: Path) -> set[str]:
         plain = json.loads(text) if text.lstrip().startswith(("[", "{")) else text.split()
     except (OSError, ValueError) as error:
         raise SuiteError(f"{path}: cannot be read as a list of ids: {error}") from error
-    found = {str(one) for one in plain}
-    if not found:
+    ids = {str(entry) for entry in plain}
+    if not ids:
         raise SuiteError(f"{path}: names no id")
-    return found
+    return ids
 
 
 def is_named(item: str, wanted: set[str]) -> bool:
@@ -95,7 +95,7 @@ def is_named(item: str, wanted: set[str]) -> bool:
 
 def chosen_setting(kind: type[S], name: str) -> S:
     """Look up a setting. Raises an error that lists all settings."""
-    known = [str(one) for one in kind]  # type: ignore[attr-defined]
+    known = [str(value) for value in kind]  # type: ignore[attr-defined]
     if name not in known:
         raise SuiteError(f"there is no setting {name!r}; the settings are {', '.join(known)}")
     return kind(name)

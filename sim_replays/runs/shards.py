@@ -65,7 +65,7 @@ class Shards:
                     yield timed_answer_of(lines.get(timeout=LOOK_S))
                 except Empty:
                     continue
-            failed = [_last_words(*one) for one in workers if one[0].wait(END_TIMEOUT_S)]
+            failed = [_last_words(*started) for started in workers if started[0].wait(END_TIMEOUT_S)]
             if failed:
                 raise TransportError(f"{len(failed)} of {len(workers)} shards failed: {'; '.join(failed)}")
 
@@ -111,8 +111,8 @@ def main(arguments: Sequence[str]) -> int:
     config = files_of(how["config"])
     queries = frozenset(json.loads(wanted.read_text(encoding="utf-8")))
     try:
-        for told in transport(config, how["how"], how["rate"]).play(bag, queries):
-            print(json.dumps({"took_s": told.took_s, "answer": to_plain(told.answer)}), flush=True)
+        for timed in transport(config, how["how"], how["rate"]).play(bag, queries):
+            print(json.dumps({"took_s": timed.took_s, "answer": to_plain(timed.answer)}), flush=True)
     except TransportError as error:
         print(error, file=sys.stderr)
         return error.exit_code

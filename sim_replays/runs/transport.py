@@ -55,13 +55,13 @@ class Direct:
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers to the wanted queries; episodes without one are left out."""
         for episode in episodes(bag):
-            if not any(isinstance(one, Query) and one.query_id in wanted for one in episode):
+            if not any(isinstance(entry, Query) and entry.query_id in wanted for entry in episode):
                 continue
-            for one in episode:
-                if isinstance(one, Query) and one.query_id not in wanted:
+            for entry in episode:
+                if isinstance(entry, Query) and entry.query_id not in wanted:
                     continue
                 began_s = time.perf_counter()
-                for answer in self._answering.take(one):
+                for answer in self._answering.take(entry):
                     yield TimedAnswer(answer=answer, took_s=time.perf_counter() - began_s)
 
 

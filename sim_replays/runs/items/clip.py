@@ -51,18 +51,18 @@ def shots(folder: Path, name: str, *, duration_s: float | None, most: int) -> tu
     return tuple(Shot(path=pictures[place], offset_ns=s_to_ns(place * every_s)) for place in places)
 
 
-def jpegs(found: Sequence[Shot]) -> Iterator[tuple[Shot, bytes]]:
+def jpegs(wanted: Sequence[Shot]) -> Iterator[tuple[Shot, bytes]]:
     """Yield each shot with its JPEG, in the given order. Shots of one video must be in order of time."""
-    waiting = list(found)
+    waiting = list(wanted)
     while waiting:
         shot = waiting[0]
         if shot.at_s is None:
             yield shot, shot.path.read_bytes()
             waiting.pop(0)
             continue
-        of_video = [one for one in waiting if one.path == shot.path]
-        yield from zip(of_video, _decoded(shot.path, [one.at_s or 0.0 for one in of_video]), strict=True)
-        waiting = [one for one in waiting if one.path != shot.path]
+        of_video = [later for later in waiting if later.path == shot.path]
+        yield from zip(of_video, _decoded(shot.path, [later.at_s or 0.0 for later in of_video]), strict=True)
+        waiting = [later for later in waiting if later.path != shot.path]
 
 
 def _decoded(path: Path, times_s: Sequence[float]) -> Iterator[bytes]:

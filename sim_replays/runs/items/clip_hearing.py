@@ -42,23 +42,23 @@ class ClipTranscriber:
             self._whispers[language] = config, Whisper(whisper)
         config, whisper_model = self._whispers[language]
         ears = Ears(config, HealthLog(), whisper_model, AUDIO)
-        written = [said for chunk in chunks_of(path, _BASE_NS) for said in ears.take_sound(chunk, _BASE_NS)]
+        written = [utterance for chunk in chunks_of(path, _BASE_NS) for utterance in ears.take_sound(chunk, _BASE_NS)]
         written += ears.end_input()
-        return tuple(_from_beginning(said) for said in written if said.final)
+        return tuple(_from_beginning(utterance) for utterance in written if utterance.final)
 
 
-def _from_beginning(said: Utterance) -> Utterance:
+def _from_beginning(utterance: Utterance) -> Utterance:
     words = tuple(
-        replace(word, start_ns=word.start_ns - _BASE_NS, end_ns=word.end_ns - _BASE_NS) for word in said.words
+        replace(word, start_ns=word.start_ns - _BASE_NS, end_ns=word.end_ns - _BASE_NS) for word in utterance.words
     )
-    start_ns = max(0, said.start_ns - _BASE_NS)
-    return replace(said, stamp_ns=start_ns, start_ns=start_ns, end_ns=said.end_ns - _BASE_NS, words=words)
+    start_ns = max(0, utterance.start_ns - _BASE_NS)
+    return replace(utterance, stamp_ns=start_ns, start_ns=start_ns, end_ns=utterance.end_ns - _BASE_NS, words=words)
 
 
 def _sound(folder: Path, clip: str) -> Path:
     wanted = [folder / AUDIO / f"{clip}{suffix}" for suffix in AUDIO_SUFFIXES]
     wanted += [folder / VIDEOS / f"{clip}{suffix}" for suffix in VIDEO_SUFFIXES]
-    found = next((path for path in wanted if path.is_file()), None)
-    if found is None:
+    file = next((path for path in wanted if path.is_file()), None)
+    if file is None:
         raise SuiteError(f"{folder}: has no sound of {clip}: put audio/{clip}.wav or videos/{clip}.mp4 there")
-    return found
+    return file

@@ -41,24 +41,24 @@ class SegmentSetting(StrEnum):
 def videonorms_items(asking: RunConfig) -> RunItems:
     """Make one episode per norm in a clip, with all three questions."""
     data, setting = Path(asking.data), chosen_setting(NormSetting, asking.setting)
-    found = videonorms.read(data)
-    heard = _ears(data, asking) if setting is NormSetting.WHISPER else None
+    annotations = videonorms.read(data)
+    ears = _ears(data, asking) if setting is NormSetting.WHISPER else None
     asked = []
-    for one in found:
-        given = one.transcript if setting in {NormSetting.GIVEN, NormSetting.TEXT} else ""
-        utterances = heard(one.clip, CULTURES[one.culture]) if heard else _lines(one.id, given)
+    for annotation in annotations:
+        given = annotation.transcript if setting in {NormSetting.GIVEN, NormSetting.TEXT} else ""
+        utterances = ears(annotation.clip, CULTURES[annotation.culture]) if ears else _lines(annotation.id, given)
         pictured = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
         asked.append(
             RunItem(
-                id=one.id,
-                queries=tuple(_norm_query(one, task) for task in videonorms.TASKS),
-                shots=_shots(data, asking, one.clip, one.duration_s) if pictured else (),
+                id=annotation.id,
+                queries=tuple(_norm_query(annotation, task) for task in videonorms.TASKS),
+                shots=_shots(data, asking, annotation.clip, annotation.duration_s) if pictured else (),
                 utterances=utterances,
-                orders={f"{one.id}:{task}": tuple(range(len(Side))) for task in videonorms.TASKS},
+                orders={f"{annotation.id}:{task}": tuple(range(len(Side))) for task in videonorms.TASKS},
             )
         )
     file = data / videonorms.FILE if data.is_dir() else data
-    return RunItems(suite=VIDEONORMS, asked=tuple(asked), targets=tuple(videonorms.targets(found)), files=(file,))
+    return RunItems(suite=VIDEONORMS, asked=tuple(asked), targets=tuple(videonorms.targets(annotations)), files=(file,))
 
 
 def hsri_items(asking: RunConfig) -> RunItems:
@@ -94,28 +94,28 @@ def hsri_items(asking: RunConfig) -> RunItems:
     return RunItems(suite=HSRI, asked=tuple(asked), targets=tuple(hsri.targets(drawn)), files=(file,))
 
 
-def _norm_query(one: Annotation, task: str) -> Query:
+def _norm_query(annotation: Annotation, task: str) -> Query:
     """Make a query that states the norm and its category, or only the category if it asks for the norm."""
     return Query(
         stamp_ns=0,
-        query_id=f"{one.id}:{task}",
-        episode_id=one.id,
+        query_id=f"{annotation.id}:{task}",
+        episode_id=annotation.id,
         task=task,
-        question=one.category if task == "norm" else f"{one.category}: {one.norm}",
-        style=one.culture.value,
+        question=annotation.category if task == "norm" else f"{annotation.category}: {annotation.norm}",
+        style=annotation.culture.value,
         options=() if task == "norm" else tuple(map(str, Side)),
     )
 
 
 def _segment_query(episode_id: str, segment: HsriSegment, question: hsri.HsriQuestion) -> Query:
-    told = segment.kind.value if question.task in {"attributes", "multi"} else ""
-    assert told != SegmentKind.NONE
+    kind = segment.kind.value if question.task in {"attributes", "multi"} else ""
+    assert kind != SegmentKind.NONE
     return Query(
         stamp_ns=0,
         query_id=f"{question.id}:{question.task}",
         episode_id=episode_id,
         task=question.task,
-        question=told,
+        question=kind,
         options=tuple(map(str, question.options)),
         several=question.task == "attributes",
     )
@@ -123,11 +123,13 @@ def _segment_query(episode_id: str, segment: HsriSegment, question: hsri.HsriQue
 
 def _lines(name: str, text: str) -> tuple[Utterance, ...]:
     """Split a transcript into one utterance per line, in order. A line may name its speaker before a colon."""
-    found = []
+    utterances = []
     for place, line in enumerate(line for line in text.splitlines() if line.strip()):
         who, colon, words = line.partition(": ")
-        found.append(_utterance(f"{name}-{place}", Speaker.UNKNOWN, words if colon else line, who if colon else ""))
-    return tuple(_in_order(found))
+        utterances.append(
+            _utterance(f"{name}-{place}", Speaker.UNKNOWN, words if colon else line, who if colon else "")
+        )
+    return tuple(_in_order(utterances))
 
 
 def _talk(segment: HsriSegment, party: str) -> tuple[Utterance, ...]:
@@ -135,14 +137,14 @@ def _talk(segment: HsriSegment, party: str) -> tuple[Utterance, ...]:
     lines = [line for line in segment.transcript if not party or line.speaker == party]
     timed = any(line.end_s > 0 for line in segment.transcript)
     begin_s = min(line.start_s for line in segment.transcript)
-    found = []
+    utterances = []
     for place, line in enumerate(lines):
-        one = _utterance(f"{segment.id}-{place}", _PARTIES[line.speaker], line.text)
+        utterance = _utterance(f"{segment.id}-{place}", _PARTIES[line.speaker], line.text)
         if timed:
             start_ns, end_ns = s_to_ns(line.start_s - begin_s), s_to_ns(max(line.start_s, line.end_s) - begin_s)
-            one = _timed(one, start_ns, end_ns, Timing.SOURCE)
-        found.append(one)
-    return tuple(found if timed else _in_order(found))
+            utterance = _timed(utterance, start_ns, end_ns, Timing.SOURCE)
+        utterances.append(utterance)
+    return tuple(utterances if timed else _in_order(utterances))
 
 
 def _utterance(name: str, speaker: Speaker, text: str, speaker_id: str = "") -> Utterance:
@@ -158,13 +160,13 @@ def _utterance(name: str, speaker: Speaker, text: str, speaker_id: str = "") -> 
     )
 
 
-def _timed(one: Utterance, start_ns: int, end_ns: int, timing: Timing) -> Utterance:
-    return replace(one, stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns, timing=timing)
+def _timed(utterance: Utterance, start_ns: int, end_ns: int, timing: Timing) -> Utterance:
+    return replace(utterance, stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns, timing=timing)
 
 
-def _in_order(found: Sequence[Utterance]) -> list[Utterance]:
+def _in_order(utterances: Sequence[Utterance]) -> list[Utterance]:
     """Order utterances without times, a nanosecond apart."""
-    return [_timed(one, place, place, Timing.ABSENT) for place, one in enumerate(found)]
+    return [_timed(utterance, place, place, Timing.ABSENT) for place, utterance in enumerate(utterances)]
 
 
 def _duration_s(segment: HsriSegment) -> float | None:

@@ -87,14 +87,14 @@ def build(bag: Path, asking: RunConfig, made: RunItems) -> Key:
         data_sha256=data_sha256,
         suite=asking.suite,
         setting=asking.setting,
-        orders={name: order for one in made.asked for name, order in one.orders.items()},
-        items={query.query_id: one.item or one.id for one in made.asked for query in one.queries},
+        orders={name: order for item in made.asked for name, order in item.orders.items()},
+        items={query.query_id: item.item or item.id for item in made.asked for query in item.queries},
         targets=made.targets,
     )
     start_ns = START_NS
     with BagWriter(bag) as writer:
-        for one in made.asked:
-            for topic, entry in _episode(one, asking, start_ns):
+        for item in made.asked:
+            for topic, entry in _episode(item, asking, start_ns):
                 writer.write(topic, entry, entry.stamp_ns)
                 start_ns = max(start_ns, entry.stamp_ns)
             start_ns += NS_PER_S
@@ -136,15 +136,15 @@ def _identity(asking: RunConfig, made: RunItems) -> tuple[str, str]:
     return sha256_of(plain), sha256_of_files(list(made.files))
 
 
-def _episode(one: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:
-    seen: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in _frames(one, asking, start_ns)]
-    heard = [_shifted(said, start_ns) for said in one.utterances]
-    asked_ns = max([start_ns, *(stamp_ns for stamp_ns, *_ in seen), *(said.end_ns for said in heard)])
-    length_s = max([1, *(shot.offset_ns // NS_PER_S + 1 for shot in one.shots)])
-    end_ns = max(start_ns + length_s * NS_PER_S, asked_ns + len(one.queries) + 1)
+def _episode(item: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:
+    seen: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in _frames(item, asking, start_ns)]
+    utterances = [_shifted(utterance, start_ns) for utterance in item.utterances]
+    asked_ns = max([start_ns, *(stamp_ns for stamp_ns, *_ in seen), *(utterance.end_ns for utterance in utterances)])
+    length_s = max([1, *(shot.offset_ns // NS_PER_S + 1 for shot in item.shots)])
+    end_ns = max(start_ns + length_s * NS_PER_S, asked_ns + len(item.queries) + 1)
     edge = Episode(
         stamp_ns=start_ns,
-        episode_id=one.id,
+        episode_id=item.id,
         state=EpisodeEdge.BEGIN,
         suite=asking.suite,
         setting=asking.setting,
@@ -152,30 +152,30 @@ def _episode(one: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[s
         end_ns=end_ns,
     )
     yield EPISODES, edge
-    seen += [(said.stamp_ns, UTTERANCES, said) for said in heard]
-    for _, topic, entry in sorted(seen, key=lambda told: told[:2]):
+    seen += [(utterance.stamp_ns, UTTERANCES, utterance) for utterance in utterances]
+    for _, topic, entry in sorted(seen, key=lambda sensed: sensed[:2]):
         yield topic, entry
-    for number, query in enumerate(one.queries, 1):
+    for number, query in enumerate(item.queries, 1):
         # A nanosecond apart, because messages with equal stamps have no defined order.
         yield QUERIES, replace(query, stamp_ns=asked_ns + number)
     yield EPISODES, replace(edge, stamp_ns=end_ns, state=EpisodeEdge.END)
 
 
-def _shifted(said: Utterance, by_ns: int) -> Utterance:
+def _shifted(utterance: Utterance, by_ns: int) -> Utterance:
     """Shift an utterance from episode time to bag time."""
-    words = tuple(replace(word, start_ns=word.start_ns + by_ns, end_ns=word.end_ns + by_ns) for word in said.words)
-    start_ns, end_ns = said.start_ns + by_ns, said.end_ns + by_ns
-    return replace(said, stamp_ns=said.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)
+    words = tuple(replace(word, start_ns=word.start_ns + by_ns, end_ns=word.end_ns + by_ns) for word in utterance.words)
+    start_ns, end_ns = utterance.start_ns + by_ns, utterance.end_ns + by_ns
+    return replace(utterance, stamp_ns=utterance.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)
 
 
-def _frames(one: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
+def _frames(item: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
     # The images were selected before, so the camera keeps all of them.
     width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else FrameConfig().tile_width_px
     config = FrameConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)
     health_log = HealthLog()
     camera = FrameKeeper(CAMERA, health_log, config)
     frames = []
-    for shot, data in jpegs(one.shots):
+    for shot, data in jpegs(item.shots):
         picture = Picture(
             stamp_ns=start_ns + shot.offset_ns, frame_id="camera", encoding="jpeg", compressed=True, data=data
         )
@@ -184,6 +184,6 @@ def _frames(one: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
             raise SuiteError(f"{shot.path}: is no usable JPEG: {'; '.join(health_log.reasons)}")
         frames.append(frame)
     if asking.frames.endswith("shuffled"):
-        drawn = random.Random(f"{asking.seed}:{one.id}").sample(frames, len(frames))
+        drawn = random.Random(f"{asking.seed}:{item.id}").sample(frames, len(frames))
         frames = [replace(shown, stamp_ns=frame.stamp_ns) for frame, shown in zip(frames, drawn, strict=True)]
     return [tile_pictures(frames)] if frames and asking.frames.startswith("tiled") else frames

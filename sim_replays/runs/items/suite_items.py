@@ -25,13 +25,13 @@ def items_of_suite(asking: RunConfig) -> RunItems:
     asked = made.asked
     if asking.only:
         wanted = ids_in(Path(asking.only))
-        ids = {one.item or one.id for one in asked}
+        ids = {item.item or item.id for item in asked}
         if unknown := sorted(wanted - ids - {name.partition("#")[0] for name in ids}):
             raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {prediction_by_name(unknown)}")
-        asked = tuple(one for one in asked if is_named(one.item or one.id, wanted))
+        asked = tuple(item for item in asked if is_named(item.item or item.id, wanted))
     if asking.limit:
-        first = list(dict.fromkeys(one.item or one.id for one in asked))[: asking.limit]
-        asked = tuple(one for one in asked if (one.item or one.id) in first)
+        first = list(dict.fromkeys(item.item or item.id for item in asked))[: asking.limit]
+        asked = tuple(item for item in asked if (item.item or item.id) in first)
     made = made if asked == made.asked else made.of(asked)
     return replace(made, files=(*made.files, Path(asking.only))) if asking.only else made
 
@@ -108,11 +108,11 @@ def _pictures(asking: RunConfig, data: Path, names: tuple[str, ...]) -> Path:
     if asking.pictures:
         return Path(asking.pictures)
     beside = data if data.is_dir() else data.parent
-    found = next((beside / name for name in names if (beside / name).is_dir()), None)
-    if found is None:
+    folder = next((beside / name for name in names if (beside / name).is_dir()), None)
+    if folder is None:
         wanted = " or ".join(str(beside / name) for name in names)
         raise SuiteError(f"there are no pictures in {wanted}: name their folder with --pictures")
-    return found
+    return folder
 
 
 def _found(folder: Path, name: str) -> Path:

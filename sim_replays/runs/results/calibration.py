@@ -34,8 +34,8 @@ def measure_calibration(run: Run) -> list[CalibrationFigures]:
     """Measure each task: a single choice's probability against correctness, or that of each member of a set."""
     targets = {target.key: target for target in run.key.targets}
     pairs: dict[str, list[tuple[float, bool]]] = {}
-    for query_id, told in run.told.items():
-        answer = told.answer
+    for query_id, timed in run.told.items():
+        answer = timed.answer
         target = targets[run.key.items[query_id], answer.task]
         order = run.key.orders[query_id]
         if answer.outcome is not Outcome.ANSWERED or len(answer.probabilities) != len(order) or not order:
@@ -43,7 +43,7 @@ def measure_calibration(run: Run) -> list[CalibrationFigures]:
         right = [order[place] in target.right for place in range(len(order))]
         chosen = range(len(order)) if target.several else answer.chosen[:1]
         pairs.setdefault(answer.task, []).extend((answer.probabilities[place], right[place]) for place in chosen)
-    return [of_pairs(task, found) for task, found in pairs.items()]
+    return [of_pairs(task, of_task) for task, of_task in pairs.items()]
 
 
 def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> CalibrationFigures:
@@ -55,7 +55,7 @@ def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> CalibrationFigures:
 
 def confusions(run: Run) -> list[ChoiceConfusion]:
     """Count confusions, by answer where answers mean the same in all questions, otherwise by kind of option."""
-    found = predictions(run).predictions
+    answers = predictions(run).predictions
     made = []
     for task in dict.fromkeys(target.task for target in run.key.targets):
         asked = [target for target in run.key.targets if target.task == task and target.kinds and not target.several]
@@ -67,7 +67,7 @@ def confusions(run: Run) -> list[ChoiceConfusion]:
         counts: dict[str, dict[str, int]] = {}
         for target in asked:
             row = counts.setdefault(_row(target, alike), dict.fromkeys(columns, 0))
-            pick = first_pick(target, found)
+            pick = first_pick(target, answers)
             row[UNANSWERED if pick is None else target.kinds[pick]] += 1
         rows = tuple(name for name in (columns if alike else sorted(counts)) if name in counts)
         table = tuple(tuple(counts[row][column] for column in columns) for row in rows)

@@ -35,9 +35,9 @@ def compare(first: Run, second: Run) -> list[Difference]:
     """Compare each task over all questions. Unanswered questions count as wrong."""
     if {target.key for target in first.key.targets} != {target.key for target in second.key.targets}:
         raise RunError(f"{first.folder} and {second.folder} are not of the same questions, and cannot be paired")
-    one, other = predictions(first).predictions, predictions(second).predictions
+    ours, theirs = predictions(first).predictions, predictions(second).predictions
     tasks = dict.fromkeys(target.task for target in first.key.targets)
-    return [_of_task(task, [t for t in first.key.targets if t.task == task], one, other) for task in tasks]
+    return [_of_task(task, [t for t in first.key.targets if t.task == task], ours, theirs) for task in tasks]
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -56,22 +56,22 @@ def _by_normal(only_first: int, only_second: int) -> float:
 def first_differing_question(first: Run, second: Run) -> dict[str, Any] | None:
     """Find the first question, in bag order, that differs in more than duration. None means parity."""
     for query_id in first.key.orders | second.key.orders:
-        one, other = _plain(first.told, query_id), _plain(second.told, query_id)
-        if one != other:
-            differing = sorted(name for name in one | other if one.get(name) != other.get(name))
+        ours, theirs = _plain(first.told, query_id), _plain(second.told, query_id)
+        if ours != theirs:
+            differing = sorted(name for name in ours | theirs if ours.get(name) != theirs.get(name))
             return {
                 "query_id": query_id,
                 "differs_in": differing,
-                "first": {name: one.get(name) for name in differing},
-                "second": {name: other.get(name) for name in differing},
+                "first": {name: ours.get(name) for name in differing},
+                "second": {name: theirs.get(name) for name in differing},
             }
     return None
 
 
-def _plain(told: Mapping[str, TimedAnswer], query_id: str) -> dict[str, Any]:
-    if query_id not in told:
+def _plain(answers: Mapping[str, TimedAnswer], query_id: str) -> dict[str, Any]:
+    if query_id not in answers:
         return {"answer": "missing"}
-    answer = told[query_id].answer
+    answer = answers[query_id].answer
     known = answer.provenance
     return {
         "outcome": answer.outcome.value,
@@ -87,8 +87,8 @@ def _plain(told: Mapping[str, TimedAnswer], query_id: str) -> dict[str, Any]:
     }
 
 
-def _of_task(task: str, targets: list[Target], one: Predictions, other: Predictions) -> Difference:
-    marks = [np.array([_mark(target, found) for target in targets]) for found in (one, other)]
+def _of_task(task: str, targets: list[Target], ours: Predictions, theirs: Predictions) -> Difference:
+    marks = [np.array([_mark(target, answers) for target in targets]) for answers in (ours, theirs)]
     groups = [target.group for target in targets]
     gains = marks[1] - marks[0]
     low, high = percentile_interval(bootstrap(list(gains), groups))
@@ -108,7 +108,7 @@ def _of_task(task: str, targets: list[Target], one: Predictions, other: Predicti
     )
 
 
-def _mark(target: Target, found: Predictions) -> float:
+def _mark(target: Target, answers: Predictions) -> float:
     """Score 1 for right and 0 for wrong; for sets, the overlap with the right set."""
-    places = picks_target(target, found)
+    places = picks_target(target, answers)
     return 0.0 if places is None else intersection_over_union(frozenset(places), frozenset(target.right))

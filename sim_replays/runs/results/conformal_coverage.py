@@ -35,18 +35,18 @@ class ConformalCoverage:
 
 def cases_of(run: Run) -> list[ConformalCase]:
     """Collect the questions with one right option that were answered with probabilities."""
-    found = []
+    cases = []
     targets = {target.key: target for target in run.key.targets}
-    for query_id, told in run.told.items():
-        target = targets.get((run.key.items[query_id], told.answer.task))
-        if target is None or target.several or not told.answer.probabilities:
+    for query_id, timed in run.told.items():
+        target = targets.get((run.key.items[query_id], timed.answer.task))
+        if target is None or target.several or not timed.answer.probabilities:
             continue
         order = run.key.orders[query_id]
-        standing = {order[place]: p for place, p in enumerate(told.answer.probabilities) if p > 0}
-        found.append(ConformalCase(probabilities=standing, right=target.right[0], group=target.group))
-    if not found:
+        standing = {order[place]: p for place, p in enumerate(timed.answer.probabilities) if p > 0}
+        cases.append(ConformalCase(probabilities=standing, right=target.right[0], group=target.group))
+    if not cases:
         raise RunError(f"{run.folder}: holds no answers with probabilities to calibrate on")
-    return found
+    return cases
 
 
 def as_set(cases: Sequence[ConformalCase], coverage: float) -> ConformalCoverage:

@@ -53,32 +53,34 @@ class Grade:
 
 def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target, str, int, str, str]]:
     """List what to grade: question, kind of text and texts. Evidence counts only where the label was right."""
-    found = []
+    to_grade = []
     for target in targets:
-        one = predictions.get(target.key)
-        if one is None or one.outcome is not Outcome.ANSWERED or target.task not in FIELDS:
+        prediction = predictions.get(target.key)
+        if prediction is None or prediction.outcome is not Outcome.ANSWERED or target.task not in FIELDS:
             continue
-        if target.right and one.chosen != target.right:
+        if target.right and prediction.chosen != target.right:
             continue
-        written = _fields(one.text)
+        written = _fields(prediction.text)
         for kind in FIELDS[target.task]:
             texts = target.evidence.get(kind, target.references)
-            found += [(target, kind, place, text, written[kind]) for place, text in enumerate(texts) if kind in written]
-    return found
+            to_grade += [
+                (target, kind, place, text, written[kind]) for place, text in enumerate(texts) if kind in written
+            ]
+    return to_grade
 
 
 def grade_answers(folder: Path, targets: list[Target], predictions: Predictions, grader: Grader) -> Iterator[Grade]:
     """Ask for the missing grades, and write each to the folder at once."""
     drop_cut_line(folder / GRADES)
     known = read_grades(folder)
-    if others := {one.judge for one in known} - {grader.model_info.model}:
+    if others := {graded.judge for graded in known} - {grader.model_info.model}:
         raise SuiteError(f"{folder / GRADES}: holds grades of {', '.join(others)}: move them away to grade it anew")
-    done = {(*one.of, one.reference) for one in known}
+    done = {(*graded.of, graded.reference) for graded in known}
     for target, kind, place, reference, written in pairs(targets, predictions):
         if (target.key, kind, place) in done:
             continue
         [scores] = grader.ask_many(grades.pair(kind, reference, written), [grades.grade()])
-        one = Grade(
+        graded = Grade(
             id=target.id,
             task=target.task,
             kind=kind,
@@ -91,10 +93,10 @@ def grade_answers(folder: Path, targets: list[Target], predictions: Predictions,
         )
         try:
             with (folder / GRADES).open("a", encoding="utf-8") as file:
-                file.write(f"{to_json(one)}\n")
+                file.write(f"{to_json(graded)}\n")
         except OSError as error:
             raise SuiteError(f"{folder / GRADES}: cannot be written to: {error}") from error
-        yield one
+        yield graded
 
 
 def read_grades(folder: Path) -> list[Grade]:
@@ -109,15 +111,15 @@ def read_grades(folder: Path) -> list[Grade]:
         raise SuiteError(f"{path}: {error}") from error
 
 
-def best_by_question(found: list[Grade]) -> Mapping[Key, Mapping[str, float]]:
+def best_by_question(graded: list[Grade]) -> Mapping[Key, Mapping[str, float]]:
     """Return the best grade of each question over its references, by the scorer's names."""
     best: dict[Key, dict[str, float]] = {}
-    for one in found:
-        key, kind = one.of
-        if one.grade:
+    for grade in graded:
+        key, kind = grade.of
+        if grade.grade:
             names = best.setdefault(key, {})
-            name = FIELDS[one.task][kind]
-            names[name] = max(names.get(name, 0.0), float(one.grade))
+            name = FIELDS[grade.task][kind]
+            names[name] = max(names.get(name, 0.0), float(grade.grade))
     return best
 
 

@@ -21,8 +21,8 @@ _STYLE = """
 
 def picture(title: str, calibrations: Sequence[CalibrationFigures], confusions: Sequence[ChoiceConfusion]) -> str:
     """Draw one panel per task: calibration first, then confusion."""
-    drawn: list[Callable[[int, int], str]] = [partial(_calibration, one) for one in calibrations]
-    drawn += [partial(_confusion, one) for one in confusions]
+    drawn: list[Callable[[int, int], str]] = [partial(_calibration, figures) for figures in calibrations]
+    drawn += [partial(_confusion, figures) for figures in confusions]
     parts = [f'<text x="16" y="24" font-size="15">{escape(title)}</text>']
     for place, panel in enumerate(drawn):
         row, column = divmod(place, ACROSS)
@@ -35,14 +35,14 @@ def picture(title: str, calibrations: Sequence[CalibrationFigures], confusions: 
     )
 
 
-def _calibration(one: CalibrationFigures, x: int, y: int) -> str:
+def _calibration(figures: CalibrationFigures, x: int, y: int) -> str:
     """Draw one bar per bin, with the share of right answers as height. The diagonal is perfect calibration."""
-    said = f"{one.task}: ECE {one.error:.1f} %, n {one.count}"
+    title = f"{figures.task}: ECE {figures.error:.1f} %, n {figures.count}"
     parts = [
-        f'<text x="{x}" y="{y - 10}">{escape(said)}</text>',
+        f'<text x="{x}" y="{y - 10}">{escape(title)}</text>',
         f'<rect class="axis" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>',
     ]
-    for each in one.bins:
+    for each in figures.bins:
         height = each.right * SIDE
         tip = (
             f"{count_of(each.count, 'answer')}, confidence "
@@ -62,12 +62,12 @@ def _calibration(one: CalibrationFigures, x: int, y: int) -> str:
     return "\n".join(parts)
 
 
-def _confusion(one: ChoiceConfusion, x: int, y: int) -> str:
+def _confusion(figures: ChoiceConfusion, x: int, y: int) -> str:
     """Draw one cell per pair with its count, shaded by its share of the row."""
-    wide, high = SIDE / len(one.columns), SIDE / max(len(one.rows), 1)
-    said = f"{one.task}: {'right in rows, ' if one.alike else ''}picked in columns"
-    parts = [f'<text x="{x}" y="{y - 10}">{escape(said)}</text>']
-    for row, (name, counts) in enumerate(zip(one.rows, one.counts, strict=True)):
+    wide, high = SIDE / len(figures.columns), SIDE / max(len(figures.rows), 1)
+    title = f"{figures.task}: {'right in rows, ' if figures.alike else ''}picked in columns"
+    parts = [f'<text x="{x}" y="{y - 10}">{escape(title)}</text>']
+    for row, (name, counts) in enumerate(zip(figures.rows, figures.counts, strict=True)):
         top, total = y + row * high, sum(counts) or 1
         parts.append(f'<text x="{x - 8}" y="{top + high / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>')
         for column, count in enumerate(counts):
@@ -77,7 +77,7 @@ def _confusion(one: ChoiceConfusion, x: int, y: int) -> str:
                 f'fill-opacity="{0.05 + 0.5 * count / total:.2f}"/>',
                 f'<text x="{left + wide / 2:.1f}" y="{top + high / 2 + 4:.1f}" text-anchor="middle">{count}</text>',
             ]
-    for column, name in enumerate(one.columns):
+    for column, name in enumerate(figures.columns):
         middle = x + (column + 0.5) * wide
         turned = f'transform="rotate(35 {middle:.1f} {y + SIDE + 14})"'
         parts.append(f'<text x="{middle:.1f}" y="{y + SIDE + 14}" {turned}>{escape(name)}</text>')

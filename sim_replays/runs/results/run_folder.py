@@ -92,28 +92,28 @@ def read_raw(folder: Path) -> dict[str, TimedAnswer]:
     path = folder / RAW
     if not path.is_file():
         return {}
-    found = {}
+    answers = {}
     *lines, _ = path.read_text(encoding="utf-8").split("\n")  # drops a truncated last line
     for number, line in enumerate(lines, 1):
         if line:
             try:
-                told = from_json(TimedAnswer, line)
+                timed = from_json(TimedAnswer, line)
             except RecordError as error:
                 raise RunError(f"{path}, line {number}: {error}") from error
-            found[told.answer.query_id] = told
-    return found
+            answers[timed.answer.query_id] = timed
+    return answers
 
 
-def append(folder: Path, told: Iterable[TimedAnswer]) -> Iterable[TimedAnswer]:
+def append(folder: Path, answers: Iterable[TimedAnswer]) -> Iterable[TimedAnswer]:
     """Write each answer to disk before yielding it."""
-    for one in told:
+    for answer in answers:
         try:
             with (folder / RAW).open("a", encoding="utf-8") as file:
-                file.write(f"{to_json(one)}\n")
+                file.write(f"{to_json(answer)}\n")
         except OSError as error:
             drop_cut_line(folder / RAW)  # this needs no disk space
             raise RunError(f"{folder}: cannot be written to: {error}: {_GO_ON}") from error
-        yield one
+        yield answer
 
 
 def open_run(folder: Path) -> Run:
@@ -123,14 +123,14 @@ def open_run(folder: Path) -> Run:
 
 def predictions(run: Run) -> PredictionFile:
     """Convert the raw answers to predictions in the dataset's own order, with grades."""
-    found = {}
+    by_key = {}
     grades = best_by_question(read_grades(run.folder))
     # In bag order, because shards answer in any order.
     for query_id, order in run.key.orders.items():
         if query_id not in run.told:
             continue
         answer = run.told[query_id].answer
-        one = Prediction(
+        prediction = Prediction(
             id=run.key.items[query_id],
             task=answer.task,
             outcome=answer.outcome,
@@ -139,8 +139,8 @@ def predictions(run: Run) -> PredictionFile:
             grades=grades.get((run.key.items[query_id], answer.task), {}),
             reason=answer.reason,
         )
-        found[one.key] = one
-    return PredictionFile(predictions=found, unknown=(), unusable=())
+        by_key[prediction.key] = prediction
+    return PredictionFile(predictions=by_key, unknown=(), unusable=())
 
 
 def finish(run: Run) -> Report:
@@ -154,7 +154,7 @@ def finish(run: Run) -> Report:
         figures = suite_called(run.key.suite).figures(blind.key.targets, predictions(blind).predictions)
         scored = with_control(scored, f"blind, {run.config.get('model')}", figures)
     several = {target.key for target in run.key.targets if target.several}
-    lines = [_line(one, one.key in several) for one in read.predictions.values()]
+    lines = [_line(prediction, prediction.key in several) for prediction in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
     write_whole(run.folder / SCORE, f"{json.dumps(to_plain(scored), indent=2, ensure_ascii=False)}\n")
     return scored
@@ -167,13 +167,13 @@ def _told_of(run: Run) -> list[str]:
         notes.append(
             f"unfinished: {run.left} of {len(run.key.orders)} questions were never asked; run it again to go on"
         )
-    if drawn := sum(_is_drawn(told.answer) for told in run.told.values()):
+    if drawn := sum(_is_drawn(timed.answer) for timed in run.told.values()):
         notes.append(f"{drawn} of {len(run.told)} answers are draws among options that were all alike to the model")
-    if found := read_grades(run.folder):
-        without = sum(not one.grade for one in found)
-        said = f"graded by {found[0].judge}: grades of another judge, as the papers' rows, are not comparable"
-        notes.append(f"{said}; {without} of {len(found)} grades were not given" if without else said)
-    written = [told.answer for told in run.told.values() if told.answer.provenance.seed]
+    if grades := read_grades(run.folder):
+        without = sum(not grade.grade for grade in grades)
+        judged_by = f"graded by {grades[0].judge}: grades of another judge, as the papers' rows, are not comparable"
+        notes.append(f"{judged_by}; {without} of {len(grades)} grades were not given" if without else judged_by)
+    written = [timed.answer for timed in run.told.values() if timed.answer.provenance.seed]
     if written:
         again = sum(answer.provenance.seed for answer in written)
         notes.append(f"{again} texts were asked for again, as what came had not its form ({len(written)} questions)")
@@ -194,13 +194,18 @@ def write_whole(path: Path, text: str) -> None:
         raise RunError(f"{path}: cannot be written: {error.strerror}: {_GO_ON}") from error
 
 
-def _line(one: Prediction, several: bool) -> dict[str, Any]:
-    answered = one.outcome is Outcome.ANSWERED
+def _line(prediction: Prediction, several: bool) -> dict[str, Any]:
+    answered = prediction.outcome is Outcome.ANSWERED
     answer: Any = None
     if answered:
-        answer = list(one.chosen) if several else one.chosen[0] if one.chosen else one.text
-    line: dict[str, Any] = {"id": one.id, "task": one.task, "answer": answer, "outcome": one.outcome.value}
-    return {**line, **one.grades} if answered else {**line, "reason": one.reason}
+        answer = list(prediction.chosen) if several else prediction.chosen[0] if prediction.chosen else prediction.text
+    line: dict[str, Any] = {
+        "id": prediction.id,
+        "task": prediction.task,
+        "answer": answer,
+        "outcome": prediction.outcome.value,
+    }
+    return {**line, **prediction.grades} if answered else {**line, "reason": prediction.reason}
 
 
 def _config(folder: Path) -> dict[str, Any]:
