@@ -106,12 +106,12 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._arrived_s = time.monotonic()
         self.count("images_received")
         picture = picture_in(data, compressed=self._type is CompressedImage)
-        for found in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
-            if isinstance(found, Frame):
+        for record in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
+            if isinstance(record, Frame):
                 self.count("frames_kept")
-                self._frames.publish(to_ros(found))
+                self._frames.publish(to_ros(record))
             else:
-                self._presence.publish(to_ros(found))
+                self._presence.publish(to_ros(record))
 
     def _watch(self) -> None:
         """Update the status. No frame depends on this timer."""

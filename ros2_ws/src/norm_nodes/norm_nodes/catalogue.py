@@ -20,5 +20,5 @@ NODES = {
 
 def node_class(name: str) -> Callable[[], NormNode[Any]]:
     """Import the class of a node in NODES."""
-    found: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{name}"), NODES[name])
-    return found
+    node: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{name}"), NODES[name])
+    return node

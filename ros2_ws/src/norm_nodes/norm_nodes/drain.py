@@ -49,8 +49,8 @@ class DrainClient:
 
     def has_nodes(self, count: int) -> bool:
         """Whether `count` nodes can receive requests and reply."""
-        found = (self._requests.get_subscription_count(), self._node.count_publishers(self._report_topic))
-        return all(number >= count for number in found)
+        counts = (self._requests.get_subscription_count(), self._node.count_publishers(self._report_topic))
+        return all(number >= count for number in counts)
 
     def request(self, names: Collection[str]) -> Callable[[], bool]:
         """Request a report of the named nodes. Returns a check that is true once all have replied."""

@@ -127,7 +127,7 @@ class EarsNode(NormNode[EarsConfig]):
         )
 
     def _listen_to(
-        self, parameter: str, topic: str, take: Callable[[Any], None], what: str, qos: QoSProfile = SENSOR
+        self, parameter: str, topic: str, take: Callable[[Any], None], description: str, qos: QoSProfile = SENSOR
     ) -> None:
         """Subscribe where the type is installed; otherwise state in the status what is missing."""
         type_name = getattr(self.config, parameter)
@@ -140,7 +140,7 @@ class EarsNode(NormNode[EarsConfig]):
             raise ConfigError(
                 f"ears: {parameter}: {type_name!r} is no message type; write it as package/msg/Name"
             ) from error
-        self.subscribe(type_, topic, take, qos, what)
+        self.subscribe(type_, topic, take, qos, description)
 
     def hear(self, message: Any) -> None:
         """Queue an audio message, as the subscription does."""
@@ -157,8 +157,8 @@ class EarsNode(NormNode[EarsConfig]):
         arrival_ns = self.clock.now_ns()
 
         def take() -> Iterator[RobotSpeech]:
-            heard = message if self._robot_speech else from_ros(RobotSpeech, message)
-            return self._ears.take_robot_speech(heard, arrival_ns)
+            speech = message if self._robot_speech else from_ros(RobotSpeech, message)
+            return self._ears.take_robot_speech(speech, arrival_ns)
 
         self._events.put((self.config.robot_speech_topic, take))
 
@@ -197,15 +197,15 @@ class EarsNode(NormNode[EarsConfig]):
         while not self._speech.is_drained():
             self._publish(self._ears.transcribe(timeout_s=WAIT_S))
 
-    def _publish(self, found: Iterable[Utterance | RobotSpeech]) -> None:
-        for one in found:
-            if isinstance(one, RobotSpeech):
+    def _publish(self, records: Iterable[Utterance | RobotSpeech]) -> None:
+        for record in records:
+            if isinstance(record, RobotSpeech):
                 if self._robot_speech:  # otherwise this very topic carried it
-                    self._robot_speech.publish(to_ros(one))
+                    self._robot_speech.publish(to_ros(record))
                 continue
-            self._utterances.publish(to_ros(one))
-            if one.text:
-                self.count("utterances_final" if one.final else "utterances_partial")
+            self._utterances.publish(to_ros(record))
+            if record.text:
+                self.count("utterances_final" if record.final else "utterances_partial")
 
     def watch_microphone(self, now_s: float | None = None) -> None:
         """Name a microphone that vanished, and end the speech that it left unfinished; now_s is monotonic."""

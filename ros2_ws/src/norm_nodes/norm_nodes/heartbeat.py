@@ -28,7 +28,10 @@ _LEVELS = {
 
 def diagnosis(status: MonitorStatus) -> DiagnosticArray:
     """The same health for standard tools; its stamp is left to the sender."""
-    values = [KeyValue(key=f"{one.name}: {meaning_of(one.name)}", value=str(one.count)) for one in status.counters]
+    values = [
+        KeyValue(key=f"{counter.name}: {meaning_of(counter.name)}", value=str(counter.count))
+        for counter in status.counters
+    ]
     values += [
         KeyValue(key=f"{queue.name}_dropped: entries that the queue {queue.name} dropped", value=str(queue.dropped))
         for queue in status.queues

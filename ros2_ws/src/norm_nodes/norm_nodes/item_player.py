@@ -131,17 +131,17 @@ class ItemPlayer(Player):
         has_subscribers = all(publisher.get_subscription_count() for publisher in self._publishers.values())
         return has_subscribers and self._drain_client.has_nodes(1) and bool(self._node.count_publishers(ANSWERS))
 
-    def _wait_until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
+    def _wait_until(self, condition: Callable[[], bool], within_s: float, event: str) -> None:
         was_matched = self._is_matched()
 
         def holds() -> bool:
             if condition():
                 return True
             if was_matched and not self._is_matched():
-                raise PlayerError(f"{self._name} went away before {what}")
+                raise PlayerError(f"{self._name} went away before {event}")
             return False
 
-        super()._wait_until(holds, within_s, what)
+        super()._wait_until(holds, within_s, event)
 
 
 def _class_called(name: str) -> Any:

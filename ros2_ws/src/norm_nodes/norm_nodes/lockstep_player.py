@@ -123,7 +123,7 @@ class LockstepPlayer(Player):
         count, names = len(self._expected), ", ".join(sorted(self._expected))
         self._wait_until(lambda: self._drain_client.has_nodes(count), MATCH_TIMEOUT_S, f"the nodes {names}")
         self._request_reports()
-        wanted = Counter(topic for one in self._replies.values() for topic in one.processed)
+        wanted = Counter(topic for reply in self._replies.values() for topic in reply.processed)
         played = set(self._publishers) & set(wanted)
         deadline_s = time.monotonic() + MATCH_TIMEOUT_S
         while unmatched := self._unmatched_topics(played, wanted):
@@ -164,18 +164,20 @@ class LockstepPlayer(Player):
                 "took_s": took_s,
                 "sent": sent,
                 "lost": lost,
-                "dropped": {one.node: one.dropped for one in self._replies.values()},
+                "dropped": {reply.node: reply.dropped for reply in self._replies.values()},
                 "status": [to_plain(status) for status in self._statuses.values()],
             },
         )
 
     def _unmatched_topics(self, played: set[str], wanted: Counter[str]) -> list[str]:
         """List the topics on which some publisher and subscriber have not discovered each other."""
-        publisher_counts = Counter([*played, *(topic for one in self._replies.values() for topic in one.published)])
-        found = {topic for topic in played if self._publishers[topic].get_subscription_count() < wanted[topic]}
-        for one in self._replies.values():
-            found |= {topic for topic in one.processed if one.publisher_counts.get(topic, 0) < publisher_counts[topic]}
-        return sorted(found)
+        publisher_counts = Counter([*played, *(topic for reply in self._replies.values() for topic in reply.published)])
+        unmatched = {topic for topic in played if self._publishers[topic].get_subscription_count() < wanted[topic]}
+        for reply in self._replies.values():
+            unmatched |= {
+                topic for topic in reply.processed if reply.publisher_counts.get(topic, 0) < publisher_counts[topic]
+            }
+        return sorted(unmatched)
 
     def _play_paced(self, topics: set[str]) -> None:
         for message in self._bag.messages(topics):
@@ -223,7 +225,7 @@ class LockstepPlayer(Player):
             self._request_reports()
             missing = self._unprocessed()
             now_s = time.monotonic()
-            idle = all(one.idle for one in self._replies.values())
+            idle = all(reply.idle for reply in self._replies.values())
             if idle and not missing:
                 return {}
             if not idle or missing != before:
@@ -234,7 +236,7 @@ class LockstepPlayer(Player):
                     raise PlayerError(f"messages were lost: {lost}; lockstep needs reliable subscriptions")
                 return missing
             if now_s > deadline_s:
-                busy = ", ".join(sorted(one.node for one in self._replies.values() if not one.idle))
+                busy = ", ".join(sorted(reply.node for reply in self._replies.values() if not reply.idle))
                 raise PlayerError(f"still busy after {BUSY_TIMEOUT_S:.0f} s: {busy or 'nodes that have taken all'}")
             self._spin_until(now_s + pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -281,13 +283,13 @@ class LockstepPlayer(Player):
 
         return print_message
 
-    def _print_line(self, topic: str, what: dict[str, Any]) -> None:
+    def _print_line(self, topic: str, content: dict[str, Any]) -> None:
         """Print one line. `at_ns` is the position in the bag at that moment."""
         at_ns = int(self._at_ns)
         if self._rate and self._began_s:
             at_ns = int(self._first_ns + (time.monotonic() - self._began_s) * self._rate * NS_PER_S)
         wall_s = time.monotonic() - self._began_s
-        print(json.dumps({"topic": topic, "at_ns": at_ns, "wall_s": wall_s, "what": what}), flush=True)
+        print(json.dumps({"topic": topic, "at_ns": at_ns, "wall_s": wall_s, "what": content}), flush=True)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def _update_subscriptions(self) -> None:
         """Unsubscribe from people who left and subscribe to those who arrived."""
         wanted = self._people.is_relevant(self._published)
-        for person_id in [one for one in self._by_person if one not in wanted]:
+        for person_id in [known for known in self._by_person if known not in wanted]:
             self._part_from(person_id)
         for person_id in wanted:
             if person_id not in self._by_person:
@@ -223,9 +223,9 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def _published_ids(self) -> list[str]:
         """List the persons with a publisher, even if no list names them: some topics are published once."""
         pattern = re.compile(rf"{re.escape(self.config.humans)}/persons/(\w+)/(?:anchor_frame|engagement_status)")
-        found = (pattern.fullmatch(name) for name, _ in self.get_topic_names_and_types())
-        ids = sorted({match[1] for match in found if match})
-        return [one for one in ids if self._is_published(one)]
+        matches = (pattern.fullmatch(name) for name, _ in self.get_topic_names_and_types())
+        ids = sorted({match[1] for match in matches if match})
+        return [person_id for person_id in ids if self._is_published(person_id)]
 
     def _is_published(self, person_id: str) -> bool:
         # The node's own subscriptions also count as topics in the graph.

@@ -45,11 +45,11 @@ class Player:
         self._executor.add_node(self._node)
         self._drain_client = DrainClient(self._node)
 
-    def _wait_until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
+    def _wait_until(self, condition: Callable[[], bool], within_s: float, event: str) -> None:
         deadline_s = time.monotonic() + within_s
         while not condition():
             if time.monotonic() > deadline_s:
-                raise PlayerError(f"waited {within_s:.0f} s in vain for {what}")
+                raise PlayerError(f"waited {within_s:.0f} s in vain for {event}")
             self._check_parent()
             self._executor.spin_once(timeout_sec=SPIN_S)
 

@@ -79,8 +79,8 @@ def ros_api_page() -> Lines:
     shared = [endpoint for endpoint in first if all(endpoint in other for other in others)]
     yield ROS_API
     yield from ("## Every node", "", *_endpoint_table(shared))
-    for name, found in endpoints.items():
-        own = [endpoint for endpoint in found if endpoint not in shared]
+    for name, served in endpoints.items():
+        own = [endpoint for endpoint in served if endpoint not in shared]
         yield from ("", f"## {name}", "", about[name], *(("", *_endpoint_table(own)) if own else ()))
 
 

@@ -186,7 +186,9 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self._hand_over(due)
 
     def _hand_over(self, due: DueRequest) -> None:
-        if not self._jobs.put(_Job(due, lambda step: None, lambda found: self._later(lambda: self._publish(found)))):
+        if not self._jobs.put(
+            _Job(due, lambda step: None, lambda recommendation: self._later(lambda: self._publish(recommendation)))
+        ):
             self._publish(self._selector.without_decision(due, TOO_MANY))
 
     def _work(self) -> None:
