@@ -1,6 +1,6 @@
 """Score the monitor's event detection: one-to-one matching in time, and false alarms per hour."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,21 +11,10 @@ from norm_core.evaluation.intervals import draw_clusters, percentile_interval, p
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.cues.exchange_evidence import CUES as EXCHANGE_CUES
-from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.truth import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
-# Cues for a detector that knows who speaks when, but not the words.
-TIMING_CUES = frozenset({
-    "response_delay", "timely_answer", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user",
-    "yields_to_user", "monologue",
-})  # fmt: skip
-# The bases for which cues exist. Events that rest on understanding alone have no cue.
-MEASURED = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
-# Cues without a threshold row, from the exchange classifier.
-READINGS = frozenset(EXCHANGE_CUES.values())
-_AT_S = 2.0
+AT_S = 2.0
 _DRAWS = 1000
 
 
@@ -61,76 +50,24 @@ class EventSession:
 
 @record
 class OnlineScores:
-    """The scores of one detector over all sessions. Shares are in percent, with intervals over encounters."""
+    """The scores of one detector over all sessions. Shares are in percent, with 95 % intervals over encounters."""
 
-    f1: dict[str, float]
-    f1_interval: dict[str, tuple[float, float]]
+    f1: float
+    f1_interval: tuple[float, float]
+    f1_by_tolerance: dict[str, float]  # by tolerance in seconds
     precision: float
     recall: float
+    events: int
+    flags: int
+    false: int  # flags that match no event
     false_alarms_per_hour: float
-    alarms_per_ten_minutes: float
     latency_s: dict[str, float]
     macro_f1_by_attribute: float
-    by_attribute: dict[str, float]
+    by_attribute: dict[str, float]  # F1
     by_attribute_interval: dict[str, tuple[float, float]]
-    by_basis: dict[str, float]
-    events: int
-    alarms: int
-
-
-def alarms_of_cues(sessions: Iterable[EventSession], keep: Callable[[Alarm], bool]) -> list[EventSession]:
-    """Keep some alarms of each session, such as those of one polarity or kind of cue."""
-    return [EventSession(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
-
-
-def events_resting_on(
-    sessions: Iterable[EventSession], bases: Collection[Basis], answers_for: Callable[[Alarm], bool] = lambda _: True
-) -> list[EventSession]:
-    """Keep the events on these bases, and drop alarms that match other events.
-
-    Of the alarms that match nothing, keep those that these bases answer for.
-    """
-    return [_resting_on(one, bases, answers_for) for one in sessions]
-
-
-def _resting_on(session: EventSession, bases: Collection[Basis], answers_for: Callable[[Alarm], bool]) -> EventSession:
-    events = session.truth.events
-    chosen = EventSession(
-        truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
-    )
-    taken = {alarm for _, alarm in match_alarms(chosen, _AT_S)}
-    left = [place for place in range(len(session.alarms)) if place not in taken]
-    others = EventSession(
-        truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
-        alarms=tuple(session.alarms[place] for place in left),
-    )
-    elsewhere = {left[alarm] for _, alarm in match_alarms(others, _AT_S)}
-    kept = (
-        a for place, a in enumerate(session.alarms) if place in taken or (place not in elsewhere and answers_for(a))
-    )
-    return EventSession(truth=chosen.truth, alarms=tuple(kept))
-
-
-def without_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
-    """The baseline that never flags."""
-    return [EventSession(truth=one.truth, alarms=()) for one in sessions]
-
-
-def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
-    """The baseline that knows how often each label occurs, and flags random robot turns at that rate."""
-    marked = [(event.polarity, event.attributes) for one in sessions for event in one.truth.events]
-    turns = sum(_robot_turns(one.truth).size for one in sessions)
-    chance = np.random.default_rng(seed)
-    made = []
-    for one in sessions:
-        onsets = [at_ns for at_ns in _robot_turns(one.truth) if chance.random() < len(marked) / max(turns, 1)]
-        drawn = [marked[place] for place in chance.integers(0, len(marked), len(onsets))] if marked else []
-        alarms = tuple(
-            Alarm(polarity=polarity, attributes=attributes, onset_ns=int(at_ns), known_ns=int(at_ns))
-            for at_ns, (polarity, attributes) in zip(onsets, drawn, strict=True)
-        )
-        made.append(EventSession(truth=one.truth, alarms=alarms))
-    return made
+    events_by_attribute: dict[str, int]
+    by_basis: dict[str, float]  # recall
+    events_by_basis: dict[str, int]
 
 
 def match_alarms(
@@ -150,42 +87,42 @@ def match_alarms(
 
 
 def score_online(
-    sessions: Sequence[EventSession], polarity: Polarity | None = None, at_s: float = _AT_S
+    sessions: Sequence[EventSession], polarity: Polarity | None = None, at_s: float = AT_S
 ) -> OnlineScores:
     """Compute all scores. Precision, recall, latency and attributes use one tolerance."""
     chosen = [_of_polarity(one, polarity) for one in sessions]
     counts = {tolerance_s: np.array([_counts(one, tolerance_s) for one in chosen]) for tolerance_s in TOLERANCES_S}
     hours = sum(one.truth.end_ns - one.truth.start_ns for one in chosen) / NS_PER_S / 3600
-    hits, events, alarms = map(int, counts[at_s].sum(axis=0)) if chosen else (0, 0, 0)
+    hits, events, flags = map(int, counts[at_s].sum(axis=0)) if chosen else (0, 0, 0)
     latencies = [
         (one.alarms[alarm].known_ns - one.truth.events[event].onset_ns) / NS_PER_S
         for one in chosen
         for event, alarm in match_alarms(one, at_s)
     ]
-    told = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
-    told = {name: rows for name, rows in told.items() if rows.size and rows[:, 1:].sum()}
-    by_tolerance = {f"{tolerance_s:g}": _f1(rows) for tolerance_s, rows in counts.items()}
-    by_attribute = {name: _f1(rows) for name, rows in told.items()}
+    rows = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
+    rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
+    by_attribute = {name: _f1(counted) for name, counted in rows.items()}
     attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
+    found_by_basis = _found_by_basis(chosen, at_s)
+    f1, f1_interval = _f1(counts[at_s])
     return OnlineScores(
-        f1={name: f1 for name, (f1, _) in by_tolerance.items()},
-        f1_interval={name: interval for name, (_, interval) in by_tolerance.items()},
-        precision=100 * hits / alarms if alarms else 0.0,
+        f1=f1,
+        f1_interval=f1_interval,
+        f1_by_tolerance={f"{tolerance_s:g}": _f1(counted)[0] for tolerance_s, counted in counts.items()},
+        precision=100 * hits / flags if flags else 0.0,
         recall=100 * hits / events if events else 0.0,
-        false_alarms_per_hour=(alarms - hits) / hours if hours else 0.0,
-        alarms_per_ten_minutes=alarms / hours / 6 if hours else 0.0,
+        events=events,
+        flags=flags,
+        false=flags - hits,
+        false_alarms_per_hour=(flags - hits) / hours if hours else 0.0,
         latency_s=percentiles(latencies),
         macro_f1_by_attribute=float(np.mean(list(attributes.values()))) if attributes else 0.0,
         by_attribute=attributes,
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
-        by_basis=_recall_by_basis(chosen, at_s),
-        events=events,
-        alarms=alarms,
+        events_by_attribute={name: int(counted[:, 1].sum()) for name, counted in rows.items()},
+        by_basis={basis: 100 * sum(found) / len(found) for basis, found in found_by_basis.items()},
+        events_by_basis={basis: len(found) for basis, found in found_by_basis.items()},
     )
-
-
-def _robot_turns(truth: Truth) -> np.ndarray:
-    return np.array([turn.start_ns for turn in truth.turns if turn.speaker.value == "robot"], np.int64)
 
 
 def _of_polarity(session: EventSession, polarity: Polarity | None) -> EventSession:
@@ -214,10 +151,11 @@ def _f1(rows: np.ndarray) -> tuple[float, tuple[float, float]]:
     return float(of(rows.sum(axis=0))), percentile_interval(of(drawn))
 
 
-def _recall_by_basis(sessions: Sequence[EventSession], at_s: float) -> dict[str, float]:
+def _found_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:
+    """Tell of each event whether an alarm matches it, by basis."""
     found: dict[str, list[bool]] = {}
     for one in sessions:
-        hit = {event for event, _ in match_alarms(one, at_s)}
+        hit = {event for event, _ in match_alarms(one, tolerance_s)}
         for place, event in enumerate(one.truth.events):
             found.setdefault(event.basis.value, []).append(place in hit)
-    return {basis: 100 * sum(hits) / len(hits) for basis, hits in sorted(found.items())}
+    return dict(sorted(found.items()))

@@ -1,6 +1,5 @@
 """Read labelled error intervals from a CSV of class, onset and offset, in ERR@HRI's format."""
 
-import csv
 import difflib
 import math
 from collections.abc import Iterator
@@ -8,11 +7,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from norm_core.records.record import record
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
+from sim_replays.monitor_bench.labels_csv import Row, read_rows, refuse
 
 COLUMNS = ("class", "onset_s", "offset_s")
-MOST_TOLD = 20
 
 
 class LabelClass(StrEnum):
@@ -32,10 +30,6 @@ _SHORT = {
 }
 
 
-class LabelFileError(TactfulError, ValueError):
-    """A label file cannot be used; the message has one line per fault."""
-
-
 @record
 class Interval:
     """One labelled interval in bag time."""
@@ -50,20 +44,7 @@ def read_intervals(path: Path, start_ns: int, end_ns: int) -> tuple[Interval, ..
 
     Raises LabelFileError, with every fault.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            header = [(name or "").strip() for name in reader.fieldnames or ()]
-            if missing := [name for name in COLUMNS if name not in header]:
-                raise LabelFileError(
-                    f"{path}, line 1: needs the columns {', '.join(COLUMNS)} and has no {', '.join(missing)}"
-                )
-            reader.fieldnames = header
-            rows = [(reader.line_num, row) for row in reader]
-    except OSError as error:
-        raise LabelFileError(f"{path}: cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise LabelFileError(f"{path}: is no CSV in UTF-8: {error}") from error
+    rows = read_rows(path, COLUMNS)
     faults: list[str] = []
     found: list[tuple[int, Interval]] = []
     for line, row in rows:
@@ -72,15 +53,11 @@ def read_intervals(path: Path, start_ns: int, end_ns: int) -> tuple[Interval, ..
         except ValueError as fault:
             faults.append(f"line {line}: {fault}")
     faults += _overlaps(found)
-    if faults:
-        beyond = [f"{len(faults) - MOST_TOLD} more"] if len(faults) > MOST_TOLD else []
-        raise LabelFileError("\n".join(f"{path}, {fault}" for fault in faults[:MOST_TOLD] + beyond))
+    refuse(path, faults)
     return tuple(sorted((one for _, one in found), key=lambda one: (one.onset_ns, one.offset_ns, one.label)))
 
 
-def _interval(row: dict[str, str | None], start_ns: int, end_ns: int) -> Interval:
-    if None in row:
-        raise ValueError("has more cells than the header has columns")
+def _interval(row: Row, start_ns: int, end_ns: int) -> Interval:
     onset_s, offset_s = _seconds(row, "onset_s"), _seconds(row, "offset_s")
     if offset_s <= onset_s:
         raise ValueError(f"offset_s {offset_s:g} is not after onset_s {onset_s:g}")
@@ -88,14 +65,14 @@ def _interval(row: dict[str, str | None], start_ns: int, end_ns: int) -> Interva
     if onset_s > length_s:
         raise ValueError(f"onset_s {onset_s:g} lies after the bag's end at {length_s:.1f} s: is this its file?")
     return Interval(
-        label=_label((row["class"] or "").strip()),
+        label=_label(row["class"]),
         onset_ns=start_ns + s_to_ns(onset_s),
         offset_ns=min(start_ns + s_to_ns(offset_s), end_ns),
     )
 
 
-def _seconds(row: dict[str, str | None], column: str) -> float:
-    text = (row[column] or "").strip()
+def _seconds(row: Row, column: str) -> float:
+    text = row[column]
     try:
         value = float(text)
     except ValueError:

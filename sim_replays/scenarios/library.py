@@ -8,10 +8,12 @@ from norm_core.runtime.config import load_config
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.encounter import Basis, Encounter
-from sim_replays.scenarios.timeline import lay_out
+from sim_replays.scenarios.timeline import TimelineError, lay_out
 
 HERE = shipped_file("sim_replays.scenarios")
 SPLITS = tuple(split for split in ("development", "held_out") if (HERE / split).is_dir())  # a wheel has only the first
+
+MOST_SHOWN = 20  # faults
 
 
 class ScenarioError(TactfulError, ValueError):
@@ -30,6 +32,25 @@ def encounters(split: str) -> tuple[Encounter, ...]:
     return tuple(read(path) for path in paths(split))
 
 
+def encounters_in(folder: Path) -> tuple[Encounter, ...]:
+    """Read and check every encounter of a folder. The error lists the faults of all files."""
+    if not folder.is_dir():
+        raise ScenarioError(f"{folder}: is no folder; give a folder of encounters, one NAME.yaml each")
+    found: list[Encounter] = []
+    faults: list[str] = []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            found.append(read(path))
+        except TactfulError as error:
+            faults += str(error).splitlines()
+    if faults:
+        beyond = [f"{len(faults) - MOST_SHOWN} more faults"] if len(faults) > MOST_SHOWN else []
+        raise ScenarioError("\n".join([*faults[:MOST_SHOWN], *beyond]))
+    if not found:
+        raise ScenarioError(f"{folder}: holds no *.yaml; write encounters, see docs/how-to/scenarios.md")
+    return tuple(found)
+
+
 def find(name: str) -> Path:
     """Find the file of an encounter in any split."""
     found = [path for split in SPLITS for path in paths(split) if path.stem == name]
@@ -43,7 +64,10 @@ def read(path: Path) -> Encounter:
     encounter = load_config(Encounter, path)
     if encounter.id != path.stem:
         raise ScenarioError(f"{path}: its id is {encounter.id}; name the file {encounter.id}.yaml")
-    lay_out(encounter)
+    try:
+        lay_out(encounter)
+    except TimelineError as error:
+        raise ScenarioError(f"{path}: {str(error).removeprefix(f'{encounter.id}: ')}") from error
     return encounter
 
 

@@ -1,7 +1,8 @@
 """Parse moments of an encounter: 12.5, r3, u2.end, r3+0.4, end-1."""
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -21,6 +22,28 @@ class Moment:
     turn: str = ""  # empty without a time: the encounter's end
     turn_end: bool = False
     shift_s: float = 0.0
+
+
+class TimedSpan(Protocol):
+    """What has a start and an end in seconds."""
+
+    @property
+    def start_s(self) -> float: ...
+
+    @property
+    def end_s(self) -> float: ...
+
+
+def resolve(moment: Moment, turns: Mapping[str, TimedSpan], length_s: float) -> float:
+    """Return the seconds of a moment from the encounter's start, from its turns by id and its length."""
+    if moment.second is not None:
+        base_s = moment.second
+    elif moment.turn:
+        turn = turns[moment.turn]
+        base_s = turn.end_s if moment.turn_end else turn.start_s
+    else:
+        base_s = length_s
+    return base_s + moment.shift_s
 
 
 def parse_moment(text: str) -> Moment:

@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, Encounter, ScriptedTurn
-from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
+from sim_replays.scenarios.moment import parse_moment, parse_span, resolve
 
 CLOSING_S = 2.0
 WALK_S = 1.5  # duration of a walk from one distance to the next
@@ -125,7 +125,7 @@ def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int 
     end_s = 0.0
     for turn in encounter.turns:
         if turn.at is not None:
-            start_s = _resolve(parse_moment(turn.at), placed, None)
+            start_s = resolve(parse_moment(turn.at), placed, end_s)
         else:
             gap_s = DEFAULT_GAP_S if turn.gap_s is None else turn.gap_s
             start_s = end_s + gap_s * (1 + chance.uniform(-MOST_JITTER, MOST_JITTER) if chance else 1)
@@ -163,21 +163,9 @@ def _speak(turn: ScriptedTurn, start_s: float, durations_s: tuple[float, ...]) -
     return SpokenTurn(turn_id=turn.id, speaker=turn.speaker, edges=turn.edges, pieces=tuple(pieces))
 
 
-def _resolve(moment: Moment, placed: dict[str, SpokenTurn], length_s: float | None) -> float:
-    if moment.second is not None:
-        base_s = moment.second
-    elif moment.turn:
-        spoken = placed[moment.turn]
-        base_s = spoken.end_s if moment.turn_end else spoken.start_s
-    else:
-        assert length_s is not None
-        base_s = length_s
-    return base_s + moment.shift_s
-
-
 def _span(text: str, placed: dict[str, SpokenTurn], length_s: float, where: str) -> tuple[float, float]:
     begin, end = parse_span(text)
-    begin_s, end_s = _resolve(begin, placed, length_s), _resolve(end, placed, length_s)
+    begin_s, end_s = resolve(begin, placed, length_s), resolve(end, placed, length_s)
     # Turn lengths differ by voice, so an offset may reach slightly beyond the edges.
     if not -CLOSING_S <= begin_s < end_s <= length_s + CLOSING_S:
         raise TimelineError(f"{where}: {text} is {begin_s:.2f} to {end_s:.2f} s of an encounter of {length_s:.2f} s")
@@ -190,7 +178,7 @@ def _people(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float
         where = f"{encounter.id}: people.{letter}"
         seen = tuple(_span(text, placed, length_s, where) for text in person.seen)
         away = tuple(_span(text, placed, length_s, where) for text in person.away)
-        points = ((_resolve(parse_moment(at), placed, length_s), m) for at, m in person.distance_m.items())
+        points = ((resolve(parse_moment(at), placed, length_s), m) for at, m in person.distance_m.items())
         distance = sorted((min(max(at_s, 0.0), length_s), m) for at_s, m in points)
         people.append(Sighting(person_id=letter, seen_s=seen, away_s=away, distance_m=_walked(distance)))
     return tuple(people)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from norm_core.runtime.config import check_config
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.examples import suite_data
@@ -15,6 +16,7 @@ from sim_replays.runs.items.suite_items import SETTINGS
 from sim_replays.runs.results.run_folder import RunError
 from sim_replays.runs.results.tables import FORMATS
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
+from sim_replays.scenarios.library import SPLITS
 from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
@@ -274,7 +276,10 @@ def leaderboard(
 
 @app.command()
 def monitor(  # noqa: PLR0917
-    split: Annotated[str, typer.Option(help="Split of scripted encounters: development or held_out.")] = "development",
+    split: Annotated[str, typer.Option(help=f"Shipped encounters: {' or '.join(SPLITS)} (default: development).")] = "",
+    folder: Annotated[
+        Path | None, typer.Option("--encounters", metavar="FOLDER", help="Folder of encounters instead of a split.")
+    ] = None,
     limit: Limit = 0,
     seed: Annotated[int, typer.Option(help="Random seed of the gaps between turns and of clean talk.")] = 0,
     source: Annotated[
@@ -283,10 +288,15 @@ def monitor(  # noqa: PLR0917
             "--from", help="script: use the script's words and times; audio: use the output of ears and camera."
         ),
     ] = monitor_bench.BenchSource.SCRIPT,
-    kept: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Cache folder of the senses' output; an interrupted run resumes from it."),
+    cache_folder: Annotated[
+        Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("runs/heard"),
+    second_coder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv", help="Another coder's events (encounter, polarity, attributes, onset): show agreement."
+        ),
+    ] = None,
     clean_s: Annotated[
         float, typer.Option(min=0, max=36_000, help="Count false alarms in this many seconds of clean talk instead.")
     ] = 0,
@@ -307,14 +317,23 @@ def monitor(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
+    source_of_talk = {"--split": split, "--encounters": folder, "--bag": bag or labels, "--clean-s": clean_s}
+    given = [name for name, value in source_of_talk.items() if value]
+    if len(given) > 1:
+        raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
+    if second_coder and (bag or labels or clean_s or triggering):
+        raise TactfulError("--second-coder: compares labels of encounters; leave out --bag, --clean-s and --triggering")
+    talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
         labelled_bags.evaluate(bag or [], labels or [], topic, language, as_json)
     elif triggering:
-        monitor_bench.show_triggering(split, limit, seed, as_json)
+        monitor_bench.show_triggering(talks, as_json)
     elif clean_s:
         monitor_bench.count_false_alarms(clean_s, seed, as_json)
     else:
-        monitor_bench.evaluate(split, limit, seed, source, kept, model, judge_every_s, as_json)
+        senses = monitor_bench.Senses(source=source, cache_folder=cache_folder)
+        judge = monitor_bench.AddedJudge(model=model, every_s=judge_every_s)
+        monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
 
 
 def _form(name: str) -> str:

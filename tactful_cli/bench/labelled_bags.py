@@ -12,17 +12,12 @@ from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.drivers.bag_driver import MONITORED
-from sim_replays.monitor_bench.event_metrics import (
-    TIMING_CUES,
-    alarms_of_cues,
-    prior_alarms,
-    score_online,
-    without_alarms,
-)
+from sim_replays.monitor_bench.baselines import baselines
+from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interval_agreement
 from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
 from sim_replays.monitor_bench.labels_file import read_intervals
-from tactful_cli.bench.monitor_bench import show_rows
+from tactful_cli.bench.monitor_tables import show_rows
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.flags import senses_of
 
@@ -37,12 +32,7 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as
     recordings = [_recorded(bag, file, topic, language, meaning) for bag, file in zip(bags, labels, strict=True)]
     found = interval_agreement(recordings)
     sessions = [session_of(one) for one in recordings]
-    detectors = {
-        "speech timing alone": alarms_of_cues(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
-        "prior": prior_alarms(sessions),
-        "always no": without_alarms(sessions),
-    }
-    rows = {"monitor": found.online, **{name: score_online(chosen) for name, chosen in detectors.items()}}
+    rows = {"monitor": found.online, **{name: score_online(chosen) for name, chosen in baselines(sessions).items()}}
     if as_json:
         print_json(
             {
@@ -53,7 +43,7 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as
             }
         )
         return
-    show_rows(rows)
+    show_rows(rows, "labels")
     _show(found)
 
 
@@ -65,7 +55,7 @@ def _recorded(bag: Path, file: Path, topic: str, language: str, meaning: Meaning
         senses = senses_of(reader, topic, language)
         clock = ReplayClock()
         monitor = Monitor(MonitorConfig.for_replay(senses.sources), ThresholdTable.shipped(), meaning, clock)
-        with err.status(f"watching {bag.name}"):
+        with err.status(f"running the monitor on {bag.name}"):
             watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
             return record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
 

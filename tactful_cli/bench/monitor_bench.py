@@ -1,38 +1,28 @@
 """`tactful bench monitor`: score the monitor on scripted encounters with the measures of online detection."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from rich.progress import track
-from rich.table import Table as Shown
+from rich.table import Table
 
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
+from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import WallClock
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.time import NS_PER_S, WallClock
+from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import Concepts, Meaning, Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
-from sim_replays.monitor_bench.event_metrics import (
-    MEASURED,
-    READINGS,
-    TIMING_CUES,
-    TOLERANCES_S,
-    EventSession,
-    OnlineScores,
-    alarms_of_cues,
-    events_resting_on,
-    prior_alarms,
-    score_online,
-    without_alarms,
-)
+from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
+from sim_replays.monitor_bench.encounter_scores import score_encounters
+from sim_replays.monitor_bench.event_metrics import AT_S, EventSession
 from sim_replays.monitor_bench.false_alarms import false_alarms
 from sim_replays.monitor_bench.judge_triggering import (
     CUES_ALONE_S,
@@ -42,15 +32,16 @@ from sim_replays.monitor_bench.judge_triggering import (
     measure_triggering,
     run_with_judge,
 )
+from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.clean_talk import clean_talk
-from sim_replays.scenarios.encounter import Basis, Encounter
-from sim_replays.scenarios.library import encounters
+from sim_replays.scenarios.encounter import Encounter
+from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
+from tactful_cli.bench.monitor_tables import show_coder, show_judge, show_scores
 from tactful_cli.console import err, print_json, print_table
 
-_HEADLINE = "2"  # the tolerance, in seconds, whose confidence interval is shown
-_UNMEASURED = frozenset(Basis) - MEASURED
+DEFAULT_SPLIT = "development"
 
 
 class BenchSource(StrEnum):
@@ -60,92 +51,127 @@ class BenchSource(StrEnum):
     AUDIO = "audio"
 
 
-def evaluate(  # noqa: PLR0917
-    split: str, limit: int, seed: int, source: BenchSource, kept: Path, model: str, judge_every_s: float, as_json: bool
-) -> None:
-    """Print one row per detector and polarity, events by whether a cue exists for them, and attributes."""
-    if model and source is BenchSource.AUDIO:
+@record
+class Talks:
+    """The encounters to measure on: a shipped split, or a folder."""
+
+    split: str = ""
+    folder: Path | None = None
+    limit: int = 0  # 0: all
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return str(self.folder or self.split or DEFAULT_SPLIT)
+
+    def read(self) -> tuple[Encounter, ...]:
+        """Read all encounters, without the limit."""
+        return encounters_in(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
+
+    def head(self, count: int, table: ThresholdTable) -> dict[str, Any]:
+        """Return the origin of a result, for JSON."""
+        return {
+            "split": None if self.folder else self.name,
+            "folder": str(self.folder) if self.folder else None,
+            "encounters": count,
+            "table": table.version,
+        }
+
+
+@record
+class Senses:
+    """The source of words and sightings, and the cache of what the senses made of sound."""
+
+    source: BenchSource
+    cache_folder: Path
+
+
+@record
+class AddedJudge:
+    """A judge model to add to the cues; none without a name."""
+
+    model: str = ""
+    every_s: float = SLOW_BEAT_S
+
+
+def evaluate(talks: Talks, senses: Senses, judge: AddedJudge, second_coder: Path | None, as_json: bool) -> None:
+    """Print the scores of the monitor beside its baselines, and the second coder's agreement."""
+    if judge.model and senses.source is BenchSource.AUDIO:
         raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
-    engine = open_engine_by_name(model, clock) if model else None  # first, so that a missing model fails at once
-    chosen = encounters(split)[: limit or None]
+    engine = open_engine_by_name(judge.model, clock) if judge.model else None  # a missing model fails at once
+    every = talks.read()
+    chosen = every[: talks.limit or None]
+    coding = read_coding(second_coder, every) if second_coder else None
     meaning, table = load_meaning(), ThresholdTable.shipped()
-    sessions = _sessions(chosen, meaning, table, seed, source, kept)
-    detectors = _detectors(sessions)
+    sessions = _run_monitor(chosen, meaning, table, talks.seed, senses)
+    rows = {"monitor": score_encounters(sessions)}
     asked: dict[str, Any] = {}
     if engine:
-        asking = JudgeStandIn(Judge(engine), clock)
+        stand_in = JudgeStandIn(Judge(engine), clock)
         try:
-            shown = track(chosen, f"asking {model}", console=err)
-            found = run_with_judge(shown, meaning, table, asking, seed, judge_every_s)
+            shown = track(chosen, f"asking {judge.model}", console=err)
+            judged = run_with_judge(shown, meaning, table, stand_in, talks.seed, judge.every_s)
         finally:
             engine.close()
-        asked = _told_of(asking, model)
-        detectors = {"monitor": sessions, f"monitor and {model}": found, **detectors}
-    rows = {
-        f"{name}, {polarity.value}s": score_online(found, polarity)
-        for name, found in detectors.items()
-        for polarity in Polarity
-    }
+        asked = _judge_figures(stand_in, judge.model)
+        rows[f"monitor and {judge.model}"] = score_encounters(judged)
+    parts = {name: score_encounters(found) for name, found in parts_by_cue(sessions).items()}
+    weaker = {name: score_encounters(found) for name, found in baselines(sessions).items()}
+    agreement = measure_coder(coding, [session.truth for session in sessions]) if coding else None
     if as_json:
-        head = {
-            "split": split, "from": source.value, "encounters": len(chosen), "table": table.version, "tolerance_s": 2.0
-        }  # fmt: skip
-        print_json({**head, **asked, "rows": {name: to_plain(row) for name, row in rows.items()}})
+        scores: dict[str, Any] = to_plain(rows["monitor"])
+        found: dict[str, Any] = {
+            **talks.head(len(chosen), table),
+            "from": senses.source.value,
+            "tolerance_s": AT_S,
+            **scores,
+            "parts": {
+                name: {"errors": to_plain(part.errors), "competences": to_plain(part.competences)}
+                for name, part in parts.items()
+            },
+            "baselines": {name: to_plain(row) for name, row in weaker.items()},
+        }
+        if asked:
+            found["judge"] = {**asked, **to_plain(rows[f"monitor and {judge.model}"])}
+        if agreement:
+            found["second_coder"] = to_plain(agreement)
+        print_json(found)
         return
-    show_rows(rows)
-    print(f"{count_of(len(chosen), 'encounter')} of {split}, from {source.value}; precision, recall and latency at 2 s")
-    for polarity in Polarity:
-        row = rows[f"monitor, {polarity.value}s"]
-        by_basis = ", ".join(f"{basis} {value:.0f}" for basis, value in row.by_basis.items())
-        print(f"recall of {polarity.value}s by basis: {by_basis}")
-        print(f"F1 of {polarity.value}s by attribute (macro {row.macro_f1_by_attribute:.1f}):")
-        for name, value in row.by_attribute.items():
-            print(f"  {name} {_with_interval(value, row.by_attribute_interval[name])}")
+    show_scores(rows, parts, weaker)
+    minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
+    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {senses.source.value}")
+    if agreement:
+        show_coder(agreement)
     if asked:
-        outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in asked["outcomes"].items())
-        spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
-        print(
-            f"{model} was asked about {count_of(asked['windows'], 'window')}, by their words alone: {outcomes}; {spent}"
-        )
-        for reason, count in asked["reasons"].items():
-            print(f"  {count_of(count, 'time')}: {reason}")
+        show_judge(asked)
 
 
-def show_rows(rows: Mapping[str, OnlineScores]) -> None:
-    """Print a table with one row per detector."""
-    tolerances = "/".join(f"{tolerance_s:g}" for tolerance_s in TOLERANCES_S)
-    shown = Shown("detector", f"F1 at {tolerances} s", "at 2 s", "prec.", "recall", "false/h", "p50 s", "n", "alarms")
-    for name, row in rows.items():
-        shown.add_row(name, *_cells(row))
-    print_table(shown)
-
-
-def show_triggering(split: str, limit: int, seed: int, as_json: bool) -> None:
+def show_triggering(talks: Talks, as_json: bool) -> None:
     """Print which labelled events a judge would miss, one row per trigger and kind of event."""
-    chosen = encounters(split)[: limit or None]
+    chosen = talks.read()[: talks.limit or None]
     meaning, table = load_meaning(), ThresholdTable.shipped()
     ways = {"cues alone": CUES_ALONE_S, "and every 30 s": SLOW_BEAT_S, "every window": EVERY_WINDOW_S}
     found = {
-        name: measure_triggering(track(chosen, name, console=err), meaning, table, every_s, seed)
+        name: measure_triggering(track(chosen, name, console=err), meaning, table, every_s, talks.seed)
         for name, every_s in ways.items()
     }
     if as_json:
-        head = {"split": split, "encounters": len(chosen), "table": table.version}
-        print_json({**head, "ways": {name: to_plain(way) for name, way in found.items()}})
+        ways_plain = {name: to_plain(way) for name, way in found.items()}
+        print_json({**talks.head(len(chosen), table), "ways": ways_plain})
         return
-    shown = Shown("judged", "calls/h", "events", "n", "never shown %", "not whole %")
+    shown = Table("judged", "calls/h", "events", "n", "never shown %", "not whole %")
     for name, way in found.items():
         for kind, missed in way.missed.items():
             shares = f"{missed.unseen:.1f}", f"{missed.not_whole:.1f}"
             shown.add_row(name, f"{way.calls_per_hour:.0f}", kind, str(missed.events), *shares)
     print_table(shown)
-    print(f"{count_of(len(chosen), 'encounter')} of {split}; a call is a window that a judge would be asked about")
+    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}; a call is a window that a judge would be asked about")
 
 
 def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
     """Print how many errors are flagged in clean talk."""
-    talks = track(list(clean_talk(length_s, seed)), "watching", console=err)
+    talks = track(list(clean_talk(length_s, seed)), "running the monitor", console=err)
     found = false_alarms(talks, load_meaning(), ThresholdTable.shipped(), seed)
     if as_json:
         print_json(to_plain(found))
@@ -163,7 +189,7 @@ def load_meaning() -> Meanings:
     return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
 
 
-def _told_of(asking: JudgeStandIn, model: str) -> dict[str, Any]:
+def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     """Summarize the outcomes of the judge's questions."""
     return {
         "model": model,
@@ -174,40 +200,18 @@ def _told_of(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     }
 
 
-def _sessions(  # noqa: PLR0917
-    chosen: Sequence[Encounter], meaning: Meaning, table: ThresholdTable, seed: int, source: BenchSource, kept: Path
+def _run_monitor(
+    chosen: Sequence[Encounter], meaning: Meaning, table: ThresholdTable, seed: int, senses: Senses
 ) -> list[EventSession]:
-    followed = track(chosen, "watching", console=err)
-    if source is BenchSource.SCRIPT:
+    followed = track(chosen, "running the monitor", console=err)
+    if senses.source is BenchSource.SCRIPT:
         return [monitor_script(one, meaning, table, seed) for one in followed]
+    folder = senses.cache_folder
     try:
-        kept.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SuiteError(f"{kept}: cannot hold what is heard: {error.strerror}") from error
+        raise SuiteError(
+            f"--cache-folder {folder}: cannot be written: {error.strerror}; name a folder of yours"
+        ) from error
     whisper = Whisper(WhisperConfig())
-    return [monitor_from_sound(sense_encounter(one, kept, whisper, seed), meaning, table) for one in followed]
-
-
-def _detectors(sessions: list[EventSession]) -> dict[str, list[EventSession]]:
-    return {
-        "monitor": sessions,
-        "where a row exists": events_resting_on(sessions, MEASURED),
-        "only rows' false alarms": events_resting_on(sessions, MEASURED, lambda alarm: alarm.cue_id not in READINGS),
-        "where none does": events_resting_on(sessions, _UNMEASURED),
-        "only readings' false alarms": events_resting_on(sessions, _UNMEASURED, lambda alarm: alarm.cue_id in READINGS),
-        "speech timing alone": alarms_of_cues(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
-        "prior": prior_alarms(sessions),
-        "always no": without_alarms(sessions),
-    }
-
-
-def _cells(row: OnlineScores) -> list[str]:
-    at_each = "/".join(f"{value:.0f}" for value in row.f1.values())
-    latency = f"{row.latency_s['p50']:.1f}" if row.latency_s else "-"
-    shares = [f"{row.precision:.0f}", f"{row.recall:.0f}", f"{row.false_alarms_per_hour:.0f}"]
-    headline = _with_interval(row.f1[_HEADLINE], row.f1_interval[_HEADLINE])
-    return [at_each, headline, *shares, latency, str(row.events), str(row.alarms)]
-
-
-def _with_interval(value: float, interval: tuple[float, float]) -> str:
-    return f"{value:.0f} [{interval[0]:.0f}, {interval[1]:.0f}]"
+    return [monitor_from_sound(sense_encounter(one, folder, whisper, seed), meaning, table) for one in followed]

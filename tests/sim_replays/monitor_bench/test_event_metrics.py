@@ -14,17 +14,9 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script, records_of_script
-from sim_replays.monitor_bench.event_metrics import (
-    MEASURED,
-    READINGS,
-    Alarm,
-    EventSession,
-    events_resting_on,
-    match_alarms,
-    prior_alarms,
-    score_online,
-    without_alarms,
-)
+from sim_replays.monitor_bench.baselines import BASES_WITH_A_CUE, events_resting_on, prior_alarms, without_alarms
+from sim_replays.monitor_bench.encounter_scores import score_encounters
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms, score_online
 from sim_replays.monitor_bench.false_alarms import false_alarms
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter, TimedRecord, sense_encounter
 from sim_replays.scenarios.clean_talk import clean_talk
@@ -66,7 +58,7 @@ def test_one_alarm_finds_one_event_at_most() -> None:
     """Two alarms at one event are one hit and one false alarm; nothing is adjusted."""
     found = score_online([session([10, 50], [10.4, 10.6])], at_s=1.0)
     assert (found.recall, found.precision, found.false_alarms_per_hour) == (50.0, 50.0, 1.0)
-    assert (found.f1["0.5"], found.f1["1"]) == (50.0, 50.0)
+    assert (found.f1, found.f1_by_tolerance["0.5"], found.false) == (50.0, 50.0, 1)
     assert found.latency_s["p50"] == pytest.approx(1.4)
 
 
@@ -93,20 +85,17 @@ def test_events_are_told_apart_by_what_they_rest_on() -> None:
     both = session([10, 50], [10, 50, 90])
     understood = replace(both.truth.events[1], basis=Basis.UNDERSTANDING)
     both = EventSession(truth=replace(both.truth, events=(both.truth.events[0], understood)), alarms=both.alarms)
-    for bases in (MEASURED, {Basis.UNDERSTANDING}):
+    for bases in (BASES_WITH_A_CUE, {Basis.UNDERSTANDING}):
         found = score_online(events_resting_on([both], bases), at_s=1.0)
-        assert (found.events, found.alarms, found.recall, found.precision) == (1, 2, 100.0, 50.0)
+        assert (found.events, found.flags, found.recall, found.precision) == (1, 2, 100.0, 50.0)
 
 
-def test_false_alarms_are_counted_per_kind_of_cue() -> None:
-    found = session([10], [10, 50, 90])
-    raised = ("greets", "reads_amiss", "reads_amiss")
-    alarms = tuple(replace(alarm, cue_id=cue_id) for alarm, cue_id in zip(found.alarms, raised, strict=True))
-    by_kind = [
-        score_online(events_resting_on([replace(found, alarms=alarms)], MEASURED, answers_for), at_s=1.0)
-        for answers_for in (lambda alarm: alarm.cue_id not in READINGS, lambda alarm: alarm.cue_id in READINGS)
-    ]
-    assert [(one.alarms, one.recall) for one in by_kind] == [(1, 100.0), (3, 100.0)]
+def test_errors_flagged_in_harmless_talk_are_counted() -> None:
+    """A talk of an hour with no labelled error is harmless, whatever competences it has."""
+    scores = score_encounters([session([10], [10, 20]), session([], [30, 40, 50])])
+    assert (scores.errors.events, scores.errors.flags, scores.errors.false) == (1, 5, 4)
+    assert (scores.harmless.encounters, scores.harmless.minutes, scores.harmless.false_errors) == (1, 60.0, 3)
+    assert scores.competences.flags == 0
 
 
 def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:
@@ -147,7 +136,7 @@ def test_silence_scores_0_and_the_monitor_more(meaning: Meanings) -> None:
     encounter = read(find("kiosk_directions"))
     found = monitor_script(encounter, meaning, table)
     assert found == monitor_script(encounter, meaning, table)
-    assert score_online([found]).f1["5"] > 0
+    assert score_online([found]).f1_by_tolerance["5"] > 0
     nothing = score_online(without_alarms([found]))
-    assert (nothing.f1["5"], nothing.recall, nothing.alarms) == (0.0, 0.0, 0)
+    assert (nothing.f1, nothing.recall, nothing.flags) == (0.0, 0.0, 0)
     assert prior_alarms([found], 1) == prior_alarms([found], 1)

@@ -25,7 +25,8 @@ from sim_replays.monitor_bench.labelled_recording import (
     record_flags,
     session_of,
 )
-from sim_replays.monitor_bench.labels_file import Interval, LabelClass, LabelFileError, read_intervals
+from sim_replays.monitor_bench.labels_csv import LabelFileError
+from sim_replays.monitor_bench.labels_file import Interval, LabelClass, read_intervals
 from sim_replays.scenarios.library import shipped
 from tactful_cli.main import app
 
@@ -229,5 +230,5 @@ def test_the_verb_measures_a_bag_against_labels(
     assert told["labels"] == 2
     assert told["monitor"]["online"]["events"] == 2
     assert set(told["monitor"]["by_class"]) == {"robot_mistake", "user_awkwardness"}
-    assert told["baselines"]["always no"]["alarms"] == 0
+    assert told["baselines"]["always no"]["flags"] == 0
     assert "1 --bag and 0 --labels" in str(CliRunner().invoke(app, asked).exception)

@@ -93,7 +93,7 @@ def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: Meanings) -> None:
     alone = monitor_script(ENCOUNTER, meaning, table)
     (together,) = run_with_judge([ENCOUNTER], meaning, table, asking)
     assert {a.cue_id for a in together.alarms} - {a.cue_id for a in alone.alarms} == {"judge"}
-    assert score_online([together], Polarity.ERROR).alarms > score_online([alone], Polarity.ERROR).alarms
+    assert score_online([together], Polarity.ERROR).flags > score_online([alone], Polarity.ERROR).flags
     assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
 
 
@@ -115,8 +115,8 @@ def test_the_verb_shows_cues_alone_beside_cues_and_model(
     monkeypatch.setattr("tactful_cli.bench.monitor_bench.load_meaning", lambda: meaning)  # the same, not loaded again
     asked = ["bench", "monitor", "--limit", "1", "--json"]
     told = json.loads(CliRunner().invoke(app, [*asked, "--model", "dead"]).stdout)
-    assert told["outcomes"] == {"failed": told["windows"]}
-    assert told["windows"] > 0
-    assert told["rows"]["monitor and dead, errors"] == told["rows"]["monitor, errors"]
+    assert told["judge"]["outcomes"] == {"failed": told["judge"]["windows"]}
+    assert told["judge"]["windows"] > 0
+    assert told["judge"]["errors"] == told["errors"]
     ways = json.loads(CliRunner().invoke(app, [*asked, "--triggering"]).stdout)["ways"]
     assert ways["cues alone"]["windows"] <= ways["and every 30 s"]["windows"] <= ways["every window"]["windows"]
