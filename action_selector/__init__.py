@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from action_selector.config import RequestConfig, SelectorConfig
     from action_selector.decider import Decider
     from action_selector.model import SelectorModel
+    from action_selector.repair import RepairConfig, RepairRequests
     from action_selector.request import Request, UnusableError
     from action_selector.retrieve.precedents import (
         Precedent,
@@ -33,6 +34,8 @@ __all__ = [
     "PrecedentError",
     "PrecedentIndex",
     "Recommendation",
+    "RepairConfig",
+    "RepairRequests",
     "Request",
     "RequestConfig",
     "Selector",
@@ -57,6 +60,7 @@ if not TYPE_CHECKING:
             "config": ("RequestConfig", "SelectorConfig"),
             "decider": ("Decider",),
             "model": ("SelectorModel",),
+            "repair": ("RepairConfig", "RepairRequests"),
             "request": ("Request", "UnusableError"),
             "retrieve.precedents": (
                 "Precedent",

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.norms import DEFAULT_ORDER
+from action_selector.repair import RepairConfig
 from norm_core.records.decision import Norm
 from norm_core.runtime.config import Config
 from norm_core.runtime.watermarks import SOURCES, known_sources
@@ -74,3 +75,4 @@ class RequestConfig(Config):
         default=(), description=f"what a query without a deadline waits for, of {', '.join(SOURCES)}; () to ask at once"
     )
     frames_every_s: float = Field(default=1.0, gt=0, le=60, description="period of kept frames and of presence")
+    repair: RepairConfig = RepairConfig()

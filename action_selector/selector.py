@@ -6,10 +6,12 @@ from dataclasses import replace
 from action_selector.config import RequestConfig
 from action_selector.decider import Decider
 from action_selector.queries import TASKS, answer_of, request_of
+from action_selector.repair import RepairRequests
 from action_selector.request import Request
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
@@ -21,7 +23,7 @@ from norm_core.runtime.held_queries import HeldQueries
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
 
-SelectorRecord = Frame | Utterance | Presence | Episode | Query
+SelectorRecord = Frame | Utterance | Presence | Episode | Query | SocialFlag
 
 PICTURES_HELD_BACK = (
     "selector: the model runs on another machine, so it is shown no images; set pictures_may_leave to true to send them"
@@ -53,11 +55,17 @@ class Selector:
     """
 
     def __init__(
-        self, decider: Decider, clock: Clock, config: RequestConfig | None = None, health_log: HealthLog | None = None
+        self,
+        decider: Decider,
+        clock: Clock,
+        config: RequestConfig | None = None,
+        health_log: HealthLog | None = None,
+        repairs: RepairRequests | None = None,
     ) -> None:
-        """Count outcomes in the health log, which also reports what prevents decisions."""
+        """Count outcomes in the health log, which also reports what prevents decisions. Flags need `repairs`."""
         self._decider, self._clock, self._config = decider, clock, config or RequestConfig()
         self._health_log = health_log or HealthLog()
+        self._repairs = repairs
         self._recent = RecentRecords(self._config.window_s)
         self._held = HeldQueries(self._config.sources, s_to_ns(self._config.frames_every_s))
 
@@ -72,6 +80,9 @@ class Selector:
         """
         if isinstance(record, Query) and record.task not in TASKS:
             return []
+        if isinstance(record, SocialFlag):
+            request = self._repairs.request_for(record) if self._repairs else None
+            return [self.ask(request)] if request else []
         if isinstance(record, Episode):  # an episode's edge closes the queries before it
             due = self.end_input()
             self._recent.take(record)

@@ -9,6 +9,7 @@ from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
 from action_selector.model import SelectorModel
+from action_selector.repair import RepairRequests
 from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
@@ -43,16 +44,18 @@ def open_selector(
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
+    skills = SkillCatalogue.read(catalogue) if catalogue else None
     decider = Decider(
         encoder,
         files,
         engine=engine,
-        catalogue=SkillCatalogue.read(catalogue) if catalogue else None,
+        catalogue=skills,
         rules=HouseRules.read(rules) if rules else None,
         precedents=precedents,
         fitted=LinearScorer.read(fitted, weights_sha256) if fitted else None,
     )
-    return Selector(decider, clock, requests, health_log)
+    repairs = RepairRequests(skills) if requests and requests.repair.on_error_flags else None
+    return Selector(decider, clock, requests, health_log, repairs)
 
 
 def _path(text: str) -> Path | None:

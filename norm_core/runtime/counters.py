@@ -92,6 +92,7 @@ MEANINGS: dict[str, str] = {
     "decisions_without_pictures": "decisions made without the images, because the model runs on another machine",
     "goals_refused_inactive": "goals that were refused because the node was not active",
     "queries_dropped": "queries that still waited when the node ended",
+    "repairs_refused": "error flags for which no repair was asked, as others still waited",
     # bags
     "messages_played": "messages that the player published",
     "messages_of_missing_types": "messages that were not played because their type is not installed",

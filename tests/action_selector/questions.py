@@ -9,6 +9,7 @@ from action_selector.request import Request
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.frame import Frame
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ReplayClock
@@ -51,3 +52,25 @@ def window(age_s: float = 0.5, jpeg: bytes = b"", **fields: Any) -> Window:
         tile_jpeg=jpeg,
     )
     return Window(start_ns=min(stamp_ns, NOW_NS - 5 * NS_PER_S), end_ns=NOW_NS + 1, frames=(frame,), **fields)
+
+
+def error_flag(event_id: str, **fields: Any) -> SocialFlag:
+    """An error that has just opened: the robot leaves a question without an answer."""
+    given: dict[str, Any] = {
+        "state": FlagState.OPENED,
+        "polarity": Polarity.ERROR,
+        "rationale": "The robot does not answer the question.",
+        "correction": "Answer the person, and apologise for the wait.",
+    }
+    return SocialFlag(
+        stamp_ns=NOW_NS,
+        event_id=event_id,
+        attributes=(Attribute.CONVERSATIONAL_MECHANICS,),
+        severity=Severity.MAJOR,
+        probability=0.9,
+        onset_ns=NOW_NS,
+        decision_ns=NOW_NS,
+        tier=Tier.CUE,
+        evidence=(Evidence(measure="silence", value=8.0, start_ns=0, end_ns=NOW_NS),),
+        **{**given, **fields},
+    )

@@ -20,6 +20,7 @@ from norm_core.engines.errors import EngineError
 from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
@@ -39,6 +40,7 @@ from norm_nodes.norm_node import NormNode
 
 WAITING = 8
 WAIT_S = 0.2
+REPAIRS_WAITING = WAITING // 2  # the rest is for goals and queries
 TOO_MANY = f"{WAITING} questions wait already: ask less often"
 
 
@@ -82,6 +84,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             raise ConfigError(f"selector: {error}") from error
         self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._goals: dict[bytes, DueRequest] = {}
+        self._repairs: set[str] = set()  # the events whose repair is not yet decided
         self._decisions = self.advertise(Decision, "decisions", EVENTS, "every decision, whoever asked")
         self._answers = self.advertise(Answer, "answers", EVENTS, "what decisions say to queries")
         self._mirror = self.advertise(String, "decisions_json", EVENTS, "every decision as one line of JSON")
@@ -93,6 +96,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         )
         self.subscribe(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
         self.subscribe(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
+        if config.repair.on_error_flags:
+            self.subscribe(SocialFlag, "flags", self._take(SocialFlag), EVENTS, "errors that may need a repair")
         ended = "the senses have given all that they made of a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
         self.serve_action(
@@ -167,7 +172,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _take(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
         def take(message: Any) -> None:
-            if record_type is Query and not self._active:
+            if record_type in {Query, SocialFlag} and not self._active:
                 return
             try:
                 record = from_ros(record_type, message)
@@ -177,7 +182,13 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
                 self.raise_issue(f"messages on {name}", Health.DEGRADED, f"{name}: a message was not used: {error}")
                 return
             for due in self._selector.take(record):
-                self._hand_over(due)
+                if not isinstance(record, SocialFlag):
+                    self._hand_over(due)
+                elif len(self._repairs) < REPAIRS_WAITING:
+                    self._repairs.add(record.event_id)
+                    self._hand_over(due)
+                else:
+                    self.count("repairs_refused")
 
         return take
 
@@ -210,6 +221,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _publish(self, recommended: Recommendation) -> None:
         decision = recommended.decision
+        self._repairs.discard(decision.query_id)
         self._decisions.publish(to_ros(decision))
         self._mirror.publish(String(data=to_json(decision)))
         if self._intents and decision.outcome is Outcome.ANSWERED and decision.chosen:

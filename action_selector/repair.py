@@ -1,0 +1,52 @@
+"""Turn error flags into requests for a repair, such as an apology. The decision is advice only."""
+
+from collections import OrderedDict
+
+from pydantic import Field
+
+from action_selector.candidates import SkillCatalogue
+from action_selector.request import Request
+from norm_core.records.flag import FlagState, Polarity, SocialFlag
+from norm_core.runtime.config import Config
+
+# The candidates where no skill of the catalogue is marked as a repair.
+DEFAULT_REPAIRS = (
+    "Apologise for the error.",
+    "Repeat what was said.",
+    "Wait until the person has finished.",
+    "Answer the person.",
+    "Call a member of staff.",
+)
+_REMEMBERED = 256  # events
+
+
+class RepairConfig(Config):
+    on_error_flags: bool = Field(
+        default=False,
+        description="whether an error flag that opens asks which repair fits; the decision names the flag",
+    )
+
+
+class RepairRequests:
+    """Make one request per error that is still open. The request's query_id is the flag's event_id."""
+
+    def __init__(self, catalogue: SkillCatalogue | None = None) -> None:
+        skills = catalogue.skills if catalogue else ()
+        repairs = tuple(skill.action for skill in skills if skill.repair) or DEFAULT_REPAIRS
+        may_do_nothing = catalogue is None or catalogue.may_do_nothing
+        self._candidates = repairs + ("",) * may_do_nothing
+        self._seen: OrderedDict[str, None] = OrderedDict()
+
+    def request_for(self, flag: SocialFlag) -> Request | None:
+        """Return the request of an open error at its first flag; None for any other flag."""
+        if flag.polarity is not Polarity.ERROR or flag.state is FlagState.CLOSED or flag.event_id in self._seen:
+            return None
+        self._seen[flag.event_id] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        return Request(
+            query_id=flag.event_id,
+            candidates=self._candidates,
+            situation=f"{flag.rationale} {flag.correction}",
+            others=(),  # what others do excludes no repair, so no frame is needed
+        )
