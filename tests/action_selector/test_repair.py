@@ -43,6 +43,12 @@ def test_a_competence_or_a_closed_error_asks_nothing(flag: SocialFlag) -> None:
     assert RepairRequests().request_for(flag) is None
 
 
+def test_an_error_that_is_over_when_first_flagged_asks_once_if_wanted() -> None:
+    repairs = RepairRequests(config=RepairConfig(on_error_flags=True, on_closed_flags=True))
+    asked = [repairs.request_for(flag) for flag in (CLOSED, CLOSED, COMPETENCE)]
+    assert [request.query_id for request in asked if request] == ["over"]
+
+
 def test_an_event_is_asked_about_once_however_often_it_changes() -> None:
     repairs, opened = RepairRequests(), error_flag("late")
     updated = replace(opened, state=FlagState.UPDATED)
