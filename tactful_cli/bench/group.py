@@ -290,7 +290,7 @@ def monitor(  # noqa: PLR0917
     ] = monitor_bench.BenchSource.SCRIPT,
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
-    ] = Path("runs/heard"),
+    ] = Path("scratch/sensed"),
     second_coder: Annotated[
         Path | None,
         typer.Option(

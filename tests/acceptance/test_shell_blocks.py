@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_S
 PAGES = [page for page in pages() if page.is_relative_to(ROOT / "docs") and bash_blocks(page)]
 
 # The script has a stand-in, and what pages write stays out of the real checkout.
-NOT_LINKED = ("tactful", "scratch", "runs", "build", "dist")
+NOT_LINKED = ("tactful", "scratch", "build", "dist")
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
