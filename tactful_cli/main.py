@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -51,6 +52,11 @@ class Verbs(TyperGroup):
         command = get_command(import_module(f"tactful_cli.{VERBS[cmd_name]}").app)
         command.name = cmd_name
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in VERBS and (close := get_close_matches(args[0], VERBS, 1)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{close[0]}'?")
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

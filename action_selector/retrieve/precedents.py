@@ -78,13 +78,17 @@ class PrecedentIndex:
     @classmethod
     def load(cls, folder: Path) -> "PrecedentIndex":
         """Read an index that `save` wrote. Raises PrecedentError."""
+        if not folder.is_dir():
+            raise PrecedentError(f"{folder}: there is no such index; make it with ./tactful norms index")
         try:
             about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
             precedents = read_precedents(folder / "precedents.jsonl")
             return cls(precedents, vectors, str(about["weights_sha256"]))
         except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise PrecedentError(f"{folder}: is no index that `tactful norms index` wrote: {error}") from error
+            raise PrecedentError(
+                f"{folder}: is no readable index ({error}); make it again with ./tactful norms index"
+            ) from error
 
     def save(self, folder: Path) -> None:
         """Write the precedents and their vectors. Overwrites an existing index."""

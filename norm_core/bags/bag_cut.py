@@ -75,8 +75,8 @@ def cut_bag(
         to_ns = parse_time_ns(to_text, bounds[0]) if to_text else bounds[1] + 1
         if not from_ns < to_ns or from_ns > bounds[1] or to_ns <= bounds[0]:
             raise BagError(
-                f"{bag}: {from_text} to {to_text or 'its end'} is no stretch of it: "
-                f"it lasts {(bounds[1] - bounds[0]) / NS_PER_S:.3f} s and begins at {bounds[0]} ns"
+                f"{bag}: cannot be cut from {from_text} to {to_text or 'its end'}; it lasts "
+                f"{(bounds[1] - bounds[0]) / NS_PER_S:.3f} s from {bounds[0]} ns: choose two times in it, --from first"
             )
         chosen = {t.key: t for t in reader.topics if topics is None or t.topic in topics}
         reader.require({*(topics or ()), *latched})

@@ -12,7 +12,7 @@ from rosbags.rosbag2 import Reader
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed
 
-RECOVER = "./tactful bag recover takes out of it what is whole"
+RECOVER = "save the readable part with ./tactful bag recover BAG OUT"
 # What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
 UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"

@@ -15,6 +15,8 @@ _SHOWN = 20
 
 def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) -> list[C]:
     """Read every annotation from a folder's file of that name, or from the file itself. Reports all faults at once."""
+    if not path.exists():
+        raise SuiteError(f"{path}: there is no such folder or file; check the path")
     file = path / name if path.is_dir() else path
     if not file.is_file():
         raise SuiteError(f"{path}: has no {name}; see docs/reference/file_formats_selection_and_models.md")

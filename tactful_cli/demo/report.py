@@ -89,7 +89,7 @@ def _table(session: DemoSession, view: DemoView) -> Table:
     for place, one in enumerate(seen):
         if place not in pairs.values():
             rows.append((one.flag.onset_ns, Text("–", "dim"), _about(one.flag.polarity, one.flag.attributes)))
-    table = Table("", "marked by a person beforehand", "flagged", box=None, padding=(0, 2, 0, 0), title_justify="left")
+    table = Table("", "marked beforehand", "flagged", box=None, padding=(0, 2, 0, 0), title_justify="left")
     for onset_ns, marked, flagged in sorted(rows, key=lambda row: row[0]):
         table.add_row(Text(view.clock(onset_ns), "dim"), marked, flagged)
     return table

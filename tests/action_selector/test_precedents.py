@@ -41,6 +41,11 @@ def test_a_damaged_index_says_so(sentences: SentenceEncoder, tmp_path: Path, dam
         PrecedentIndex.load(tmp_path)
 
 
+def test_a_missing_index_is_refused_with_the_verb_that_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(PrecedentError, match=r"none: there is no such index; make it with \./tactful norms index"):
+        PrecedentIndex.load(tmp_path / "none")
+
+
 def unit_rows(count: int, seed: int = 0) -> np.ndarray:
     """Rows around forty middles, as scenes of a few kinds are."""
     random = np.random.default_rng(seed)

@@ -59,7 +59,8 @@ def test_a_cut_short_bag_is_refused_with_what_mends_it(tmp_path: Path, verb: str
     bag = cut_short(write_mcap(tmp_path / "bag"))
     code, told, why = call(verb, bag, *(() if verb == "info" else (tmp_path / "new",)))
     assert (code, told) == (2, "")
-    assert "bag_0.mcap: File end magic is invalid; if it was cut short or damaged, ./tactful bag recover" in why
+    assert "bag_0.mcap: File end magic is invalid; if it was cut short or damaged, " in why
+    assert "save the readable part with ./tactful bag recover BAG OUT" in why
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]
 
 

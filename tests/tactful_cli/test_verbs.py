@@ -53,6 +53,10 @@ def test_every_verb_explains_itself(verb: str) -> None:
     assert "Usage: tactful " + verb in shown.stdout
 
 
+def test_a_misspelt_verb_brings_the_nearest() -> None:
+    assert "Did you mean 'flags'?" in tactful("flagz").stderr
+
+
 @pytest.mark.parametrize("arguments", [["fly"], ["demo", "--rate", "x"], ["bag", "info"]])
 def test_a_wrong_call_is_exit_code_2_with_nothing_on_standard_output(arguments: list[str]) -> None:
     shown = tactful(*arguments)

@@ -81,7 +81,7 @@ def test_what_was_latched_before_the_cut_stands_at_its_beginning(tmp_path: Path)
 @pytest.mark.parametrize(("begin", "end"), [("2", "1"), ("9", ""), ("0", "0"), ("1700000000", "")])
 def test_a_stretch_that_is_not_in_the_bag_is_refused(tmp_path: Path, begin: str, end: str) -> None:
     bag = write_rosbags(tmp_path / "bag")
-    with pytest.raises(BagError, match=r"is no stretch of it: it lasts 3\.900 s and begins at 1000000000 ns"):
+    with pytest.raises(BagError, match=r"cannot be cut.* lasts 3\.900 s from 1000000000 ns: choose two times in it"):
         cut_bag(bag, tmp_path / "new", begin, end)
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]
 

@@ -48,6 +48,8 @@ def test_every_fault_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
     assert "line 4: sho: unknown key; did you mean show?" in said
     with pytest.raises(SuiteError, match=r"has no segments\.jsonl"):
         hsri.read(tmp_path)
+    with pytest.raises(SuiteError, match=r"none: there is no such folder or file; check the path"):
+        hsri.read(tmp_path / "none")
 
 
 @pytest.mark.parametrize(
