@@ -68,7 +68,7 @@ def advised_against(
         alike = similarity(sentences, actions, [rule.dont, rule.do])
         for place in range(len(actions)):
             if alike[place, 0] >= least and alike[place, 0] > alike[place, 1]:
-                reasons.setdefault(place, f"a rule of this house says not to here: {rule.why}")
+                reasons.setdefault(place, f"a house rule advises against it: {rule.why}")
     return reasons
 
 

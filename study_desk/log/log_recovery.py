@@ -27,7 +27,7 @@ def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
     """Write every line that matches its own hash to a new log, in order of their numbers."""
     sound, lost = _sound(old)
     if not sound:
-        raise LogError(f"{old}: holds no line that is sound, so that nothing can be recovered; log its bag again")
+        raise LogError(f"{old}: holds no intact line, so nothing can be recovered; use a copy")
     contents = read(old)
     first = sound[min(sound)]
     records = [(entry, renumbered(entry.record)) for _, entry in sorted(sound.items()) if entry.kind is not Kind.CLOSED]

@@ -112,7 +112,7 @@ def read_sound(path: Path) -> LogContents:
     if grave:
         shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
         raise LogError(
-            f"{path}: is not sound, with {count_of(len(grave), 'fault')}: {shown}. "
+            f"{path}: is damaged, with {count_of(len(grave), 'fault')}: {shown}. "
             "tactful study verify lists them all; tactful study recover saves the rest into a new log"
         )
     return contents

@@ -68,5 +68,5 @@ def test_lines_that_do_not_follow_one_another_are_named(log: Path, tmp_path: Pat
 
 def test_a_log_without_a_sound_line_cannot_be_recovered(log: Path, tmp_path: Path) -> None:
     damage(log, [b"nothing\n"])
-    with pytest.raises(LogError, match="holds no line that is sound"):
+    with pytest.raises(LogError, match="holds no intact line"):
         recover_log(log, tmp_path / "new")

@@ -107,7 +107,7 @@ def test_a_broken_log_keeps_no_other_from_expiring(tmp_path: Path) -> None:
     shown = tactful("study", "expire", str(broken), str(other), "--json")
     assert shown.returncode == 1
     assert json.loads(shown.stdout) == {str(other): 1}
-    assert f"{broken}: is not sound" in shown.stderr
+    assert f"{broken}: is damaged" in shown.stderr
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt"])
