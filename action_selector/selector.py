@@ -70,13 +70,14 @@ class Selector:
         self._held = HeldQueries(self._config.sources, s_to_ns(self._config.frames_every_s))
 
     def prepare(self) -> None:
-        """Load the encoder ahead of the first request. Raises EngineError where it cannot be loaded."""
+        """Load the encoder ahead of the first request. Raises EngineError if that fails."""
         self._decider.prepare()
 
     def take(self, record: SelectorRecord) -> list[DueRequest]:
         """Add a record in order of arrival, and return the requests that are now due.
 
-        Ignores queries whose tasks belong to other roles.
+        A query with a deadline is due at once. Without one, it waits until its sources have passed its stamp. Ignores
+        queries whose tasks belong to other roles.
         """
         if isinstance(record, Query) and record.task not in TASKS:
             return []
@@ -130,7 +131,7 @@ class Selector:
         return replace(recommendation, answer=answer)
 
     def without_decision(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
-        """Return a refusal with its reason."""
+        """Return a decision that chooses nothing, with the reason."""
         now_ns, deadline_ns = due.deadline.clock.now_ns(), due.deadline.deadline_ns
         decision = Decision(
             stamp_ns=now_ns,

@@ -8,7 +8,7 @@ from norm_core.runtime.time import NS_PER_S
 # Sources with a watermark deliver in stamp order, so that a stamp proves that everything earlier has arrived. The
 # robot's speech is too rare for that: each record is used on arrival, and counted if it is late.
 FRAMES, PRESENCE, UTTERANCES = SOURCES = ("frames", "presence", "utterances")
-JUMP_NS = 60 * NS_PER_S  # a watermark that goes back this far starts a new timeline
+JUMP_NS = 60 * NS_PER_S  # a watermark that goes back by more than this starts a new timeline
 
 
 def known_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
@@ -19,10 +19,10 @@ def known_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Watermarks:
-    """The watermarks of some sources, from their records."""
+    """Derive a source's watermark from each of its records. Keeps no state between records."""
 
     def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
-        """A camera stores the first frame of each period, so that no other frame comes before the period's end."""
+        """Frames and presence come once per period, so a record completes its source up to the period's end."""
         self._sources, self._period_ns = sources, period_ns
 
     def of(self, record: object) -> tuple[str, int] | None:

@@ -42,7 +42,7 @@ class WindowCutter:
         self._length_ns, self._step_ns, self._lateness_ns = length_ns, step_ns, lateness_ns
         self._max_entries, self._max_bytes = max_entries, max_bytes
         self._tally: Tally[str] = Tally()
-        self._kept_from_ns = -(2**63)
+        self._stored_from_ns = -(2**63)
         self._restart()
 
     @property
@@ -65,13 +65,13 @@ class WindowCutter:
         stamp_ns = _stamp_of(entry)
         if self._closed_ns is not None and stamp_ns < self._closed_ns:
             self._tally["entries_late"] += 1
-        if stamp_ns < self._kept_from_ns:
+        if stamp_ns < self._stored_from_ns:
             return
         self._serial += 1
         heapq.heappush(self._heap, (stamp_ns, self._serial, entry))
         self._bytes += _size_of(entry)
         while len(self._heap) > self._max_entries or self._bytes > self._max_bytes:
-            self._kept_from_ns = self._evict() + 1
+            self._stored_from_ns = self._evict() + 1
             self._tally["entries_evicted"] += 1
 
     def is_on_grid(self, end_ns: int) -> bool:
@@ -79,13 +79,16 @@ class WindowCutter:
         return end_ns % self._step_ns == 0
 
     def ask(self, end_ns: int) -> bool:
-        """Request a window of the usual length that ends at `end_ns`; return whether it will close."""
-        if end_ns - self._length_ns < self._kept_from_ns or len(self._asked) >= MOST_REQUESTED_WINDOWS:
+        """Request a window of the usual length that ends at `end_ns`; return whether it will still close.
+
+        It will not if it has closed already, or if it is refused: too old, or too many requests wait.
+        """
+        if end_ns - self._length_ns < self._stored_from_ns or len(self._requested_ends) >= MOST_REQUESTED_WINDOWS:
             self._tally["event_windows_refused"] += 1
             return False
         if self.is_on_grid(end_ns) and self._closed_ns is not None and end_ns <= self._closed_ns:
-            return False  # it has already closed
-        self._asked.add(end_ns)
+            return False
+        self._requested_ends.add(end_ns)
         return True
 
     def jumps_back(self, source: str, watermark_ns: int) -> bool:
@@ -118,9 +121,9 @@ class WindowCutter:
         self._heap: list[tuple[int, int, Entry]] = []
         self._bytes = self._serial = 0
         self._watermarks: dict[str, int] = {}
-        self._asked: set[int] = set()
+        self._requested_ends: set[int] = set()
         self._closed_ns: int | None = None
-        self._kept_from_ns = -(2**63)
+        self._stored_from_ns = -(2**63)
 
     def closable_windows(self, input_end_ns: int | None = None) -> Iterator[Window]:
         """Yield the windows that can close, in time order; requests made in between are honoured.
@@ -141,7 +144,7 @@ class WindowCutter:
         if not self._heap:
             return None
         end_ns = 1 + max(e.end_ns if isinstance(e, Utterance) else e.stamp_ns for _, _, e in self._heap)
-        self._asked.add(end_ns)
+        self._requested_ends.add(end_ns)
         self._watermarks = {source: max(mark_ns, end_ns) for source, mark_ns in self._watermarks.items()}
         return end_ns
 
@@ -151,23 +154,22 @@ class WindowCutter:
 
     def _next_end_ns(self) -> int | None:
         """Return the next window's end: a requested one, or the next on the grid that contains a record."""
-        ends = [min(self._asked)] if self._asked else []
-        newest_first_end_ns = None if self._closed_ns is None else self._closed_ns + self._step_ns
-        for stamp_ns in self._open_stamps(newest_first_end_ns):
-            first_ns = (stamp_ns // self._step_ns + 1) * self._step_ns
-            ends.append(first_ns if newest_first_end_ns is None else max(first_ns, newest_first_end_ns))
-        return min(ends, default=None)
+        return min((*self._requested_ends, *self._next_grid_ends_ns()), default=None)
 
-    def _open_stamps(self, next_end_ns: int | None) -> list[int]:
-        """Return the earliest stamp that a regular window must still contain, if any."""
-        start_ns = self._kept_from_ns if next_end_ns is None else next_end_ns - self._length_ns
-        earliest = min((stamp_ns for stamp_ns, _, _ in self._heap if stamp_ns >= start_ns), default=None)
-        return [] if earliest is None else [earliest]
+    def _next_grid_ends_ns(self) -> tuple[int, ...]:
+        """Return the end of the next regular window that contains a record; nothing if no window does."""
+        after_closed_ns = None if self._closed_ns is None else self._closed_ns + self._step_ns
+        start_ns = self._stored_from_ns if after_closed_ns is None else after_closed_ns - self._length_ns
+        stamps_ns = [stamp_ns for stamp_ns, _, _ in self._heap if stamp_ns >= start_ns]
+        if not stamps_ns:
+            return ()
+        first_ns = (min(stamps_ns) // self._step_ns + 1) * self._step_ns
+        return (first_ns if after_closed_ns is None else max(first_ns, after_closed_ns),)
 
     def cut(self, end_ns: int, *, input_end_ns: int | None = None) -> Window:
         """Cut the window that ends at `end_ns` from the stored records; after the input's end no source is missing."""
         start_ns = end_ns - self._length_ns
-        evicted = start_ns < self._kept_from_ns and self._tally["entries_evicted"] > 0
+        evicted = start_ns < self._stored_from_ns and self._tally["entries_evicted"] > 0
         entries = [entry for _, _, entry in self._heap]
         window = gather_window(
             start_ns,
@@ -180,7 +182,7 @@ class WindowCutter:
             late=evicted,
         )
         self._tally["windows_late" if window.late else "windows"] += 1
-        self._asked.discard(end_ns)
+        self._requested_ends.discard(end_ns)
         if self.is_on_grid(end_ns):
             self._closed_ns = end_ns if self._closed_ns is None else max(self._closed_ns, end_ns)
             # Twice the length, because an event's window may be requested shortly after its end.
@@ -191,7 +193,7 @@ class WindowCutter:
         return tuple(s for s in self._sources if self._watermarks.get(s, end_ns - 1) < end_ns)
 
     def _forget(self, before_ns: int) -> None:
-        self._kept_from_ns = max(self._kept_from_ns, before_ns)
+        self._stored_from_ns = max(self._stored_from_ns, before_ns)
         while self._heap and self._heap[0][0] < before_ns:
             self._evict()
 

@@ -55,7 +55,7 @@ class StudyLog:
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
         self._track: EventTrack | None = None
-        self._resumed_segment = False  # whether this file has the finished track of an earlier writer
+        self._resumed_segment = False  # an earlier writer finished this file's MCAP, so a flag needs a new file
         self.track_faults = 0  # events missing from the MCAP until closing rebuilds it
         self._lock = self._acquire_lock()
 
@@ -94,16 +94,18 @@ class StudyLog:
     def resume(cls, folder: Path, clock: Clock, **settings: Any) -> Self:
         """Continue a log. Sets aside a partial entry left by a crash."""
         if not folder.is_dir():
-            raise LogError(f"{folder}: is no folder of a log; name one, or begin a new log")
+            raise LogError(f"{folder}: there is no such log folder; check the path, or begin a new log")
         log = cls(folder, clock, **settings)
         try:
             last = segments(folder)[-1]
             torn = _set_torn_aside(last)
             contents = read_sound(folder)
             if not contents.entries:
-                raise LogError(f"{folder}: holds no whole entry; begin a new log")
+                raise LogError(f"{folder}: holds no complete entry; begin a new log")
             if contents.schema < FIRST_ERASABLE:
-                raise LogError(f"{folder}: has the schema {contents.schema}; make a new one of it: study migrate")
+                raise LogError(
+                    f"{folder}: has the old schema {contents.schema}; convert it with ./tactful study migrate"
+                )
             log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
             log._segment = int(last.stem.split("-")[1])
             if contents.half_erased:
@@ -137,12 +139,12 @@ class StudyLog:
         if len(self._held) >= self._most_held:
             raise LogWriteError(
                 f"{self.folder}: {count_of(len(self._held), 'entry', 'entries')} "
-                "already wait for the disk, and this one was not taken; free some room"
+                "already wait for the disk, so this one is lost: make room"
             )
         cleaned = self._redactor.clean(record)
         try:
             plain = to_plain(cleaned)
-        except ValueError as error:  # before it is kept, because it would block every later entry
+        except ValueError as error:  # before it is queued, because it would block every later entry
             raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
         self._held.append((cleaned, plain, ros_ns, self._clock.now_ns()))
         self.flush()
@@ -166,8 +168,8 @@ class StudyLog:
                 self.write_line(to_line(line))
             except OSError as error:
                 raise LogWriteError(
-                    f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all before "
-                    "it is on disk: make room"
+                    f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all "
+                    "entries before it are on disk: make room"
                 ) from error
             self._held.popleft()
             self._seq, self._prev = self._seq + 1, line["hash"]
@@ -274,8 +276,8 @@ class StudyLog:
                 remove_bodies(path, buried)
         except OSError as error:
             raise LogWriteError(
-                f"{self.folder}: an erasure was begun and is not finished ({error.strerror or error}): what is to go "
-                "is still on the disk, and no report or export shows it. Make room, and run study erase again"
+                f"{self.folder}: an erasure is not finished ({error.strerror or error}): the entries are still on "
+                "the disk, but no report or export shows them: make room, and run study erase again"
             ) from error
 
     def _next_segment(self) -> None:
@@ -367,14 +369,14 @@ def _set_torn_aside(path: Path) -> int:
             with atomic_file(aside, mode=MODE, fsync=True) as file:
                 file.write(earlier + torn)
         except OSError as error:
-            problem = f"the half entry at its end cannot be set aside ({error.strerror or error}): make room"
-            raise LogWriteError(f"{path}: {problem}") from error
+            what = f"its incomplete last entry cannot be moved ({error.strerror or error}): make room"
+            raise LogWriteError(f"{path}: {what}") from error
         os.truncate(path, whole)
     return len(torn)
 
 
 def remove_bodies(path: Path, seqs: set[int]) -> None:
-    """Writes a file of entries anew without these bodies, where it has any of them."""
+    """Rewrite a file of entries without these bodies, if it holds any of them."""
     lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
     if any(line["seq"] in seqs and "body" in line for line, _ in lines):
         with atomic_file(path, mode=MODE, fsync=True) as new:

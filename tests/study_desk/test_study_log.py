@@ -268,7 +268,7 @@ def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
     for index in range(2):
         with pytest.raises(LogWriteError, match="No space left on device"):
             log.append(said(index), START_NS)
-    with pytest.raises(LogWriteError, match="this one was not taken"):
+    with pytest.raises(LogWriteError, match="this one is lost"):
         log.append(said(2), START_NS)
     full = False
     log.flush()

@@ -345,7 +345,7 @@ def test_an_erasure_on_a_full_disk_says_how_far_it_came(
             full.setattr(StudyLog, "write_line", no_room)
         else:
             full.setattr(log_module, "remove_bodies", no_room)
-        said_so = "Nothing is erased yet" if step == "the tombstone" else "an erasure was begun and is not finished"
+        said_so = "Nothing is erased yet" if step == "the tombstone" else "an erasure is not finished"
         with pytest.raises(TactfulError, match=said_so):
             erase(folder, "P-1", ReplayClock(START_NS))
     assert erase(folder, "P-1", ReplayClock(START_NS)).entries == 3
