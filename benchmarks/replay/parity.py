@@ -76,8 +76,8 @@ def replayed(bag: Path, rate: float, first: list[NodeOutput]) -> dict[str, Any]:
     """Compare one replay over DDS with the one in process."""
     began_s = time.perf_counter()
     said = list(over_dds(bag, rate))
-    end = said[-1].what
-    late = sum(1 for one in said if one.topic == "/tactful/windows" and one.what["late"])
+    end = said[-1].message
+    late = sum(1 for one in said if one.topic == "/tactful/windows" and one.message["late"])
     return {
         "mode": f"DDS at {rate:g} x" if rate else "DDS in lockstep",
         "items": kinds(said),

@@ -77,7 +77,7 @@ def read_plainly(bag: Path) -> float:
 
 def here(bag: Path) -> float:
     """Run camera, ears, windows and monitor in this process."""
-    return float(list(in_process(bag))[-1].what["took_s"])
+    return float(list(in_process(bag))[-1].message["took_s"])
 
 
 def over_dds(bag: Path) -> float:
@@ -93,9 +93,9 @@ def over_dds(bag: Path) -> float:
         for process in started:
             process.await_start()
         *_, end = lines_of(play_command(bag, hosts, quiet=True), domain_id, started)
-    assert end["what"]["lost"] == {}
-    assert end["what"]["sent"] == {CAMERA: 1800, AUDIO: 600}
-    return float(end["what"]["took_s"])
+    assert end["message"]["lost"] == {}
+    assert end["message"]["sent"] == {CAMERA: 1800, AUDIO: 600}
+    return float(end["message"]["took_s"])
 
 
 def episodes(data: Path, folder: Path, transport: Transport) -> tuple[int, float]:

@@ -43,7 +43,7 @@ class NodeOutput:
     topic: str
     at_ns: int
     wall_s: float
-    what: dict[str, Any]
+    message: dict[str, Any]
 
 
 def play_to_nodes(

@@ -29,7 +29,9 @@ from norm_monitor.senses.speech.whisper import Whisper
 from sim_replays.drivers.bag_driver import BagSenses, replay_monitor
 from sim_replays.drivers.node_driver import END, LOSSLESS, Hosts, NodeOutput, TransportError, play_to_nodes
 
-WINDOWS, FLAGS, ANSWERS, HEARD = (f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances"))
+WINDOWS, FLAGS, ANSWERS, UTTERANCE_TOPIC = (
+    f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances")
+)
 # The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
 LIVE_LATENESS_S = 15.0
 
@@ -44,7 +46,7 @@ class SessionTopics(Config):
     audio_type: str = ""
     camera: str = ""
     sources: tuple[str, ...] = ()
-    asks: bool = False
+    has_queries: bool = False
 
     @property
     def sensed(self) -> tuple[str, ...]:
@@ -58,18 +60,18 @@ def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
         types = {topic.topic: topic.type_name for topic in reader.topics if topic.message_count}
     camera = next((topic for topic, type_name in types.items() if type_name in IMAGE_TYPES), "")
     audio = audio if audio in types else ""
-    told = set(types.values())
-    there = {
-        FRAMES: camera or message_type(Frame) in told,
-        PRESENCE: camera or "norm_interfaces/msg/Presence" in told,
-        UTTERANCES: audio or message_type(Utterance) in told,
+    type_names = set(types.values())
+    available = {
+        FRAMES: camera or message_type(Frame) in type_names,
+        PRESENCE: camera or "norm_interfaces/msg/Presence" in type_names,
+        UTTERANCES: audio or message_type(Utterance) in type_names,
     }
     return SessionTopics(
         audio=audio,
         audio_type=types.get(audio, ""),
         camera=camera,
-        sources=tuple(source for source, topics in there.items() if topics),
-        asks=message_type(Query) in told,
+        sources=tuple(source for source, is_available in available.items() if is_available),
+        has_queries=message_type(Query) in type_names,
     )
 
 
@@ -78,11 +80,11 @@ def over_dds(
 ) -> Iterator[NodeOutput]:
     """Yield the nodes' output, with each sense in its own process. In lockstep if `rate` is 0."""
     topics = topics_of(bag)
-    for one in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
-        for topic, why in one.what.get("skipped_topics", {}).items():
+    for output in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
+        for topic, why in output.message.get("skipped_topics", {}).items():
             if topic in {topics.audio, topics.camera}:
                 raise TransportError(f"{topic} cannot be played: {why}")
-        yield one
+        yield output
 
 
 def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
@@ -99,57 +101,58 @@ def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> 
     deciding: dict[str, Mapping[str, Any]] = {
         "monitor": {"windows": {"sources": list(topics.sources), "lateness_s": lateness_s}},
     }
-    if topics.asks:
+    if topics.has_queries:
         # ROS cannot infer the type of an empty list.
         deciding["selector"] = {"sources": list(topics.sensed)} if topics.sensed else {}
     return [*hosts, deciding]
 
 
 def in_process(bag: Path) -> Iterator[NodeOutput]:
-    """Yield the same output from the nodes' own logic, without ROS."""
+    """Yield the utterances, windows, flags and answers that the nodes would publish, without ROS."""
     topics = topics_of(bag)
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
-    here = _Here(topics)
+    roles = _Roles(topics)
     with BagReader(bag) as reader:
         whisper = Whisper(hearing.whisper) if topics.audio else None
         at_ns, began_s = 0, time.monotonic()  # after loading, as with nodes
-        for at_ns, one in BagSenses(reader, hearing, whisper, topics.audio).records():
-            for topic, told in here.take(one, at_ns):
-                yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
-        for topic, told in here.end_input():
-            yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, what=to_plain(told))
+        for at_ns, sensed in BagSenses(reader, hearing, whisper, topics.audio).records():
+            for topic, record in roles.take(sensed, at_ns):
+                wall_s = time.monotonic() - began_s
+                yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=wall_s, message=to_plain(record))
+        for topic, record in roles.end_input():
+            yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, message=to_plain(record))
     took_s = time.monotonic() - began_s
-    yield NodeOutput(topic=END, at_ns=at_ns, wall_s=took_s, what={"took_s": took_s, "lost": {}, "dropped": {}})
+    yield NodeOutput(topic=END, at_ns=at_ns, wall_s=took_s, message={"took_s": took_s, "lost": {}, "dropped": {}})
 
 
-class _Here:
-    """Monitor and selector, record by record."""
+class _Roles:
+    """The monitor and, if the bag has queries, the selector, record by record."""
 
     def __init__(self, topics: SessionTopics) -> None:
         self._clock = ReplayClock()
         self._monitor = replay_monitor(topics.sources, self._clock)
         requests = RequestConfig(sources=topics.sensed)
-        self._selector = open_selector(SelectorFiles(), self._clock, requests=requests) if topics.asks else None
+        self._selector = open_selector(SelectorFiles(), self._clock, requests=requests) if topics.has_queries else None
 
-    def take(self, one: Any, at_ns: int) -> Iterator[tuple[str, Any]]:
+    def take(self, record: Any, at_ns: int) -> Iterator[tuple[str, Any]]:
         self._clock.advance_to(max(at_ns, self._clock.now_ns()))
-        if isinstance(one, Utterance):
-            yield HEARD, one
-        yield from self._monitored(self._monitor.take(one))
-        if self._selector and isinstance(one, SelectorRecord):
-            yield from self._answered(self._selector, self._selector.take(one))
+        if isinstance(record, Utterance):
+            yield UTTERANCE_TOPIC, record
+        yield from self._windows_and_flags(self._monitor.take(record))
+        if self._selector and isinstance(record, SelectorRecord):
+            yield from self._answers(self._selector, self._selector.take(record))
 
     def end_input(self) -> Iterator[tuple[str, Any]]:
-        yield from self._monitored(self._monitor.end_input())
+        yield from self._windows_and_flags(self._monitor.end_input())
         if self._selector:
-            yield from self._answered(self._selector, self._selector.end_input())
+            yield from self._answers(self._selector, self._selector.end_input())
 
     @staticmethod
-    def _answered(selector: Selector, due: Iterable[DueRequest]) -> Iterator[tuple[str, Any]]:
-        for one in due:
-            yield ANSWERS, selector.decide(one).answer
+    def _answers(selector: Selector, due: Iterable[DueRequest]) -> Iterator[tuple[str, Any]]:
+        for request in due:
+            yield ANSWERS, selector.decide(request).answer
 
-    def _monitored(self, flags: Iterable[SocialFlag]) -> Iterator[tuple[str, Any]]:
+    def _windows_and_flags(self, flags: Iterable[SocialFlag]) -> Iterator[tuple[str, Any]]:
         """Yield the closed windows, then the flags that cite them."""
         for window in self._monitor.closed_windows():
             yield WINDOWS, window
@@ -157,46 +160,46 @@ class _Here:
             yield FLAGS, flag
 
 
-def items(said: Iterable[NodeOutput]) -> dict[str, dict[str, Any]]:
-    """Index a run's output by item. Leaves out what closed late, as parity does not cover it."""
+def items(outputs: Iterable[NodeOutput]) -> dict[str, dict[str, Any]]:
+    """Index the outputs that parity covers by stamp and content. Leaves out windows and flags that closed late."""
     found: dict[str, dict[str, Any]] = {}
-    for one in said:
-        what = one.what
-        match one.topic:
-            case "/tactful/windows" if not what["late"]:
-                found[f"{what['end_ns']} window from {what['start_ns']}"] = what
-            case "/tactful/utterances" if what["final"]:
-                found[f"{what['start_ns']} utterance {what['utterance_id']}"] = what
-            case "/tactful/flags" if not what["provenance"]["window_late"]:
-                found[f"{what['onset_ns']} flag {what['event_id']}"] = what
+    for output in outputs:
+        message = output.message
+        match output.topic:
+            case "/tactful/windows" if not message["late"]:
+                found[f"{message['end_ns']} window from {message['start_ns']}"] = message
+            case "/tactful/utterances" if message["final"]:
+                found[f"{message['start_ns']} utterance {message['utterance_id']}"] = message
+            case "/tactful/flags" if not message["provenance"]["window_late"]:
+                found[f"{message['onset_ns']} flag {message['event_id']}"] = message
             case "/tactful/answers":
-                found[f"{what['stamp_ns']} answer to {what['query_id']}"] = what
-    return {name: _lasting(what) for name, what in sorted(found.items(), key=lambda pair: _when(pair[0]))}
+                found[f"{message['stamp_ns']} answer to {message['query_id']}"] = message
+    return {name: _without_times(found[name]) for name in sorted(found, key=_stamp_and_name)}
 
 
-def _when(name: str) -> tuple[int, str]:
+def _stamp_and_name(name: str) -> tuple[int, str]:
     return int(name.split(maxsplit=1)[0]), name
 
 
-def _lasting(what: dict[str, Any]) -> dict[str, Any]:
-    """Remove times and durations."""
-    plain = {name: value for name, value in what.items() if name not in _FREE}
+def _without_times(message: dict[str, Any]) -> dict[str, Any]:
+    """Remove the fields in which two equal runs may differ."""
+    plain = {name: value for name, value in message.items() if name not in _FREE}
     if "provenance" in plain:
-        plain["provenance"] = {name: value for name, value in what["provenance"].items() if name != "latency"}
+        plain["provenance"] = {name: value for name, value in message["provenance"].items() if name != "latency"}
     return plain
 
 
 def first_differing_output(first: Iterable[NodeOutput], second: Iterable[NodeOutput]) -> dict[str, Any] | None:
     """Find the earliest item in which two runs differ, and the difference. None means parity."""
-    one, other = items(first), items(second)
-    for name in sorted(one | other, key=_when):
-        mine, theirs = one.get(name, {"item": "missing"}), other.get(name, {"item": "missing"})
-        if mine != theirs:
-            fields = sorted(field for field in mine | theirs if mine.get(field) != theirs.get(field))
+    first_items, second_items = items(first), items(second)
+    for name in sorted(first_items | second_items, key=_stamp_and_name):
+        a, b = (found.get(name, {"item": "missing"}) for found in (first_items, second_items))
+        if a != b:
+            fields = sorted(field for field in a | b if a.get(field) != b.get(field))
             return {
                 "item": name,
                 "differs_in": fields,
-                "first": {field: mine.get(field) for field in fields},
-                "second": {field: theirs.get(field) for field in fields},
+                "first": {field: a.get(field) for field in fields},
+                "second": {field: b.get(field) for field in fields},
             }
     return None

@@ -51,7 +51,7 @@ def demo(
     with DemoView(session, console) as view:
         for one in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
             if one.topic == END:
-                end = one.what
+                end = one.message
             told = view.show(one)
             if told is not None:
                 said.append((one.at_ns, one.topic, told))

@@ -83,7 +83,7 @@ class DemoView:
         while self._scenes and self._scenes[0].start_ns <= self._at_ns:
             scene = self._scenes.pop(0)
             self._print(Text(""), Rule(Text(scene.title, style="bold"), style="dim", align="left"))
-        told = from_json(RECORDS[said.topic], canonical(said.what)) if said.topic in RECORDS else None
+        told = from_json(RECORDS[said.topic], canonical(said.message)) if said.topic in RECORDS else None
         self._print(*self._lines(told))
         if self._live:
             self._live.update(self._panel(), refresh=True)

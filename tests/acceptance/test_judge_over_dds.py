@@ -77,14 +77,14 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
         finally:
             server.terminate()
     end = said[-1]
-    assert (end.topic, end.what["lost"], set(end.what["dropped"].values())) == (END, {}, {0})
+    assert (end.topic, end.message["lost"], set(end.message["dropped"].values())) == (END, {}, {0})
     written = sorted((folder / "prompts").glob("*.json"))
     return Judged(
         written=[json.loads(path.read_text(encoding="utf-8")) for path in written],
         asked=[json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()],
-        flags=[one.what for one in said if one.topic == FLAGS],
-        windows=[one.what for one in said if one.topic == WINDOWS],
-        status=next(status for status in end.what["status"] if status["node"] == "/tactful/monitor"),
+        flags=[one.message for one in said if one.topic == FLAGS],
+        windows=[one.message for one in said if one.topic == WINDOWS],
+        status=next(status for status in end.message["status"] if status["node"] == "/tactful/monitor"),
     )
 
 

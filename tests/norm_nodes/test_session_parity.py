@@ -32,7 +32,7 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
     assert kinds == {"window", "flag", "answer", "utterance"}
     for pace in (0.0, rate):
         live = list(over_dds(bag, pace, domain_id=domain_id))
-        assert live[-1].what["lost"] == {}
+        assert live[-1].message["lost"] == {}
         assert first_differing_output(direct, live) is None
 
 
@@ -56,7 +56,7 @@ def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, doma
     ]
     bag = write_talk(tmp_path / "bag", talk, 9.5)
     direct = list(in_process(bag))
-    assert "reads_amiss" in {one.what["cue_id"] for one in direct if one.topic == FLAGS}
+    assert "reads_amiss" in {one.message["cue_id"] for one in direct if one.topic == FLAGS}
     for pace in (0.0, 4.0):
         assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
 

@@ -76,7 +76,9 @@ def said(session: DemoSession) -> list[NodeOutput]:
         ("/tactful/decisions", query.stamp_ns, 24.03, decision),
         ("/tactful/flags", error.onset_ns + 3 * NS_PER_S, 28.0, flag),
     ]
-    return [NodeOutput(topic=topic, at_ns=at_ns, wall_s=wall_s, what=to_plain(r)) for topic, at_ns, wall_s, r in lines]
+    return [
+        NodeOutput(topic=topic, at_ns=at_ns, wall_s=wall_s, message=to_plain(r)) for topic, at_ns, wall_s, r in lines
+    ]
 
 
 def shown(session: DemoSession, width: int, terminal: bool) -> tuple[str, DemoView]:

@@ -46,7 +46,7 @@ def answer(chosen: int, took_ns: int = 5) -> NodeOutput:
 
 
 def said(topic: str, record: Any, at_ns: int = 0) -> NodeOutput:
-    return NodeOutput(topic=topic, at_ns=at_ns, wall_s=0.0, what=to_plain(record))
+    return NodeOutput(topic=topic, at_ns=at_ns, wall_s=0.0, message=to_plain(record))
 
 
 def test_the_first_difference_is_the_earliest_and_names_its_fields() -> None:
@@ -76,7 +76,7 @@ def test_what_one_run_lacks_is_a_difference() -> None:
 def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) -> None:
     """A mark of silence in the bag, up to the second voice, comes after the first voice's words and not before."""
     write_sensed(tmp_path / "bag", read(find("zh_clinic")), 12.0)  # the robot begins before the person has ended
-    counted = {one.what["end_ns"] - START_NS: one.what["utterance_count"] for one in in_process_windows(tmp_path)}
+    counted = {one.message["end_ns"] - START_NS: one.message["utterance_count"] for one in in_process_windows(tmp_path)}
     assert counted[5 * NS_PER_S] == 2
 
 
@@ -87,6 +87,6 @@ def in_process_windows(folder: Path) -> list[NodeOutput]:
 def test_a_bag_of_records_says_what_it_has(tmp_path: Path) -> None:
     write_sensed(tmp_path / "bag", read(find("zoo_keeper")), 4.0)
     topics = topics_of(tmp_path / "bag")
-    assert (topics.audio, topics.camera, topics.asks) == ("", "", True)
+    assert (topics.audio, topics.camera, topics.has_queries) == ("", "", True)
     assert topics.sources == ("frames", "presence", "utterances")
     assert items([]) == {}

@@ -289,7 +289,7 @@ class LockstepPlayer(Player):
         if self._rate and self._began_s:
             at_ns = int(self._first_ns + (time.monotonic() - self._began_s) * self._rate * NS_PER_S)
         wall_s = time.monotonic() - self._began_s
-        print(json.dumps({"topic": topic, "at_ns": at_ns, "wall_s": wall_s, "what": content}), flush=True)
+        print(json.dumps({"topic": topic, "at_ns": at_ns, "wall_s": wall_s, "message": content}), flush=True)
 
 
 if __name__ == "__main__":
