@@ -84,8 +84,8 @@ def flags(  # noqa: PLR0917
         complain(reason)
     if not monitor.hears_robot:
         complain(
-            f"{bag}: nothing is heard of the robot, so nothing it says is flagged, and what is flagged as unsaid may "
-            "have been said; name its speech topic with --robot-topic"
+            f"{bag}: the robot's speech is missing, so nothing it says is flagged, and it may have said what is "
+            "flagged as unsaid; name its speech topic with --robot-topic"
         )
     if written:
         _write_prompts(written, monitor, prompts)

@@ -68,7 +68,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
         "Results go to standard output, progress and logs to standard error. Exit codes: 0 well, 1 what was checked "
-        "or run is not well, 2 bad input, 3 set-up failed, 4 another host of the same node runs, 130 interrupted."
+        "or run is not well, 2 bad input, 3 set-up failed, 4 the same node runs elsewhere, 130 interrupted."
     ),
 )
 

@@ -92,7 +92,7 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="start the node that the line names, or read its status; windows.lateness_s sets how long windows wait",
     ),
     "robot": IssueHelp(
-        line="robot speech: nothing is heard of the robot",
+        line="robot speech: the robot's speech is missing",
         meaning="people spoke, and the robot's speech topic is silent; nothing that it says is flagged",
         remedy="set robot_speech_topic and robot_speech_type of ears",
     ),

@@ -36,7 +36,7 @@ ROBOT = (
     (10.5, 16.0, "The museum was built by two brothers who loved old clocks and collected them."),
     (27.0, 29.0, "The counter is on your left."),
 )
-MISSING = "nothing is heard of the robot"
+MISSING = "the robot's speech is missing"
 
 
 def bag(path: Path, robot_topic: str, robot: list[tuple[int, Any]], make: Maker) -> Path:

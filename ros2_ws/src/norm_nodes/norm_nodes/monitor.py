@@ -52,7 +52,7 @@ from study_desk.log.session_config import StudyConfig
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
 WAIT_S = 0.2
 ROBOT_MISSING = (
-    "robot speech: nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; "
+    "robot speech: the robot's speech is missing, so nothing it says or leaves unsaid is flagged; "
     "set the parameters robot_speech_topic and robot_speech_type of ears"
 )
 # How long the status reports a record on which a cue failed.
