@@ -30,7 +30,7 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.hear import RobotTopics, audio_topics, only_audio_topic
-from tactful_cli.verb import single
+from tactful_cli.verb import Language, WhisperModel, single
 
 app = single()
 
@@ -42,7 +42,8 @@ def flags(  # noqa: PLR0917
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
-    language: Annotated[str, typer.Option(help="Language code of the speech, such as en or zh.")] = "en",
+    language: Language = "en",
+    whisper: WhisperModel = "",
     floor: Annotated[float, typer.Option(min=0, max=1, help="Least probability of a flag.")] = 0.5,
     prompts: Annotated[
         Path | None,
@@ -65,7 +66,7 @@ def flags(  # noqa: PLR0917
     """List social errors and competences in a bag. Runs cues only, like the monitor node without a judge."""
     with BagReader(bag) as reader:
         start_ns = (reader.bounds_ns or (0, 0))[0]
-        senses = senses_of(reader, topic, language, robot_topic or ())
+        senses = senses_of(reader, topic, WhisperConfig(model=whisper, language=language), robot_topic or ())
         clock = ReplayClock()
         every_s = JUDGE_EVERY_S if prompts else 0.0
         monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor), judge_every_s=every_s)
@@ -132,10 +133,10 @@ def _write_prompts(written: PromptFiles, monitor: Monitor, folder: Path | None) 
 
 
 def senses_of(
-    reader: BagReader, topic: str, language: str, robot_topics: Iterable[str] = (), *, needs_words: bool = True
+    reader: BagReader, topic: str, whisper: WhisperConfig, robot_topics: Iterable[str] = (), *, needs_words: bool = True
 ) -> BagSenses:
     """Choose the senses for a bag: its utterances if present and no topic is named, otherwise its sound."""
-    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=WhisperConfig(language=language))
+    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
     given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
     if not topic and not given and (needs_words or audio_topics(reader, hearing.stated)):
         topic = only_audio_topic(reader, hearing.stated)

@@ -24,7 +24,7 @@ from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import single
+from tactful_cli.verb import WHISPER_HELP, Language, single
 
 app = single()
 
@@ -44,8 +44,8 @@ def hear(  # noqa: PLR0917
     channel: Annotated[int, typer.Option(min=-1, max=7, help="Audio channel to use; -1: the mean of all.")] = 0,
     topic: Annotated[str, typer.Option(help="Audio topic of the bag; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
-    language: Annotated[str, typer.Option(help="Language code, such as en or zh.")] = "en",
-    model: Annotated[str, typer.Option(help="Folder of a CTranslate2 Whisper model; default: the packaged one.")] = "",
+    language: Language = "en",
+    model: Annotated[str, typer.Option(help=WHISPER_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Print who said what, and when, in a sound file or a bag."""
@@ -163,6 +163,7 @@ def _row(utterance: Utterance, start_ns: int) -> dict[str, Any]:
     return {
         "speaker": utterance.speaker.value,
         "text": utterance.text,
+        "language": utterance.language,
         "start_s": seconds(utterance.start_ns),
         "end_s": seconds(utterance.end_ns),
         "confidence": None if utterance.confidence is None else round(utterance.confidence, 3),
@@ -180,8 +181,9 @@ def _row(utterance: Utterance, start_ns: int) -> dict[str, Any]:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    table = Table("speaker", "text", "start_s", "end_s", "confidence", "words")
+    table = Table("speaker", "language", "text", "start_s", "end_s", "confidence", "words")
     for row in rows:
         times = (f"{row['start_s']:.2f}", f"{row['end_s']:.2f}")
-        table.add_row(row["speaker"], row["text"], *times, f"{row['confidence']:.2f}", str(len(row["words"])))
+        said = (row["speaker"], row["language"], row["text"])
+        table.add_row(*said, *times, f"{row['confidence']:.2f}", str(len(row["words"])))
     print_table(table)

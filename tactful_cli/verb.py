@@ -5,6 +5,11 @@ from typing import Annotated, Any
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
+Language = Annotated[
+    str, typer.Option(help="Language code of the speech, such as en; en,zh to detect one of them; auto to detect any.")
+]
+WHISPER_HELP = "Whisper model such as whisper-base, or the folder of one for CTranslate2; default: whisper-tiny-en."
+WhisperModel = Annotated[str, typer.Option(help=WHISPER_HELP)]
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 

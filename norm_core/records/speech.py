@@ -60,6 +60,11 @@ class Utterance:
     late: bool = False  # news of the robot's speech came too late to identify the speaker
     source_topic: str = ""
 
+    @property
+    def language(self) -> str:
+        """The language part of the locale, such as zh; empty where it is unknown."""
+        return self.locale.replace("_", "-").partition("-")[0].lower()
+
 
 def silence_mark(until_ns: int, source_topic: str) -> Utterance:
     """Return a mark that no later utterance starts before `until_ns`; it moves the source's watermark."""

@@ -9,6 +9,7 @@ from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
+from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.examples import suite_data
 from sim_replays.runs import execute
 from sim_replays.runs.execute import ENCODER, files_for
@@ -24,7 +25,7 @@ from sim_replays.suites.target import SuiteError
 from tactful_cli.bench import calibration, comparison, labelled_bags, monitor_bench, runs
 from tactful_cli.bench.runs import How, Spread
 from tactful_cli.bench.show import show_report
-from tactful_cli.verb import AsJson, group
+from tactful_cli.verb import WHISPER_HELP, AsJson, Language, WhisperModel, group
 
 app = group("Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.")
 
@@ -51,7 +52,7 @@ Drawn = Annotated[
         help="EgoNormia: best-5, random-5 or none, from the half not asked; or an index of `tactful norms index`.",
     ),
 ]
-Whisper = Annotated[str, typer.Option(help="CTranslate2 model for the setting whisper; default: the packaged one.")]
+Whisper = Annotated[str, typer.Option(help="For the setting whisper: " + WHISPER_HELP)]
 Only = Annotated[Path | None, typer.Option(help="File with the ids to ask, as a JSON list or lines; default: all.")]
 Sampling = Annotated[str, typer.Option(help="robot: tiles of at most 448 px; paper: original size.")]
 Seed = Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")]
@@ -313,7 +314,8 @@ def monitor(  # noqa: PLR0917
         typer.Option(metavar="FILE.csv", help="Labels of a bag, one per line: class, onset_s, offset_s. Repeatable."),
     ] = None,
     topic: Annotated[str, typer.Option(help="Audio topic of the bags; default: the only one.")] = "",
-    language: Annotated[str, typer.Option(help="Language code of the bags' speech, such as en or zh.")] = "en",
+    language: Language = "en",
+    whisper: WhisperModel = "",
     as_json: AsJson = False,
 ) -> None:
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
@@ -325,7 +327,7 @@ def monitor(  # noqa: PLR0917
         raise TactfulError("--second-coder: compares labels of encounters; leave out --bag, --clean-s and --triggering")
     talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
-        labelled_bags.evaluate(bag or [], labels or [], topic, language, as_json)
+        labelled_bags.evaluate(bag or [], labels or [], topic, WhisperConfig(model=whisper, language=language), as_json)
     elif triggering:
         monitor_bench.show_triggering(talks, as_json)
     elif clean_s:

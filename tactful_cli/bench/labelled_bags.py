@@ -11,6 +11,7 @@ from norm_core.runtime.time import ReplayClock, WallClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import MONITORED
 from sim_replays.monitor_bench.baselines import baselines
 from sim_replays.monitor_bench.event_metrics import score_online
@@ -22,14 +23,14 @@ from tactful_cli.console import err, print_json, print_table
 from tactful_cli.flags import senses_of
 
 
-def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as_json: bool) -> None:
+def evaluate(bags: list[Path], labels: list[Path], topic: str, whisper: WhisperConfig, as_json: bool) -> None:
     """Print the measures over all bags. Give one label file per bag, in the same order."""
     if len(bags) != len(labels):
         raise TactfulError(
             f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each bag"
         )
     meaning = Meanings.shipped()
-    recordings = [_recorded(bag, file, topic, language, meaning) for bag, file in zip(bags, labels, strict=True)]
+    recordings = [_recorded(bag, file, topic, whisper, meaning) for bag, file in zip(bags, labels, strict=True)]
     found = interval_agreement(recordings)
     sessions = [session_of(one) for one in recordings]
     rows = {"monitor": found.online, **{name: score_online(chosen) for name, chosen in baselines(sessions).items()}}
@@ -47,12 +48,12 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, language: str, as
     _show(found)
 
 
-def _recorded(bag: Path, file: Path, topic: str, language: str, meaning: Meanings) -> LabelledRecording:
+def _recorded(bag: Path, file: Path, topic: str, whisper: WhisperConfig, meaning: Meanings) -> LabelledRecording:
     with BagReader(bag) as reader:
         if reader.bounds_ns is None:
             raise TactfulError(f"{bag}: holds no message")
         labels = read_intervals(file, *reader.bounds_ns)
-        senses = senses_of(reader, topic, language)
+        senses = senses_of(reader, topic, whisper)
         clock = ReplayClock()
         monitor = Monitor(MonitorConfig.for_replay(senses.sources), ThresholdTable.shipped(), meaning, clock)
         with err.status(f"running the monitor on {bag.name}"):

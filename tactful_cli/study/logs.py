@@ -14,6 +14,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.examples.study_session import write_log
 from study_desk.log.import_bag import log_bag, migrate, name_bag
 from study_desk.log.log_recovery import recover_log
@@ -23,7 +24,7 @@ from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.watch import holds_flags, monitored_records
-from tactful_cli.verb import AsJson
+from tactful_cli.verb import AsJson, Language, WhisperModel
 
 app = typer.Typer()
 
@@ -67,7 +68,8 @@ def log_(  # noqa: PLR0917
         ),
     ] = None,
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
-    language: Annotated[str, typer.Option(help="Language code of the speech, such as en or zh.")] = "en",
+    language: Language = "en",
+    whisper: WhisperModel = "",
     as_json: AsJson = False,
 ) -> None:
     """Write a bag's speech, presence, flags and decisions to a new log, without images or sound.
@@ -91,7 +93,8 @@ def log_(  # noqa: PLR0917
     if watch:
         table = ThresholdTable.shipped()
         info = replace(info, table_version=table.version, config_sha256=table.sha256())
-    records_of = partial(monitored_records, topic=topic, language=language) if watch else None
+    hearing = WhisperConfig(model=whisper, language=language)
+    records_of = partial(monitored_records, topic=topic, whisper=hearing) if watch else None
     count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, records_of)
     recording = open_recording(folder)
     result = {

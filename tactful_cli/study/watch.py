@@ -12,6 +12,7 @@ from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
+from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from tactful_cli.console import err
 from tactful_cli.flags import senses_of
@@ -22,9 +23,9 @@ def holds_flags(bag: BagReader) -> bool:
     return any(t.type_name == message_type(SocialFlag) and t.message_count for t in bag.topics)
 
 
-def monitored_records(bag: BagReader, topic: str, language: str) -> Iterator[tuple[int, Any]]:
+def monitored_records(bag: BagReader, topic: str, whisper: WhisperConfig) -> Iterator[tuple[int, Any]]:
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
-    senses = senses_of(bag, topic, language, needs_words=False)
+    senses = senses_of(bag, topic, whisper, needs_words=False)
     clock = ReplayClock()
     monitor = replay_monitor(senses.sources, clock)
     start_ns, end_ns = bag.bounds_ns or (0, 0)

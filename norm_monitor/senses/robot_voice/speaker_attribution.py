@@ -17,7 +17,7 @@ from norm_monitor.senses.robot_voice.echo_level import EchoLevel, level_db
 from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
-from norm_monitor.senses.speech.words import likeness, normalize, skeleton
+from norm_monitor.senses.speech.words import join_words, likeness, normalize, skeleton
 
 # The longest delay of an echo after the robot's speech.
 _ECHO_DELAY_NS = 400 * NS_PER_MS
@@ -205,7 +205,7 @@ def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: i
             stage=segment.stage,
         ),
         recognised=RecognizedSpeech(
-            text=" ".join(word.text for word in words),
+            text=join_words(word.text for word in words),
             locale=recognised.locale,
             words=tuple(words),
             confidence=sum(probabilities) / len(probabilities) if probabilities else recognised.confidence,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from norm_core.runtime.config import Config
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
-from norm_monitor.senses.speech.words import normalize
+from norm_monitor.senses.speech.words import is_character, normalize
 
 
 class HallucinationKind(StrEnum):
@@ -26,8 +26,15 @@ class GuardConfig(Config):
         default=0.6, gt=0, le=1, description="above this, words of low confidence are dropped"
     )
     unsure_probability: float = Field(default=0.4, ge=0, le=1, description="words below this have low confidence")
-    repeats: int = Field(default=4, ge=2, le=20, description="this many repeats of the same words in a row are a loop")
-    words_per_s: float = Field(default=9.0, gt=0, description="a faster rate of words is a hallucination")
+    repeats: int = Field(
+        default=4,
+        ge=2,
+        le=20,
+        description="this many repeats of the same words in a row are a loop; twice as many of one Chinese character",
+    )
+    words_per_s: float = Field(
+        default=9.0, gt=0, description="a faster rate of words is a hallucination; two Chinese characters are a word"
+    )
 
 
 def hallucination_in(heard: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
@@ -39,17 +46,20 @@ def hallucination_in(heard: RecognizedSpeech, speech_s: float, config: GuardConf
         return HallucinationKind.NO_SPEECH
     if is_loop(words, config.repeats):
         return HallucinationKind.LOOP
-    if len(words) > 3 and len(words) > config.words_per_s * speech_s:
+    count = sum(0.5 if is_character(word) else 1.0 for word in words)
+    if count > 3 and count > config.words_per_s * speech_s:
         return HallucinationKind.IN_SILENCE
     return HallucinationKind.NONE
 
 
 def is_loop(words: list[str], repeats: int) -> bool:
-    """Whether a run of one to eight words repeats this often and makes up most of the text."""
-    for length in range(1, min(8, len(words) // repeats) + 1):
+    """Whether a run of words repeats this often and makes up most of the text."""
+    for length in range(1, len(words) // repeats + 1):
         matched = 0
         for earlier, later in zip(words, words[length:], strict=False):
             matched = matched + 1 if earlier == later else 0
-            if matched >= length * (repeats - 1) and matched + length > len(words) // 2:
+            # Chinese says a character several times over, as in "thanks, thanks".
+            enough = 2 * repeats if length == 1 and is_character(later) else repeats
+            if matched >= length * (enough - 1) and matched + length > len(words) // 2:
                 return True
     return False

