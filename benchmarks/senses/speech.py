@@ -22,7 +22,8 @@ from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegm
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.transcriber import Transcriber
-from norm_monitor.senses.speech.whisper import Whisper, packaged_model
+from norm_monitor.senses.speech.whisper import Whisper
+from norm_monitor.senses.speech.whisper_weights import model_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses"
@@ -95,7 +96,7 @@ def side_by_side(whisper: Whisper, segments: list[AudioSegment]) -> dict[str, li
     """Return wall and CPU seconds for the same sound: ours and plain faster-whisper with word times, in turns."""
     from faster_whisper import WhisperModel
 
-    model = WhisperModel(str(packaged_model()), device="cpu", compute_type="float32", cpu_threads=2)
+    model = WhisperModel(str(model_folder("")), device="cpu", compute_type="float32", cpu_threads=2)
 
     def alone(segment: AudioSegment) -> None:
         list(model.transcribe(segment.samples, language="en", beam_size=1, temperature=0.0, word_timestamps=True)[0])

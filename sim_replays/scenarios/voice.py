@@ -53,7 +53,7 @@ VOICES = {
     "elder_woman": Voice(espeak="en-gb+f5", pitch=35, speed_wpm=140, flite="slt", pitch_hz=165, stretch=1.15),
     "girl": Voice(espeak="en-us+f2", pitch=85, flite="slt", pitch_hz=250),
     "boy": Voice(espeak="en-gb+f1", pitch=78, flite="slt", pitch_hz=230, stretch=1.05),
-    "mandarin": Voice(espeak="cmn", speed_wpm=150),
+    "mandarin": Voice(espeak="cmn-latn-pinyin", speed_wpm=150),
 }
 
 

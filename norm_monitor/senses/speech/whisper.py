@@ -145,8 +145,8 @@ class Whisper:
         if len(self._languages) == 1:
             return self._languages[0]
         _, _, probabilities = self._model.detect_language(segment.samples)
-        allowed = set(self._languages)
-        return next(code for code, _ in probabilities if code in allowed)  # the likeliest comes first
+        probability_of = dict(probabilities)
+        return max(self._languages, key=lambda code: probability_of[code])
 
 
 def _number_type(device: str) -> str:
