@@ -180,3 +180,9 @@ def test_a_decision_whose_indices_cannot_be_is_refused(wrong: dict[str, int | No
     indices: dict[str, Any] = {"chosen_index": 0, "justification_index": 0, **wrong}
     with pytest.raises(ValueError, match="decision d"):
         Decision(stamp_ns=1, decision_id="d", outcome=Outcome.ANSWERED, decided_ns=1, **indices)
+
+
+@pytest.mark.parametrize(("locale", "language"), [("zh-CN", "zh"), ("pt_BR", "pt"), ("EN", "en"), ("", "")])
+def test_the_language_of_an_utterance_is_that_of_its_locale(locale: str, language: str) -> None:
+    said = Utterance(stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text="a", start_ns=1, end_ns=2, locale=locale)
+    assert said.language == language
