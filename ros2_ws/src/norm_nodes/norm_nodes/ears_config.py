@@ -9,7 +9,7 @@ from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
-from norm_monitor.senses.speech.whisper import LANGUAGES, WhisperConfig
+from norm_monitor.senses.speech.whisper import Languages, WhisperConfig
 
 
 class EarsConfig(Config):
@@ -53,9 +53,8 @@ class EarsConfig(Config):
     model: str = Field(
         "", description="a model such as whisper-base, or the folder of one for CTranslate2; empty for whisper-tiny-en"
     )
-    language: str = Field(
+    language: Languages = Field(
         "en",
-        pattern=LANGUAGES,
         description="language code, such as en; several, as en,zh, to detect one of them; auto to detect any",
     )
     partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
