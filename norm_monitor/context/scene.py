@@ -1,10 +1,12 @@
 """The input of a cue: a window, and the turns and people of the minutes before it."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
 from norm_core.records.presence import Presence
-from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.memory import USER, Fact, MemoryConfig, PersonMemory, person_of
@@ -15,6 +17,8 @@ V = TypeVar("V", Utterance, RobotSpeech, Presence)
 
 HISTORY_NS = 300 * NS_PER_S
 MOST_ENTRIES = 2_000
+# With more utterances before the robot's first report, its reports may have begun late, and the voices stay unknown.
+MOST_BEFORE_ROBOT = 4
 
 
 class Scene:
@@ -92,6 +96,7 @@ class History:
     def __init__(self, memory: MemoryConfig | None = None) -> None:
         self.memory = PersonMemory(memory or MemoryConfig())
         self.forgotten_ns = -(2**63)
+        self._robot_first_ns: int | None = None  # the first report of the robot's speech
         self._utterances: dict[str, Utterance] = {}
         self._robot_speech: dict[tuple[str, str], RobotSpeech] = {}
         self._presences: dict[tuple[int, str], Presence] = {}
@@ -102,11 +107,17 @@ class History:
         self._robot_speech.update(
             ((s.speech_id, s.state), s) for s in window.robot_speech if s.stamp_ns > self.forgotten_ns
         )
+        reported_ns = [s.stamp_ns for s in window.robot_speech if s.stamp_ns < window.end_ns]
+        if reported_ns and self._robot_first_ns is None:
+            self._robot_first_ns = min(reported_ns)
         self._presences.update(((p.stamp_ns, p.source_topic), p) for p in window.presences)
         self._forget(window.end_ns - HISTORY_NS)
         until_ns = _known_until_ns(window)
         turns = turns_of(
-            (u for u in self._utterances.values() if u.start_ns < window.end_ns),
+            _identify(
+                [u for u in self._utterances.values() if u.start_ns < window.end_ns],
+                self._robot_first_ns,
+            ),
             (s for s in self._robot_speech.values() if s.stamp_ns < window.end_ns),
             until_ns,
         )
@@ -120,6 +131,7 @@ class History:
         """Clear everything, for example when a new timeline starts."""
         self.memory.reset()
         self.forgotten_ns = -(2**63)
+        self._robot_first_ns = None
         self._utterances.clear()
         self._robot_speech.clear()
         self._presences.clear()
@@ -135,6 +147,24 @@ class History:
         _drop_old(self._utterances, before_ns)
         _drop_old(self._robot_speech, before_ns)
         _drop_old(self._presences, before_ns)
+
+
+def _identify(utterances: list[Utterance], robot_first_ns: int | None) -> Iterable[Utterance]:
+    """Attribute the unknown voices before the robot's first report to people: its reports cover its own voice."""
+    if robot_first_ns is None:
+        return utterances
+    unknown = {
+        u.utterance_id
+        for u in utterances
+        if u.speaker is Speaker.UNKNOWN
+        and u.end_ns <= robot_first_ns
+        and not u.late
+        and u.timing is not Timing.ABSENT
+        and u.text
+    }
+    if len(unknown) > MOST_BEFORE_ROBOT:
+        return utterances
+    return [replace(u, speaker=Speaker.USER) if u.utterance_id in unknown else u for u in utterances]
 
 
 def _known_until_ns(window: Window) -> int:

@@ -1,4 +1,4 @@
-"""Drop a reported omission of the robot if an unidentified voice may have been the robot."""
+"""Drop a finding about the robot's silence if an unidentified voice may have been the robot."""
 
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S
@@ -16,8 +16,8 @@ _ANSWERED = "response_delay"
 
 
 def robot_may_have_spoken(finding: Finding, scene: Scene) -> bool:
-    """Whether an unidentified voice may be the robot doing what the finding reports as omitted."""
+    """Whether an unidentified voice may have broken the silence of the robot that the finding reports."""
     from_ns = finding.onset_ns + 1 if finding.cue_id == _ANSWERED else finding.onset_ns - _BEFORE_NS
-    return finding.cue_id in OMISSIONS and any(
+    return finding.cue_id in OMISSION_CUES and any(
         turn.speaker is Speaker.UNKNOWN and turn.end_ns >= from_ns for turn in scene.turns
     )
