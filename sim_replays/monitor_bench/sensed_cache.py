@@ -19,7 +19,7 @@ from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.truth import Truth
 
-VERSION = 5  # of the senses' output; raise it to invalidate cached records
+VERSION = 6  # of the senses' output; raise it to invalidate cached records
 
 
 @record

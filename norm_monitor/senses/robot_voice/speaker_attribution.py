@@ -33,6 +33,9 @@ _SURELY_ROBOT = 0.6
 
 _CERTAIN = 1e6
 
+# How long the robot must speak beyond a person's words before its voice is cut from their utterance.
+_BEYOND_WORDS_NS = 800 * NS_PER_MS
+
 
 @record
 class AttributedSpeech:
@@ -55,7 +58,7 @@ def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) 
     timed = words or _spread(heard)
     in_robots_time = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed]
     if not any(in_robots_time):
-        return [_utterance(heard, others)]
+        return [_utterance(_within_words(heard), others)]
     weights = _weights(heard, timed, in_robots_time, echo.usual_db, louder_db)
     began, ended = _common_edges(segment, robot)
     robots = _likeliest(weights, began, ended, _CHANGE if words else _CERTAIN)
@@ -69,7 +72,7 @@ def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) 
     doubt = _DOUBT if any(turn.text for turn in robot.turns) else _DOUBT_UNTOLD
     if all(in_robots_time) and abs(began + ended + sum(weights)) < doubt:
         return [_utterance(heard, Speaker.UNKNOWN)]
-    return [_utterance(heard, Speaker.ROBOT if robots[0] else others)]
+    return [_utterance(heard, Speaker.ROBOT) if robots[0] else _utterance(_within_words(heard), others)]
 
 
 def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
@@ -109,7 +112,8 @@ def _weights(
         # A short word matches easily in any text.
         bulk = min(1.0, sum(max(len(skeleton(token)), 1) for token in of_word) / 3)
         weight = 0.0
-        if said and alike:
+        # A recognizer writes numbers in digits, which resemble no word and so tell nothing.
+        if said and alike and not all(token.isdigit() for token in of_word):
             weight += bulk * _PER_LIKENESS * (sum(alike) / len(alike) - _UNLIKE)
         if echo_db is not None and heard.recognised.words:
             above_db = level_db(heard.segment, word.start_ns, word.end_ns) - echo_db
@@ -136,7 +140,7 @@ def _likeliest(weights: list[float], began: float, ended: float, change: float) 
     user, robot = 0.0, weights[0]
     came_from: list[tuple[bool, bool]] = []  # for user and robot: whether the robot spoke the word before
     for weight in weights[1:]:
-        came_from.append((robot - change > user, robot >= user - change))
+        came_from.append((robot - change >= user, robot >= user - change))
         user, robot = max(user, robot - change), weight + max(robot, user - change)
     path = [robot > user]
     for of_user, of_robot in reversed(came_from):
@@ -189,6 +193,18 @@ def _utterance(heard: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utt
     )
 
 
+def _within_words(heard: AttributedSpeech) -> AttributedSpeech:
+    """Cut the robot's unrecognized voice before and after a person's words from their segment."""
+    segment, words = heard.segment, heard.recognised.words
+    if not words:
+        return heard
+    first_ns, last_ns = max(words[0].start_ns, segment.start_ns), min(words[-1].end_ns, segment.end_ns)
+    is_late = heard.robot.overlap_ns(segment.start_ns, first_ns) > _BEYOND_WORDS_NS
+    is_early = heard.robot.overlap_ns(last_ns, segment.end_ns) > _BEYOND_WORDS_NS
+    start_ns, end_ns = first_ns if is_late else segment.start_ns, last_ns if is_early else segment.end_ns
+    return replace(heard, segment=replace(segment, start_ns=start_ns, end_ns=max(start_ns, end_ns)))
+
+
 def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
     """Return one speaker's run of words; it starts or ends with the segment at the edges."""
     segment, recognised = heard.segment, heard.recognised
@@ -215,4 +231,4 @@ def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: i
         source_topic=heard.source_topic,
         speaker_id=heard.speaker_id,
     )
-    return _utterance(part, speaker, index)
+    return _utterance(part if speaker is Speaker.ROBOT else _within_words(part), speaker, index)
