@@ -10,9 +10,10 @@ from pydantic import Field
 
 from norm_core import __version__
 from norm_core.records.episode import Episode, EpisodeEdge, Query
-from norm_core.records.flag import SocialFlag, Tier
+from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import sha256_of
+from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
@@ -30,8 +31,11 @@ from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.exchange.discount import discount_confidence
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
-from norm_monitor.judge.judge import JudgeConfig, Judgement
+from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.triggers import JudgeTriggers
+from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit_view import UnitView
+from norm_monitor.units.units_of_scene import units_of
 from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry
 from norm_monitor.windows.missing_sources import explain_missing
 from norm_monitor.windows.window_config import Record, WindowConfig
@@ -55,13 +59,13 @@ class MonitorConfig(Config):
 
     @classmethod
     def for_replay(
-        cls, sources: Iterable[str], *, judge_every_s: float = 0.0, fusion: FusionConfig | None = None
+        cls, sources: Iterable[str], *, calls_per_hour: float = 0.0, fusion: FusionConfig | None = None
     ) -> Self:
         """Configure windows that wait for all sources of a recording; a lateness of 0 sets no limit."""
         return cls(
             windows=WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0),
             fusion=fusion or FusionConfig(),
-            judge=JudgeConfig(every_s=judge_every_s),
+            judge=JudgeConfig(calls_per_hour=calls_per_hour),
         )
 
     def table(self) -> ThresholdTable:
@@ -101,7 +105,7 @@ class Monitor:
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
         self._fusion = Fusion(config.fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
-        self._triggers = JudgeTriggers(config.judge.every_s)
+        self._triggers = JudgeTriggers(config.judge.calls_per_hour)
         self._presence: tuple[object, ...] = ()
         self._robot_first_ns: int | None = None
         self._people_end_ns: list[int] = []  # ends of people's first utterances
@@ -110,6 +114,8 @@ class Monitor:
         self._cue_ends: set[int] = set()  # ends of windows that cues asked for
         self._query_ends: set[int] = set()  # ends of windows that queries asked for
         self._queries_refused = 0
+        self._owed: set[str] = set()  # units that the judge was asked about
+        self._has_ended = False
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
     @property
@@ -145,13 +151,15 @@ class Monitor:
         if isinstance(record, Query | Episode):
             self._request_query_window(record)
             return []
-        flags: list[SocialFlag] = []
+        flags = self._close_if_ended(owed=False)
         mark = self._watermarks.of(record)
         if mark and self._cutter.jumps_back(*mark):
             flags += self.end_input()
             self._closed.extend(map(closed_window, self._cutter.advance(*mark)))
             self._cue_ends.clear()
             self._query_ends.clear()
+            flags += self._fusion.close(None, self._clock.now_ns())
+            self._owed.clear()
             for part in (self._history, self._fusion, self._triggers):
                 part.reset()
             self._newest_ns = mark[1]
@@ -169,10 +177,13 @@ class Monitor:
     def end_input(self) -> list[SocialFlag]:
         """End the input, and return the flags of everything still open.
 
-        The end does not count as silence: an omission is reported only if its time limit had passed.
+        The end does not count as silence: an omission is reported only if its time limit had passed. While the judge
+        owes answers, the flags close with the last of them, or with the next record.
         """
         end_ns = self._cutter.end_input()
         flags = self._flags_of_closing(end_ns)
+        self._has_ended = True
+        flags += self._close_if_ended()
         for query_ns in sorted(self._query_ends):  # those after the end, which no watermark will pass
             self._closed.append(closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
         self._query_ends.clear()
@@ -189,20 +200,35 @@ class Monitor:
         self._closed.clear()
         return found
 
-    def windows_to_judge(self) -> list[Window]:
-        """Return the windows for the judge since the last call, without those that contain forgotten speech."""
-        return [window for window in self._triggers.take() if window.start_ns > self._history.forgotten_ns]
+    def units_to_judge(self) -> list[UnitView]:
+        """Return the units for the judge since the last call, without those that would show forgotten speech.
 
-    def take_judgement(self, judgement: Judgement) -> SocialFlag | None:
-        """Return the flag that the judge's answer creates or changes."""
-        if judgement.finding is None:
-            return None
-        made_by = replace(
-            judgement.provenance,
-            config_sha256=sha256_of([self._config_sha256, judgement.provenance.config_sha256]),
-            software_version=__version__,
-        )
-        return self._fusion.take(judgement.finding, made_by, self._clock.now_ns(), Tier.JUDGE)
+        Each of them is owed an answer through `take_judgement`, also where the judge fails.
+        """
+        views = [view for view in self._triggers.take() if view.window.start_ns > self._history.forgotten_ns]
+        self._owed |= {view.unit.unit_id for view in views}
+        return views
+
+    def take_judgement(self, judgement: UnitJudgement) -> list[SocialFlag]:
+        """Return the flags that the judge's answer changes; an outcome other than an answer is no evidence."""
+        self._owed.discard(judgement.unit.unit_id)
+        flags = []
+        if judgement.outcome is Outcome.ANSWERED:
+            made_by = replace(
+                judgement.provenance,
+                config_sha256=sha256_of([self._config_sha256, judgement.provenance.config_sha256]),
+                software_version=__version__,
+            )
+            flag = self._fusion.take_judgement(replace(judgement, provenance=made_by), self._clock.now_ns())
+            flags = [flag] if flag else []
+        return flags + self._close_if_ended()
+
+    def _close_if_ended(self, *, owed: bool = True) -> list[SocialFlag]:
+        """Close all units after the end of the input, once the judge owes no answer or is not waited for."""
+        if not self._has_ended or (owed and (self._owed or self._triggers.has_due)):
+            return []
+        self._has_ended = False
+        return self._fusion.close(None, self._clock.now_ns())
 
     def _track_partial(self, utterance: Utterance) -> None:
         if utterance.text and not utterance.final:
@@ -276,12 +302,17 @@ class Monitor:
             and not robot_may_have_spoken(one, scene)
             and not (one.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
         ]
-        due = self._triggers.note_window(window, findings)
+        due = self._triggers.note_window(scene, findings)
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
         sha256 = window_digest(window) if findings or due else ""  # once per window: it takes longer than most cues
         made_by = self._provenance_of(window, sha256)
-        flags = [self._fusion.take(finding, made_by, self._clock.now_ns()) for finding in findings]
-        return [flag for flag in flags if flag], again_ns, sha256
+        now_ns = self._clock.now_ns()
+        changed = [self._fusion.take(finding, made_by, now_ns) for finding in findings]
+        flags = [flag for flag in changed if flag]
+        if (since_ns := self._fusion.oldest_open_ns) is not None:
+            flags += self._fusion.track(units_of(scene, since_ns), now_ns)
+        flags += self._fusion.close(window.end_ns, now_ns)
+        return flags, again_ns, sha256
 
     def _cue_end_of(self, entry: Entry) -> int | None:
         """Return the end of the window that a record calls for, if any; ends are exclusive."""

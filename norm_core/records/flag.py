@@ -7,11 +7,12 @@ from norm_core.records.record import record
 
 
 class FlagState(StrEnum):
-    """The life cycle of a flag."""
+    """The life cycle of a flag: opened, updated any number of times, then closed or withdrawn."""
 
     OPENED = "opened"
-    UPDATED = "updated"
-    CLOSED = "closed"
+    UPDATED = "updated"  # also reopens a withdrawn flag
+    CLOSED = "closed"  # final: no more evidence is taken
+    WITHDRAWN = "withdrawn"  # the evidence no longer suffices
 
 
 class Polarity(StrEnum):

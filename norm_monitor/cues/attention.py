@@ -10,6 +10,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 # The time after a person turned away in which a question to them is a reaction.
 _REACTION_NS = 8 * NS_PER_S
@@ -40,9 +41,7 @@ def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
         away_s = ns_to_s(until_ns - since_ns)
         yield table.finding(
             "ignores_looking_away",
-            anchor=str(since_ns),
-            onset_ns=max(since_ns, robot.start_ns),
-            offset_ns=max(since_ns, min(robot.end_ns, until_ns)),
+            _unit("looking_away", since_ns, min(robot.end_ns, until_ns), robot),
             severity=cue.severity_of("away_s", away_s),
             evidence=[
                 _seen(last, "looking away for", since_ns, away_s, cue.value("away_s")),
@@ -74,9 +73,7 @@ def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
             continue
         yield table.finding(
             "ignores_leaving",
-            anchor=str(gone_ns),
-            onset_ns=max(gone_ns, robot.start_ns),
-            offset_ns=max(gone_ns, robot.end_ns),
+            _unit("leaving", gone_ns, robot.end_ns, robot),
             evidence=[
                 _seen(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), cue.value("lost_s")),
                 evidence_of(robot, "robot talks on, words", robot.word_count),
@@ -96,14 +93,19 @@ def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
             turned = _turned_before(scene, robot)
             yield table.finding(
                 "checks_in",
-                anchor=robot.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=robot.end_ns,
+                Unit.of_turn(robot),
                 probability=0.8 if turned else None,
                 evidence=[evidence_of(robot, "nearness to checking in", match.nearness, match.threshold)],
                 rationale=f"The robot checked whether the person was with it: {quote(robot)}"
                 + (", just after they had turned away." if turned else "."),
             )
+
+
+def _unit(what: str, onset_ns: int, offset_ns: int, robot: Turn) -> Unit:
+    """Return the robot's turn if it began afterwards, and what was seen if the robot was already speaking."""
+    if robot.start_ns >= onset_ns:
+        return Unit.of_turn(robot)
+    return Unit.of_sighting(what, onset_ns, max(onset_ns, offset_ns))
 
 
 def _known_until_ns(scene: Scene, last: Presence) -> int:

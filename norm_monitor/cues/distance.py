@@ -8,6 +8,7 @@ from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 # Words within this time excuse a small distance.
 _ABOUT_NS = 10 * NS_PER_S
@@ -25,10 +26,7 @@ def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
             continue
         yield table.finding(
             "too_near",
-            anchor=f"{person_id}@{first_ns}",
-            onset_ns=first_ns,
-            offset_ns=last_ns,
-            person_id=person_id,
+            Unit.of_sighting("too_near", first_ns, last_ns, person_id),
             evidence=[
                 Evidence(
                     measure="distance", value=round(least_m, 2), threshold=nearest_m, unit="m",

@@ -12,6 +12,7 @@ from norm_monitor.context.wording import sentences
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.exchange.exchange_record import ExchangeStage
+from norm_monitor.units.unit import Unit
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
@@ -86,9 +87,7 @@ def _classify(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) 
     what = f"probability that it reads {'amiss' if amiss else 'well'}"
     yield table.finding(
         CUES[polarity],
-        anchor=robot.turn_id,
-        onset_ns=robot.start_ns,
-        offset_ns=robot.end_ns,
+        Unit.of_turn(robot),
         evidence=[evidence_of(robot, what, reading.probability[polarity], least[polarity]), *_words_around(around)],
         rationale=_note(around, AMISS if amiss else WELL, attributes),
         probability=reading.precision_at_score[polarity],

@@ -3,6 +3,7 @@
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.records.record import record
 from norm_monitor.context.turns import Turn
+from norm_monitor.units.unit import Unit
 
 # The measures of each cue that must be at or below their threshold; all others must reach it.
 AT_MOST = {
@@ -17,21 +18,27 @@ AT_MOST = {
 
 @record
 class Finding:
-    """One event from one cue. The same `cue_id` and `anchor` mean the same event."""
+    """One piece of evidence on a unit, from a cue or the judge.
+
+    A cue has one finding per unit and `anchor`, for example the reaction that it rests on; a newer one replaces it.
+    """
 
     cue_id: str
-    anchor: str
+    unit: Unit
+    anchor: str = ""
     polarity: Polarity
     attributes: tuple[Attribute, ...]
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.INFO
     probability: float
-    onset_ns: int
-    offset_ns: int | None = None  # None while the event goes on
     evidence: tuple[Evidence, ...]
     rationale: str
     correction: str = ""
-    person_id: str = ""
+
+    @property
+    def onset_ns(self) -> int:
+        """The onset of the unit."""
+        return self.unit.onset_ns
 
 
 @record

@@ -9,6 +9,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question, question_in
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 
 def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -27,9 +28,7 @@ def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         if evidence:
             yield table.finding(
                 "asks_on",
-                anchor=robot.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=robot.end_ns,
+                Unit.of_turn(robot),
                 evidence=[evidence],
                 rationale=f"The robot took an interest and asked on: {quote(robot)}.",
             )

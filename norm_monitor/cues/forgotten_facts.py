@@ -12,6 +12,7 @@ from norm_monitor.context.wording import is_question, question_in, sentences, to
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.naming import given_names
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 # Words too common to be a fact about a person.
 _COMMON = frozenset(shipped_file("norm_monitor.cues", "common_words.txt").read_text(encoding="utf-8").split())
@@ -56,9 +57,7 @@ def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
                 told = meaning.match(robot.text, "remembering")
                 yield table.finding(
                     "recalls_fact",
-                    anchor=robot.turn_id,
-                    onset_ns=robot.start_ns,
-                    offset_ns=robot.end_ns,
+                    Unit.of_turn(robot),
                     probability=0.7 if told else None,
                     evidence=[
                         evidence_of(user, "the fact told, words", user.word_count),
@@ -72,9 +71,7 @@ def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
 def _asked_again(table: ThresholdTable, robot: Turn, answer: Turn, similarity: float, least: float) -> Findings:
     return table.finding(
         "asks_again",
-        anchor=robot.turn_id,
-        onset_ns=robot.start_ns,
-        offset_ns=None if robot.ongoing else robot.end_ns,
+        Unit.of_turn(robot),
         evidence=[
             evidence_of(robot, "similarity of the questions", similarity, least),
             evidence_of(answer, "words of the answer", answer.word_count),

@@ -6,6 +6,7 @@ from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 _SAID = {
     "rude": ("rude", "The robot said {words}, which slights the person."),
@@ -28,9 +29,7 @@ def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
             if match := meaning.match(robot.text, concept):
                 yield table.finding(
                     cue_id,
-                    anchor=robot.turn_id,
-                    onset_ns=robot.start_ns,
-                    offset_ns=robot.end_ns,
+                    Unit.of_turn(robot),
                     evidence=[evidence_of(robot, f"nearness to {concept}", match.nearness, match.threshold)],
                     rationale=note.format(words=quote(robot)),
                 )

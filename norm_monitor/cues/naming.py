@@ -8,6 +8,7 @@ from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 LIKE_SPELT = 0.7
 _NAME = r"([A-Z][\w'’-]+)"
@@ -43,27 +44,21 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
             if answer is None or not meaning.match(answer.text, "misunderstood"):
                 yield table.finding(
                     "calls_by_name",
-                    anchor=robot.turn_id,
-                    onset_ns=robot.start_ns,
-                    offset_ns=None if robot.ongoing else robot.end_ns,
+                    Unit.of_turn(robot),
                     evidence=[evidence_of(robot, "names used", 1, 1)],
                     rationale=f"The robot called the person by name, {called}: {quote(robot)}.",
                 )
         elif any(_is_same_name(called, name) for name in known):
             yield table.finding(
                 "recalls_name",
-                anchor=robot.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=None if robot.ongoing else robot.end_ns,
+                Unit.of_turn(robot),
                 evidence=[evidence_of(robot, "names given and used", 1, 1)],
                 rationale=f"The robot used the name the person had given, {called}: {quote(robot)}.",
             )
         else:
             yield table.finding(
                 "wrong_name",
-                anchor=robot.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=None if robot.ongoing else robot.end_ns,
+                Unit.of_turn(robot),
                 evidence=[evidence_of(robot, "names used that were given", 0, 1)],
                 rationale=f"The person is {' or '.join(sorted(given))}, and the robot called them {called}.",
             )

@@ -10,6 +10,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 # Kinds of error: each is a concept with its cue.
 PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
@@ -38,10 +39,9 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         plain = match.nearness >= cue.value("certain") and not is_question(done.text)
         yield table.finding(
             cue_id,
-            attributes=_attributes(table, kinds),
+            Unit.of_turn(done),
             anchor=user.turn_id,
-            onset_ns=done.start_ns,
-            offset_ns=user.end_ns,
+            attributes=_attributes(table, kinds),
             probability=cue.probability if amended or plain else 0.45,
             evidence=[evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
             rationale=f"After {quote(done)} the person objected: {quote(user)}.",
@@ -55,9 +55,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             continue
         yield table.finding(
             "owns_up",
-            anchor=robot.turn_id,
-            onset_ns=robot.start_ns,
-            offset_ns=robot.end_ns,
+            Unit.of_turn(robot),
             evidence=[evidence_of(robot, "nearness to making amends", match.nearness, match.threshold)],
             rationale=f"The robot owned up to what went wrong: {quote(robot)}.",
         )
@@ -73,10 +71,9 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             continue  # the robot regrets something that it did not do
         yield table.finding(
             cue_id,
+            Unit.of_turn(done),
+            anchor=robot.turn_id,
             attributes=_attributes(table, kinds) if named else (),
-            anchor=f"{robot.turn_id} about {done.turn_id}",
-            onset_ns=done.start_ns,
-            offset_ns=robot.start_ns,
             evidence=[
                 evidence_of(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
                 evidence_of(robot, "nearness to making amends", match.nearness, match.threshold),

@@ -8,6 +8,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 
 def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -23,9 +24,8 @@ def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterat
         if turn.word_count <= cue.value("words") and (match := meaning.match(turn.text, "repair_request")):
             yield table.finding(
                 "user_repair",
+                Unit.of_turn(robot),
                 anchor=turn.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=turn.end_ns,
                 evidence=[evidence_of(turn, "nearness to a request to repeat", match.nearness, match.threshold)],
                 rationale=f"The person did not get {quote(robot)} and asked {quote(turn)}.",
             )
@@ -41,9 +41,7 @@ def _repaired(scene: Scene, table: ThresholdTable, meaning: Meaning, robot: Turn
     if nearness >= least and reply.start_ns - asked.end_ns < s_to_ns(4):
         yield table.finding(
             "repairs_at_once",
-            anchor=asked.turn_id,
-            onset_ns=reply.start_ns,
-            offset_ns=reply.end_ns,
+            Unit.of_turn(reply),
             evidence=[evidence_of(reply, "nearness to what was not understood", nearness, least)],
             rationale=f"Asked {quote(asked)}, the robot said it again at once: {quote(reply)}.",
         )

@@ -8,6 +8,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.wording import locale_of
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 
 def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -25,9 +26,7 @@ def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
                 ago_s = ns_to_s(turn.start_ns - earlier.start_ns)
                 yield table.finding(
                     "robot_repeats",
-                    anchor=turn.turn_id,
-                    onset_ns=turn.start_ns,
-                    offset_ns=None if turn.ongoing else turn.end_ns,
+                    Unit.of_turn(turn),
                     evidence=[evidence_of(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
                     rationale=f"The robot said {quote(turn)}, as it had {ago_s:.0f} s before.",
                 )
@@ -52,9 +51,8 @@ def user_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
                 missed = next((r for r in scene.robot_turns if earlier.end_ns <= r.start_ns < turn.start_ns), None)
                 yield table.finding(
                     "user_repeats",
+                    Unit.of_turn(missed) if missed else Unit.of_silence(earlier, turn.start_ns),
                     anchor=turn.turn_id,
-                    onset_ns=missed.start_ns if missed else earlier.end_ns,
-                    offset_ns=turn.end_ns,
                     evidence=[evidence_of(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
                     rationale=f"The person had to say {quote(turn)} again {ago_s:.0f} s later.",
                 )
@@ -72,9 +70,7 @@ def monologue(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         if length_s >= most_s or (words >= most_words and not turn.ongoing):
             yield table.finding(
                 "monologue",
-                anchor=turn.turn_id,
-                onset_ns=turn.start_ns,
-                offset_ns=None if turn.ongoing else turn.end_ns,
+                Unit.of_turn(turn),
                 evidence=[
                     evidence_of(turn, "length of the turn", length_s, most_s, "s"),
                     evidence_of(turn, "words of the turn", words, most_words, "words"),

@@ -9,6 +9,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_filler, is_question, question_in
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 
 def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -38,9 +39,7 @@ def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
         else:
             yield table.finding(
                 "stops_when_asked",
-                anchor=user.turn_id,
-                onset_ns=user.start_ns,
-                offset_ns=user.end_ns,
+                Unit.of_turn(user),
                 evidence=[evidence_of(user, "nearness to a request to stop", match.nearness, match.threshold)],
                 rationale=f"Asked {quote(user)}, the robot stopped.",
             )
@@ -71,9 +70,8 @@ def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         if spoken_s > talks_s:
             yield table.finding(
                 "does_not_wait",
+                Unit.of_turn(before_return[0]),
                 anchor=user.turn_id,
-                onset_ns=before_return[0].start_ns,
-                offset_ns=before_return[-1].end_ns,
                 evidence=[evidence_of(user, "robot talked meanwhile", spoken_s, talks_s, "s")],
                 rationale=f"The person said {quote(user)}, and the robot went on: {quote(before_return[-1])}.",
             )
@@ -82,9 +80,7 @@ def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         elif (back.start_ns if back else until_ns) - user.end_ns >= silence_ns:
             yield table.finding(
                 "waits_for_return",
-                anchor=user.turn_id,
-                onset_ns=user.start_ns,
-                offset_ns=back.start_ns if back else until_ns,
+                Unit.of_silence(user, back.start_ns if back else until_ns),
                 evidence=[evidence_of(user, "nearness to “back in a moment”", match.nearness, match.threshold)],
                 rationale=f"The person said {quote(user)}, and the robot waited.",
             )
@@ -108,9 +104,8 @@ def answering(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         if similarity < least and not excused:
             yield table.finding(
                 "question_unanswered",
+                Unit.of_turn(robot),
                 anchor=user.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=robot.end_ns,
                 evidence=[
                     evidence_of(user, "the question", user.word_count),
                     evidence_of(robot, "similarity of the reply", similarity, least),
@@ -122,9 +117,7 @@ def answering(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
 def _ignored(table: ThresholdTable, user: Turn, robot: Turn, on_s: float, match: Match, what: str) -> Findings:  # noqa: PLR0917
     return table.finding(
         "ignores_stop",
-        anchor=user.turn_id,
-        onset_ns=user.start_ns,
-        offset_ns=max(user.start_ns, robot.end_ns),
+        Unit.of_turn(user),
         evidence=[
             evidence_of(user, "nearness to a request to stop", match.nearness, match.threshold),
             evidence_of(robot, "robot talks on for", on_s, table.cues["ignores_stop"].value("talks_on_s"), "s"),

@@ -8,6 +8,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 # A longer turn contains another request, which may be answered alone.
 LONGEST_RITUAL = 4
@@ -59,9 +60,8 @@ def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         if nearest and nearest.nearness >= least and alike and not heeded:
             yield table.finding(
                 "no_apology",
+                Unit.of_turn(robot),
                 anchor=user.turn_id,
-                onset_ns=robot.start_ns,
-                offset_ns=robot.end_ns,
                 evidence=[
                     evidence_of(user, "nearness to a protest", nearest.nearness, least),
                     evidence_of(robot, "words of the reply", robot.word_count),
@@ -92,9 +92,8 @@ def _find_return(  # noqa: PLR0917
             answer = f"went on with {quote(reply)}" if reply else "said nothing"
             yield table.finding(
                 broken,
+                Unit.of_turn(reply) if reply else Unit.of_silence(user, due_ns),
                 anchor=user.turn_id,
-                onset_ns=user.start_ns,
-                offset_ns=reply.end_ns if reply else due_ns,
                 evidence=[evidence_of(user, f"nearness to a {concept}", match.nearness, match.threshold)],
                 rationale=f"The person said {quote(user)}, and the robot {answer}.",
             )
@@ -111,9 +110,7 @@ def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:
 def _done(table: ThresholdTable, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:
     return table.finding(
         cue_id,
-        anchor=robot.turn_id,
-        onset_ns=robot.start_ns,
-        offset_ns=robot.end_ns,
+        Unit.of_turn(robot),
         evidence=[evidence_of(robot, "nearness to the ritual", match.nearness, match.threshold)],
         rationale=rationale,
     )

@@ -10,6 +10,7 @@ from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Sever
 from norm_core.runtime.config import Config, ConfigError, load_config
 from norm_core.runtime.data_files import shipped_file
 from norm_monitor.cues.finding import Finding
+from norm_monitor.units.unit import Unit
 
 SHIPPED = shipped_file("norm_monitor.cues", "thresholds.yaml")
 
@@ -88,32 +89,28 @@ class ThresholdTable(Config):
     def finding(
         self,
         cue_id: str,
+        unit: Unit,
         *,
-        anchor: str,
-        onset_ns: int,
-        offset_ns: int | None = None,
+        anchor: str = "",
         evidence: Iterable[Evidence],
         rationale: str,
         severity: Severity | None = None,
         probability: float | None = None,
         correction: str = "",
-        person_id: str = "",
         attributes: tuple[Attribute, ...] = (),
     ) -> Finding:
-        """Return a finding of this cue; the table supplies the missing values."""
+        """Return a finding of this cue about a unit; the table supplies the missing values."""
         cue = self.cues[cue_id]
         return Finding(
             cue_id=cue_id,
+            unit=unit,
             anchor=anchor,
             polarity=cue.polarity,
             attributes=attributes or cue.attributes,
             failure=cue.failure,
             severity=severity or cue.severity,
             probability=cue.probability if probability is None else probability,
-            onset_ns=onset_ns,
-            offset_ns=offset_ns,
             evidence=tuple(evidence),
             rationale=rationale,
             correction=correction or cue.correction,
-            person_id=person_id,
         )

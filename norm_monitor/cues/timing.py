@@ -10,6 +10,7 @@ from norm_monitor.context.wording import is_backchannel, is_filler, is_question,
 from norm_monitor.context.wording import question_in as asked_in
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 ECHO_WORDS = 3
 
@@ -56,18 +57,14 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
         if silence_s <= limit_s:
             yield table.finding(
                 "announced_delay",
-                anchor=turn.turn_id,
-                onset_ns=reply.start_ns,
-                offset_ns=reply.end_ns,
+                Unit.of_turn(reply),
                 evidence=[evidence_of(reply, "filler after", silence_s, limit_s, "s")],
                 rationale=f"The robot needed time and said so {silence_s:.1f} s after {quote(turn)}.",
             )
     elif silence_s >= late_s:
         yield table.finding(
             "response_delay",
-            anchor=turn.turn_id,
-            onset_ns=turn.end_ns,
-            offset_ns=reply.start_ns,
+            Unit.of_silence(turn, reply.start_ns),
             severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
             # 0.75 at 4 s after a question; after a statement silence may be deliberate, and the judge decides.
             probability=min(table.cues["response_delay"].probability if expects else 0.45, 0.2 + 0.1375 * silence_s),
@@ -77,9 +74,7 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
     elif asked and silence_s <= (limit_s := table.cues["timely_answer"].value("delay_s")):
         yield table.finding(
             "timely_answer",
-            anchor=turn.turn_id,
-            onset_ns=reply.start_ns,
-            offset_ns=reply.end_ns,
+            Unit.of_turn(reply),
             evidence=[evidence_of(turn, "silence before the answer", silence_s, limit_s, "s")],
             rationale=f"The robot answered {quote(turn)} after {silence_s:.1f} s, as a person would.",
         )
@@ -112,9 +107,7 @@ def _no_response(
     cue = table.cues["no_response"]
     return table.finding(
         "no_response",
-        anchor=turn.turn_id,
-        onset_ns=turn.end_ns,
-        offset_ns=offset_ns,
+        Unit.of_silence(turn, offset_ns),
         severity=cue.severity_of("silence_s", silence_s),
         evidence=[evidence_of(turn, "silence after the turn", silence_s, longest_s, "s")],
         rationale=f"The person said {quote(turn)}, and the robot said nothing for {silence_s:.1f} s.",

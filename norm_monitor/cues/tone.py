@@ -7,6 +7,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 
 def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -65,9 +66,8 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
 def _found(cue_id: str, user: Turn, robot: Turn, match: Match, table: ThresholdTable, rationale: str) -> Findings:  # noqa: PLR0917
     return table.finding(
         cue_id,
+        Unit.of_turn(robot),
         anchor=user.turn_id,
-        onset_ns=robot.start_ns,
-        offset_ns=robot.end_ns,
         evidence=[
             evidence_of(user, "words of the person", user.word_count),
             evidence_of(robot, "nearness of the reply", match.nearness, match.threshold),

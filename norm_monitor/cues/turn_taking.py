@@ -11,6 +11,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_backchannel, is_filler, is_question, tokens
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit
 
 _TAIL_NS = NS_PER_S // 2
 _THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
@@ -37,9 +38,8 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
             overlap_s = ns_to_s(user.overlap_ns(robot))
             yield table.finding(
                 "robot_cuts_in",
-                anchor=robot.turn_id,
-                onset_ns=begin_ns,
-                offset_ns=max(begin_ns, min(robot.end_ns, user.end_ns)),
+                Unit.of_turn(robot),
+                anchor=user.turn_id,
                 evidence=[
                     evidence_of(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"),
                     _words(robot),
@@ -72,9 +72,7 @@ def barge_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
         if talks_on_ns > stops_ns:
             yield table.finding(
                 "talks_over_user",
-                anchor=user.turn_id,
-                onset_ns=user.start_ns,
-                offset_ns=max(user.start_ns, min(user.end_ns, robot.end_ns)),
+                Unit.of_turn(user),
                 evidence=[
                     evidence_of(user, "robot talks on for", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s"),
                     _words(robot),
@@ -84,9 +82,7 @@ def barge_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
         elif talks_on_ns >= min(least_ns, stops_ns) // 2 and user.end_ns - user.start_ns >= least_ns:
             yield table.finding(
                 "yields_to_user",
-                anchor=user.turn_id,
-                onset_ns=user.start_ns,
-                offset_ns=robot.end_ns if robot.end_ns >= user.start_ns else user.start_ns,
+                Unit.of_turn(user),
                 evidence=[evidence_of(user, "robot stops after", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s")],
                 rationale=f"The person began to speak, and the robot stopped after {ns_to_s(talks_on_ns):.1f} s.",
             )
@@ -106,9 +102,7 @@ def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
         if is_long or (least_ns <= pause_ns < long_ns and _is_unfinished(before.text)):
             yield table.finding(
                 "waits_for_end",
-                anchor=turn.turn_id,
-                onset_ns=before.start_ns,
-                offset_ns=turn.start_ns,
+                Unit.of_turn(before),
                 probability=None if is_long else 0.45,
                 evidence=[evidence_of(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
                 rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {quote(before)}, and the robot let "

@@ -43,13 +43,13 @@ class JudgeConfig(PictureRules):
     """The judge's model, its triggers, its input and its confidence floor."""
 
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
-    every_s: float = Field(
-        default=30.0, ge=0, le=3600, description="interval of the judge without a cue; 0 for cues alone"
+    calls_per_hour: float = Field(
+        default=240.0,
+        ge=0,
+        le=36_000,
+        description="the most units that the judge is asked about in an hour; 0 for none",
     )
-    deadline_s: float = Field(default=10.0, gt=0, le=600, description="the judge's time for a window")
-    least_probability: float = Field(
-        default=0.6, ge=0, le=1, description="the lowest probability of an error or competence for a flag"
-    )
+    deadline_s: float = Field(default=10.0, gt=0, le=600, description="the judge's time for a unit")
     least_attribute: float = Field(
         default=0.5, ge=0, le=1, description="the lowest probability of an attribute in a flag"
     )
@@ -59,7 +59,7 @@ class JudgeConfig(PictureRules):
 
     def deciding_sha256(self) -> str:
         """Compute the digest of everything that decides an answer, without triggers and prompt logging."""
-        return self.sha256(leave_out=("model", "every_s", "deadline_s", "prompts_folder"))
+        return self.sha256(leave_out=("model", "calls_per_hour", "deadline_s", "prompts_folder"))
 
 
 class Note(BaseModel):

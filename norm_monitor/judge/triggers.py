@@ -1,56 +1,128 @@
-"""Select the windows for the judge: those with a new cue finding, and one at a slow regular interval."""
+"""Choose the units that the judge is asked about: those in doubt first, within a budget of calls an hour."""
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from norm_core.records.status import Counter
-from norm_core.records.window import Window
-from norm_core.runtime.time import s_to_ns
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Finding
+from norm_monitor.fusion.weighing import weigh
+from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit_view import UnitView, unit_view
+from norm_monitor.units.units_of_scene import units_of
 
-_REMEMBERED = 1_000
-# How many windows wait for a consumer; beyond that, the oldest are dropped.
+# How long after its end a unit is judged, so that the reaction to it is known.
+REACTION_NS = 3 * NS_PER_S
+# A silence is judged after this time even if it lasts.
+LONG_SILENCE_NS = 6 * NS_PER_S
+# How many units wait for a consumer; beyond that, the oldest are dropped.
 MOST_DUE = 64
+_REMEMBERED = 1_000
+_HOUR_NS = 3600 * NS_PER_S
+# The share of an hour's budget that a quiet time saves up for a busy one.
+_SAVED_UP = 1 / 60
 
 
 class JudgeTriggers:
-    """Trigger on any cue finding, at any confidence; the judge decides about those below the floor for a flag."""
+    """Choose units by stamps alone. Findings count at any confidence, also those of muted cues."""
 
-    def __init__(self, every_s: float) -> None:
-        """With `every_s` 0, only cues trigger."""
-        self._every_ns = s_to_ns(every_s)
-        self._due: deque[Window] = deque()
-        self._let_go = 0
+    def __init__(self, calls_per_hour: float) -> None:
+        """With a budget of 0, no unit is due."""
+        self._per_hour, self._most_saved = calls_per_hour, max(1.0, calls_per_hour * _SAVED_UP)
+        self._due: deque[UnitView] = deque()
+        self._dropped = self._beyond_budget = 0
         self.reset()
 
     def reset(self) -> None:
-        """Forget all findings, for example when the clock was set back; due windows stay."""
-        self._last_ns: int | None = None
-        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Forget all units, for example when the clock was set back; due units stay."""
+        self._budget = self._most_saved
+        self._budget_at_ns: int | None = None
+        self._waiting: dict[str, Unit] = {}
+        self._decided: OrderedDict[str, None] = OrderedDict()  # asked about, or left out
+        self._findings: OrderedDict[str, dict[tuple[str, str], Finding]] = OrderedDict()
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """The number of windows that were due and had no room, once there are any."""
-        return (Counter(name="windows_not_judged", count=self._let_go),) if self._let_go else ()
+        """Units that the budget left out, and due units that nobody took in time."""
+        counts = {"units_beyond_judge_budget": self._beyond_budget, "units_not_judged": self._dropped}
+        return tuple(Counter(name=name, count=count) for name, count in counts.items() if count)
 
-    def note_window(self, window: Window, findings: Iterable[Finding]) -> bool:
-        """Queue the window if it is worth judging; return whether it is."""
-        new = [key for f in findings if (key := (f.cue_id, f.anchor)) not in self._seen]
-        self._seen.update(dict.fromkeys(new))
-        while len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
-        beat = self._every_ns > 0 and (self._last_ns is None or window.end_ns - self._last_ns >= self._every_ns)
-        if not (new or (beat and window.utterances)):
+    @property
+    def has_due(self) -> bool:
+        """Whether a due unit waits to be taken."""
+        return bool(self._due)
+
+    def note_window(self, scene: Scene, findings: Iterable[Finding]) -> bool:
+        """Choose among the units that can be judged now; return whether any is due with this window."""
+        if self._per_hour <= 0:
             return False
-        self._last_ns = window.end_ns
-        self._due.append(window)
-        if len(self._due) > MOST_DUE:
+        for one in findings:
+            self._findings.setdefault(one.unit.unit_id, {})[one.cue_id, one.anchor] = one
+        _keep_newest(self._findings)
+        self._waiting.update((unit.unit_id, unit) for unit in self._ripe_units(scene))
+        self._earn(scene.window.end_ns)
+        due = list(self._chosen(scene))
+        self._due += due
+        while len(self._due) > MOST_DUE:
             self._due.popleft()
-            self._let_go += 1
-        return True
+            self._dropped += 1
+        self._leave_out(scene)
+        return bool(due)
 
-    def take(self) -> list[Window]:
-        """Return the due windows, each once."""
+    def take(self) -> list[UnitView]:
+        """Return the due units, each once."""
         due = list(self._due)
         self._due.clear()
         return due
+
+    def _ripe_units(self, scene: Scene) -> Iterator[Unit]:
+        cited = (one.unit for findings in self._findings.values() for one in findings.values())
+        sightings = [unit for unit in cited if unit.kind is UnitKind.SIGHTING]
+        for unit in (*units_of(scene, scene.start_ns), *sightings):
+            if unit.unit_id not in self._decided and _is_ripe(unit, scene):
+                yield unit
+
+    def _earn(self, now_ns: int) -> None:
+        if self._budget_at_ns is not None:
+            earned = self._per_hour * max(0, now_ns - self._budget_at_ns) / _HOUR_NS
+            self._budget = min(self._most_saved, self._budget + earned)
+        self._budget_at_ns = now_ns if self._budget_at_ns is None else max(now_ns, self._budget_at_ns)
+
+    def _chosen(self, scene: Scene) -> Iterator[UnitView]:
+        while self._waiting and self._budget >= 1:
+            unit = min(self._waiting.values(), key=lambda one: (-self._doubt(one), one.onset_ns, one.unit_id))
+            self._decide(unit)
+            self._budget -= 1
+            yield unit_view(unit, scene, tuple(self._findings.get(unit.unit_id, {}).values()))
+
+    def _doubt(self, unit: Unit) -> float:
+        """Return how undecided the findings leave the unit: 0 without any, 1 at a probability of one half."""
+        findings = self._findings.get(unit.unit_id, {}).values()
+        return 1 - abs(2 * weigh(findings, None, 0).probability - 1) if findings else 0.0
+
+    def _leave_out(self, scene: Scene) -> None:
+        """Give up the units that no window shows any more."""
+        for unit in [one for one in self._waiting.values() if one.onset_ns < scene.start_ns]:
+            self._decide(unit)
+            self._beyond_budget += 1
+
+    def _decide(self, unit: Unit) -> None:
+        del self._waiting[unit.unit_id]
+        self._decided[unit.unit_id] = None
+        _keep_newest(self._decided)
+
+
+def _is_ripe(unit: Unit, scene: Scene) -> bool:
+    """Whether the unit is over, and the reaction to it is known."""
+    if scene.input_ended:
+        return True
+    if unit.kind is UnitKind.SILENCE and scene.end_ns >= unit.onset_ns + LONG_SILENCE_NS:
+        return True
+    return unit.offset_ns is not None and scene.end_ns >= unit.offset_ns + REACTION_NS
+
+
+def _keep_newest(known: OrderedDict[str, Any]) -> None:
+    while len(known) > _REMEMBERED:
+        known.popitem(last=False)

@@ -40,10 +40,10 @@ _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 
 
 def replay_monitor(
-    sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, judge_every_s: float = 0.0
+    sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, calls_per_hour: float = 0.0
 ) -> Monitor:
     """Create the shipped monitor with windows that wait for all records of a bag, however late."""
-    config = MonitorConfig.for_replay(sources, judge_every_s=judge_every_s, fusion=fusion)
+    config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion)
     return Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
 
 

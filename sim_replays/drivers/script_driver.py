@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from norm_core.records.flag import SocialFlag
+from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.presence import Person, Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
@@ -34,11 +34,11 @@ def monitor_script(  # noqa: PLR0917
     table: ThresholdTable,
     seed: int = 0,
     attend: Attend = lambda monitor: (),
-    judge_every_s: float = 0.0,
+    calls_per_hour: float = 0.0,
 ) -> EventSession:
     """Run the monitor on an encounter's scripted records. Makes no sound or image."""
     given, truth = records_of_script(encounter, seed)
-    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, judge_every_s)
+    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, calls_per_hour)
 
 
 def records_of_script(
@@ -55,11 +55,11 @@ def monitor_from_sound(
     meaning: Meaning,
     table: ThresholdTable,
     attend: Attend = lambda monitor: (),
-    judge_every_s: float = 0.0,
+    calls_per_hour: float = 0.0,
 ) -> EventSession:
     """Run the monitor on what ears and camera made of an encounter's sound and images."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
-    return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, judge_every_s)
+    return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, calls_per_hour)
 
 
 def _flagged(  # noqa: PLR0917
@@ -69,10 +69,10 @@ def _flagged(  # noqa: PLR0917
     meaning: Meaning,
     table: ThresholdTable,
     attend: Attend,
-    judge_every_s: float,
+    calls_per_hour: float,
 ) -> EventSession:
     clock = ReplayClock()
-    config = MonitorConfig.for_replay(sources, judge_every_s=judge_every_s)
+    config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour)
     monitor = Monitor(config, table, meaning, clock)
     first: dict[str, tuple[SocialFlag, int]] = {}
     for given_ns, entry in given:
@@ -83,7 +83,9 @@ def _flagged(  # noqa: PLR0917
     for flag in (*monitor.end_input(), *attend(monitor)):
         known = first.get(flag.event_id)
         first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    alarms = tuple(Alarm.of(flag, known_ns) for flag, known_ns in first.values())
+    alarms = tuple(
+        Alarm.of(flag, known_ns) for flag, known_ns in first.values() if flag.state is not FlagState.WITHDRAWN
+    )
     return EventSession(truth=truth, alarms=alarms)
 
 

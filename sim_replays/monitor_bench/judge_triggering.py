@@ -84,10 +84,10 @@ def run_with_judge(  # noqa: PLR0917
     table: ThresholdTable,
     asking: JudgeStandIn,
     seed: int = 0,
-    judge_every_s: float = SLOW_BEAT_S,
+    calls_per_hour: float = SLOW_BEAT_S,
 ) -> list[EventSession]:
     """Run cues and judge together on the encounters."""
-    return [monitor_script(one, meaning, table, seed, asking, judge_every_s) for one in encounters]
+    return [monitor_script(one, meaning, table, seed, asking, calls_per_hour) for one in encounters]
 
 
 def measure_triggering(

@@ -1,0 +1,105 @@
+"""Weigh the evidence on a unit: one polarity, one probability, one set of attributes."""
+
+from collections.abc import Collection, Iterable
+from math import prod
+
+from norm_core.records.flag import Attribute, Evidence, Polarity, Severity, Tier
+from norm_core.records.record import record
+from norm_monitor.cues.finding import Finding
+from norm_monitor.units.judgement import UnitJudgement
+
+# Bounds of a probability, so that no single piece of evidence is beyond doubt.
+_LEAST, _MOST = 0.01, 0.99
+
+
+@record
+class Assessment:
+    """What all evidence on a unit amounts to."""
+
+    polarity: Polarity
+    probability: float
+    attributes: tuple[Attribute, ...]
+    severity: Severity
+    tier: Tier
+    support: tuple[Finding, ...]  # the findings for the polarity, the strongest first
+    judgement: UnitJudgement | None  # the judgement, if it is for the polarity
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The measured facts, each once."""
+        facts = [fact for one in self.support for fact in one.evidence]
+        return tuple(dict.fromkeys([*facts, *(self.judgement.evidence if self.judgement else ())]))
+
+    @property
+    def rationale(self) -> str:
+        """The judge's note, or that of the strongest finding: one claim."""
+        note = self.judgement.rationale if self.judgement else ""
+        return note or next((one.rationale for one in self.support), "")
+
+    @property
+    def correction(self) -> str:
+        """What to do instead, from the source of the note."""
+        correction = self.judgement.correction if self.judgement else ""
+        return correction or next((one.correction for one in self.support if one.correction), "")
+
+
+def weigh(findings: Collection[Finding], judgement: UnitJudgement | None, judge_weight: float) -> Assessment:
+    """Return the likelier polarity with its support, whatever the order of the findings.
+
+    Findings of one polarity add up as independent causes do. The judge multiplies the odds of each polarity against
+    an ordinary unit, to the power of its weight. A unit cannot be both an error and a competence.
+    """
+    odds = {polarity: _odds(findings, judgement, polarity, judge_weight) for polarity in Polarity}
+    polarity = max(Polarity, key=lambda one: odds[one])  # in a tie the error, which comes first
+    support = tuple(sorted((one for one in findings if one.polarity is polarity), key=_strongest_first))
+    supports = judgement if judgement and _is_for(judgement, polarity) else None
+    named = {attribute for one in support for attribute in one.attributes}
+    named |= set(supports.attributes) if supports else set()
+    return Assessment(
+        polarity=polarity,
+        probability=odds[polarity] / (1 + sum(odds.values())),
+        attributes=tuple(attribute for attribute in Attribute if attribute in named),
+        severity=_severity(support, polarity),
+        tier=_tier(bool(support), bool(supports)),
+        support=support,
+        judgement=supports,
+    )
+
+
+def _odds(
+    findings: Iterable[Finding], judgement: UnitJudgement | None, polarity: Polarity, judge_weight: float
+) -> float:
+    """Return the odds of a polarity against an ordinary unit."""
+    # Sorted, because rounding depends on the order.
+    doubts = sorted(1 - one.probability for one in findings if one.polarity is polarity)
+    likely = _clipped(1 - prod(doubts))
+    if judgement is None:
+        return likely / (1 - likely) if doubts else 0.0
+    ordinary = 1 - sum(judgement.probability.values())
+    ratio = _clipped(judgement.probability[polarity]) / _clipped(ordinary)
+    return float((likely / (1 - likely) if doubts else 1.0) * ratio**judge_weight)
+
+
+def _is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:
+    """Whether the polarity is the likeliest answer of the judge."""
+    own = judgement.probability[polarity]
+    return own >= max(judgement.probability.values()) and own >= 1 - sum(judgement.probability.values())
+
+
+def _severity(support: tuple[Finding, ...], polarity: Polarity) -> Severity:
+    least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # of the judge, which states none
+    return max((one.severity for one in support), key=list(Severity).index, default=least)
+
+
+def _tier(has_findings: bool, has_judgement: bool) -> Tier:
+    if has_findings and has_judgement:
+        return Tier.FUSED
+    return Tier.JUDGE if has_judgement else Tier.CUE
+
+
+def _clipped(probability: float) -> float:
+    return min(max(probability, _LEAST), _MOST)
+
+
+def _strongest_first(one: Finding) -> tuple[float, str, str]:
+    return -one.probability, one.cue_id, one.anchor

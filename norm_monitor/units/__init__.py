@@ -1,0 +1,1 @@
+"""Units: the turns, silences and sightings that a coder marks."""
