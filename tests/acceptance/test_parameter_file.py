@@ -96,7 +96,7 @@ def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, obser
         ("length_s: 20.0", "length_s: unknown key; did you mean windows.length_s?"),
         ("muted: []", "muted: unknown key; did you mean fusion.muted?"),
         ("study_log: there", "study_log: unknown key; did you mean study.log?"),
-        ("judge_every_s: 5.0", "judge_every_s: unknown key; did you mean judge.every_s?"),
+        ("calls_per_hour: 5.0", "calls_per_hour: unknown key; did you mean judge.calls_per_hour?"),
         ("windows: {lenght_s: 20.0}", "windows.lenght_s: unknown key; did you mean length_s?"),
         ("study: {log: there}", "study: log needs name and session"),
     ],

@@ -68,7 +68,7 @@ def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"fusion": FusionConfig(merge_within_s=2.0)},
+        {"fusion": FusionConfig(open_s=10.0)},
         {"memory": MemoryConfig(most_facts=3)},
         {"windows": WindowConfig(sources=("utterances",), length_s=20.0)},
         {"table": ThresholdTable(version="another", cues=ThresholdTable.shipped().cues)},

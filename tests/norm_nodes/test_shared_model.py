@@ -58,7 +58,7 @@ def test_a_goal_is_answered_before_the_windows_that_wait(
     parameters: dict[str, Any] = {
         "monitor": {
             "windows": {"sources": ["utterances"]},
-            "judge": {"model": "shared", "every_s": 1.0, "deadline_s": 600.0},
+            "judge": {"model": "shared", "calls_per_hour": 3600.0, "deadline_s": 600.0},
         },
         "selector": {"model": "shared", "when_unsure": "best_effort", "longest_s": 600.0},
     }

@@ -130,7 +130,7 @@ def test_words_of_the_scene_stay_between_their_fences() -> None:
 @pytest.mark.parametrize(
     ("settings", "decides"),
     [
-        ({"model": "another", "every_s": 1.0, "deadline_s": 1.0, "prompts_folder": "prompts"}, False),
+        ({"model": "another", "calls_per_hour": 3600.0, "deadline_s": 1.0, "prompts_folder": "prompts"}, False),
         ({"least_probability": 0.7}, True),
         ({"images": 1}, True),
         ({"deployment_context": "home"}, True),

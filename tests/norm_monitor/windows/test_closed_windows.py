@@ -45,7 +45,7 @@ def told(meaning: Meanings) -> Callable[..., list[ClosedWindow]]:
 
     def told(*records: Record, sources: tuple[str, ...] = ("frames", "utterances")) -> list[ClosedWindow]:
         monitor = Monitor(
-            MonitorConfig.for_replay(sources, judge_every_s=30.0), ThresholdTable.shipped(), meaning, ReplayClock()
+            MonitorConfig.for_replay(sources, calls_per_hour=240.0), ThresholdTable.shipped(), meaning, ReplayClock()
         )
         for record in records[:-1]:
             monitor.take(record)
@@ -104,7 +104,7 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> No
 
 def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanings) -> None:
     monitor = Monitor(
-        MonitorConfig.for_replay(("frames", "utterances"), judge_every_s=30.0),
+        MonitorConfig.for_replay(("frames", "utterances"), calls_per_hour=240.0),
         ThresholdTable.shipped(),
         meaning,
         ReplayClock(),

@@ -112,7 +112,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         if not judges:  # nobody would consume the windows that the trigger of a slow beat selects
-            config = config.model_copy(update={"judge": config.judge.model_copy(update={"every_s": 0.0})})
+            config = config.model_copy(update={"judge": config.judge.model_copy(update={"calls_per_hour": 0.0})})
         self._monitor = Monitor(config, table, meaning, self.clock)
         self._queries = self._answering()
         self._recent_flags: OrderedDict[str, SocialFlag] = OrderedDict()
