@@ -196,7 +196,8 @@ class Fusion:
             return "cooling_down"
         for attribute in finding.attributes:
             onsets = self._onsets.get((finding.polarity, attribute), {})
-            if finding.unit.unit_id not in onsets and len(onsets) >= config.most_per_attribute:
+            lately = sum(at_ns > finding.onset_ns - RATE_PERIOD_NS for at_ns in onsets.values())
+            if finding.unit.unit_id not in onsets and lately >= config.most_per_attribute:
                 return "over_rate_limit"
         return ""
 

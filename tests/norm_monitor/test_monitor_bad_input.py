@@ -24,7 +24,7 @@ from sim_replays.monitor_bench.baselines import TIMING_CUES
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 
 TABLE = ThresholdTable.shipped()
-EVERYTHING = FusionConfig(confidence_floor=0, merge_within_s=0, most_per_attribute=1000)
+EVERYTHING = FusionConfig(confidence_floor=0, most_per_attribute=1000)
 
 
 class Whim:

@@ -1,30 +1,64 @@
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
+from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit import Unit, UnitKind
 
 
-def finding(onset_s: float = 10, cue_id: str = "rude", offset_s: float | None = None, **changes: Any) -> Finding:
-    onset_ns = round(onset_s * NS_PER_S)
+def unit(onset_s: float = 10, offset_s: float | None = 0) -> Unit:
+    """A turn of the robot's, by default of two seconds."""
+    offset_s = onset_s + 2 if offset_s == 0 else offset_s
+    return Unit(
+        kind=UnitKind.ROBOT_TURN,
+        unit_id=f"robot_turn:{onset_s}",
+        onset_ns=s_to_ns(onset_s),
+        offset_ns=None if offset_s is None else s_to_ns(offset_s),
+    )
+
+
+def finding(about: Unit, cue_id: str = "rude", **changes: Any) -> Finding:
+    end_ns = about.onset_ns + 1
     base = Finding(
         cue_id=cue_id,
-        anchor=f"{cue_id}@{onset_s}",
+        unit=about,
         polarity=Polarity.ERROR,
         attributes=(Attribute.EMOTIONS,),
         severity=Severity.MINOR,
         probability=0.7,
-        onset_ns=onset_ns,
-        offset_ns=None if offset_s is None else round(offset_s * NS_PER_S),
-        evidence=(Evidence(measure="nearness", value=0.7, threshold=0.5, start_ns=onset_ns, end_ns=onset_ns + 1),),
-        rationale=f"{cue_id} at {onset_s}.",
+        evidence=(Evidence(measure=cue_id, value=0.7, threshold=0.5, start_ns=about.onset_ns, end_ns=end_ns),),
+        rationale=f"{cue_id} in {about.unit_id}.",
         correction="Do better.",
+    )
+    return replace(base, **changes)
+
+
+def competence(about: Unit, cue_id: str = "greets", **changes: Any) -> Finding:
+    return finding(about, cue_id, polarity=Polarity.COMPETENCE, correction="", **changes)
+
+
+def judgement(about: Unit, error: float, competent: float = 0.01, **changes: Any) -> UnitJudgement:
+    base = UnitJudgement(
+        unit=about,
+        outcome=Outcome.ANSWERED,
+        probability={Polarity.ERROR: error, Polarity.COMPETENCE: competent},
+        attributes=(Attribute.ENGAGEMENT,),
+        evidence=(Evidence(measure="probability", value=error, start_ns=about.onset_ns, end_ns=about.onset_ns + 1),),
+        rationale="As judged.",
+        correction="As advised.",
+        provenance=Provenance(model="judge"),
     )
     return replace(base, **changes)
 
@@ -33,95 +67,157 @@ def fusion(**config: object) -> Fusion:
     return Fusion(FusionConfig.model_validate(config), {"slow": 30})
 
 
-def take(fused: Fusion, found: Finding, tier: Tier = Tier.CUE) -> SocialFlag | None:
-    return fused.take(found, Provenance(), found.onset_ns + 1, tier)
+def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
+    if isinstance(evidence, UnitJudgement):
+        return fused.take_judgement(evidence, evidence.unit.onset_ns)
+    return fused.take(evidence, Provenance(window_digest=evidence.cue_id), evidence.onset_ns)
+
+
+def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]:
+    """All flags that the evidence publishes, and those that are closed in the end."""
+    published = [flag for one in evidence if (flag := take(fused, one))]
+    return published + fused.close(None, 0)
+
+
+def states(flags: Sequence[SocialFlag]) -> list[FlagState]:
+    return [flag.state for flag in flags]
 
 
 def counted(fused: Fusion) -> dict[str, int]:
     return {counter.name: counter.count for counter in fused.counters}
 
 
-def test_what_is_seen_again_in_the_next_window_is_said_once() -> None:
+def test_the_same_finding_in_the_next_window_publishes_nothing() -> None:
     fused = fusion()
-    first = take(fused, finding(offset_s=12))
-    assert first
-    assert first.state is FlagState.CLOSED
-    assert take(fused, finding(offset_s=12)) is None
+    assert take(fused, finding(unit()))
+    assert take(fused, finding(unit())) is None
 
 
-def test_an_event_opens_grows_worse_and_closes_under_one_name() -> None:
-    fused = fusion()
-    flags = [
-        take(fused, finding()),
-        take(fused, finding(severity=Severity.SEVERE)),
-        take(fused, finding(severity=Severity.SEVERE, offset_s=15)),
-    ]
-    assert [flag.state for flag in flags if flag] == [FlagState.OPENED, FlagState.UPDATED, FlagState.CLOSED]
-    assert len({flag.event_id for flag in flags if flag}) == 1
-    assert flags[-1]
+def test_a_flag_opens_worsens_ends_and_closes_under_one_id() -> None:
+    flags = taken(
+        fusion(),
+        finding(unit(offset_s=None)),
+        finding(unit(offset_s=None), severity=Severity.SEVERE),
+        finding(unit(offset_s=15), severity=Severity.SEVERE),
+    )
+    assert states(flags) == [FlagState.OPENED, FlagState.UPDATED, FlagState.UPDATED, FlagState.CLOSED]
+    assert len({flag.event_id for flag in flags}) == 1
+    assert [flag.offset_ns for flag in flags] == [None, None, s_to_ns(15), s_to_ns(15)]
     assert flags[-1].severity is Severity.SEVERE
 
 
-def test_two_cues_of_one_happening_are_one_event() -> None:
+def test_two_cues_about_one_unit_make_one_flag() -> None:
+    one, other = finding(unit()), finding(unit(), "no_apology", attributes=(Attribute.ENGAGEMENT,), probability=0.6)
+    flag = taken(fusion(), one, other)[-1]
+    assert flag.attributes == (Attribute.EMOTIONS, Attribute.ENGAGEMENT)
+    assert flag.probability == pytest.approx(0.88)
+    assert (flag.cue_id, flag.rationale) == ("rude", one.rationale)  # of the strongest, one claim
+    assert flag.evidence == (*one.evidence, *other.evidence)
+
+
+def test_different_units_have_different_flags() -> None:
+    flags = taken(fusion(), finding(unit(10)), finding(unit(20)))
+    assert len({flag.event_id for flag in flags}) == 2
+
+
+def test_a_unit_has_one_polarity_that_of_the_stronger_evidence() -> None:
+    flags = taken(fusion(), competence(unit(), probability=0.6), finding(unit(), probability=0.8))
+    assert [flag.polarity for flag in flags] == [Polarity.COMPETENCE, Polarity.ERROR, Polarity.ERROR]
+    assert len({flag.event_id for flag in flags}) == 1
+    assert flags[-1].probability == pytest.approx(4 / (1 + 4 + 1.5))
+
+
+def test_equal_evidence_of_both_polarities_is_no_flag() -> None:
+    flags = taken(fusion(), finding(unit(), probability=0.6), competence(unit(), probability=0.6))
+    assert states(flags) == [FlagState.OPENED, FlagState.WITHDRAWN]
+
+
+def test_a_judge_that_sees_nothing_withdraws_a_flag() -> None:
     fused = fusion()
-    one = take(fused, finding(offset_s=11))
-    other = take(fused, finding(10.5, "no_apology", 12, attributes=(Attribute.EMOTIONS, Attribute.ENGAGEMENT)))
-    assert one
-    assert other
-    assert one.event_id == other.event_id
-    assert other.attributes == (Attribute.EMOTIONS, Attribute.ENGAGEMENT)
-    assert other.probability == pytest.approx(0.91)
-    assert len(other.evidence) == 2
+    flags = taken(fused, finding(unit()), judgement(unit(), 0.02))
+    assert states(flags) == [FlagState.OPENED, FlagState.WITHDRAWN]
+    assert counted(fused) == {"flags_opened": 1, "flags_withdrawn": 1}
 
 
-def test_an_event_keeps_all_evidence_when_one_cue_ends() -> None:
-    fused = fusion()
-    first, second = finding(), finding(10.5, "no_apology", 12)
-    take(fused, first)
-    take(fused, second)
-    ended = take(fused, replace(first, offset_ns=15 * NS_PER_S, rationale="rude until 15."))
-    assert ended
-    assert ended.state is FlagState.CLOSED
-    assert ended.rationale == "rude until 15. no_apology at 10.5."
-    assert set(ended.evidence) == {*first.evidence, *second.evidence}
+def test_a_withdrawn_flag_is_reopened_by_stronger_evidence() -> None:
+    flags = taken(
+        fusion(),
+        finding(unit(), probability=0.6),
+        competence(unit(), probability=0.6),
+        finding(unit(), "no_apology", probability=0.9),
+    )
+    assert states(flags) == [FlagState.OPENED, FlagState.WITHDRAWN, FlagState.UPDATED, FlagState.CLOSED]
 
 
-def test_what_begins_while_an_event_goes_on_is_part_of_it() -> None:
-    """As a late answer that is also off its topic: one behaviour, with all that it bears on."""
-    fused = fusion()
-    one = take(fused, finding(10, "response_delay", 15))
-    other = take(fused, finding(15, "apologised_for", 17, attributes=(Attribute.KNOWLEDGE_STATE,)))
-    assert one
-    assert other
-    assert one.event_id == other.event_id
-    assert (other.onset_ns, other.offset_ns) == (one.onset_ns, 17 * NS_PER_S)
-    after = take(fused, finding(17.5, "rude", 18))
-    assert after
-    assert after.event_id != one.event_id
+def test_a_judge_with_a_cue_is_fused_and_alone_is_the_judge() -> None:
+    both = taken(fusion(), finding(unit()), judgement(unit(), 0.9))[-1]
+    alone = taken(fusion(), judgement(unit(), 0.9))[-1]
+    assert (both.tier, alone.tier) == (Tier.FUSED, Tier.JUDGE)
+    assert (both.rationale, both.correction) == ("As judged.", "As advised.")
+    assert (both.provenance.model, alone.cue_id) == ("judge", "")
+    assert alone.probability == pytest.approx(0.9)
+    assert both.probability > alone.probability
 
 
-def test_the_judge_and_a_cue_together_are_fused() -> None:
-    fused = fusion()
-    take(fused, finding(offset_s=11))
-    both = take(fused, finding(10.2, "judge", 12), Tier.JUDGE)
-    assert both
-    assert both.tier is Tier.FUSED
+def test_a_weight_of_zero_leaves_the_judge_without_effect() -> None:
+    by_cue = taken(fusion(), finding(unit()))[-1]
+    beside = taken(fusion(judge_weight=0), judgement(unit(), 0.02), finding(unit()))[-1]
+    assert beside.polarity is by_cue.polarity
+    assert states(taken(fusion(judge_weight=0), judgement(unit(), 0.98))) == []
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"polarity": Polarity.COMPETENCE, "correction": ""},
-        {"onset_ns": 20 * NS_PER_S, "offset_ns": 21 * NS_PER_S},
-    ],
-    ids=["polarity", "time"],
+EVIDENCE = (
+    finding(unit(), probability=0.55),
+    finding(unit(), anchor="u2", probability=0.65, severity=Severity.MAJOR),
+    finding(unit(offset_s=14), "no_apology", probability=0.8, attributes=(Attribute.ENGAGEMENT,)),
+    competence(unit(), probability=0.75),
+    competence(unit(), "thanks_user", probability=0.6),
+    judgement(unit(), 0.6, 0.2),
 )
-def test_different_happenings_stay_apart(changes: dict[str, object]) -> None:
+
+
+@given(st.permutations(EVIDENCE), st.integers(1, len(EVIDENCE)))
+def test_a_closed_flag_does_not_depend_on_the_order(order: list[Finding | UnitJudgement], size: int) -> None:
+    chosen = [one for one in EVIDENCE if one in order[:size]]
+    shuffled = [one for one in order if one in chosen]
+    closed = [
+        [flag for flag in taken(fusion(), *evidence) if flag.state is FlagState.CLOSED]
+        for evidence in (chosen, shuffled)
+    ]
+    assert closed[0] == closed[1]
+
+
+def test_a_unit_closes_some_time_after_its_end() -> None:
+    fused = fusion(open_s=30)
+    take(fused, finding(unit(10, 12)))
+    assert fused.close(s_to_ns(42), 0) == []
+    (closed,) = fused.close(s_to_ns(42.1), s_to_ns(42.1))
+    assert (closed.state, closed.decision_ns) == (FlagState.CLOSED, s_to_ns(42.1))
+
+
+def test_evidence_after_the_close_is_counted_and_not_used() -> None:
     fused = fusion()
-    one, other = take(fused, finding(offset_s=11)), take(fused, finding(10.5, "other", 12, **changes))
-    assert one
-    assert other
-    assert one.event_id != other.event_id
+    take(fused, finding(unit()))
+    fused.close(s_to_ns(100), 0)
+    assert take(fused, finding(unit(), "no_apology")) is None
+    assert take(fused, judgement(unit(), 0.9)) is None
+    assert counted(fused) == {"findings_after_close": 1, "flags_opened": 1, "judgements_after_close": 1}
+
+
+def test_a_unit_that_never_ends_is_closed_at_last() -> None:
+    fused = fusion()
+    take(fused, finding(unit(offset_s=None)))
+    assert fused.close(s_to_ns(60), 0) == []
+    (closed,) = fused.close(s_to_ns(1_000), 0)
+    assert closed.offset_ns == s_to_ns(310)
+
+
+def test_the_end_of_an_open_unit_is_told_by_the_scene() -> None:
+    fused = fusion()
+    take(fused, finding(unit(offset_s=None)))
+    assert fused.oldest_open_ns == s_to_ns(10)
+    (flag,) = fused.track([unit(offset_s=25)], 0)
+    assert (flag.state, flag.offset_ns, fused.oldest_open_ns) == (FlagState.UPDATED, s_to_ns(25), None)
 
 
 @pytest.mark.parametrize(
@@ -132,33 +228,40 @@ def test_different_happenings_stay_apart(changes: dict[str, object]) -> None:
         ({"muted": ["emotions"]}, "muted"),
     ],
 )
-def test_what_is_held_back_is_counted(config: dict[str, object], reason: str) -> None:
+def test_a_refused_finding_is_counted_by_reason(config: dict[str, object], reason: str) -> None:
     fused = fusion(**config)
-    assert take(fused, finding()) is None
+    assert take(fused, finding(unit())) is None
     assert counted(fused) == {f"findings_{reason}": 1}
 
 
-def test_a_cue_cools_down() -> None:
+def test_a_muted_attribute_is_not_named_in_a_flag() -> None:
+    both = finding(unit(), attributes=(Attribute.EMOTIONS, Attribute.ENGAGEMENT))
+    assert taken(fusion(muted=["emotions"]), both)[-1].attributes == (Attribute.ENGAGEMENT,)
+
+
+def test_a_cue_cools_down_between_units() -> None:
     fused = fusion()
-    assert take(fused, finding(10, "slow", 11))
-    assert take(fused, finding(20, "slow", 21)) is None
-    assert take(fused, finding(45, "slow", 46))
+    assert take(fused, finding(unit(10), "slow"))
+    assert take(fused, finding(unit(20), "slow")) is None
+    assert take(fused, finding(unit(45), "slow"))
     assert counted(fused)["findings_cooling_down"] == 1
 
 
-def test_a_flood_of_one_attribute_is_held_back_and_ends() -> None:
+def test_a_flood_of_one_attribute_is_limited_and_ends() -> None:
     fused = fusion(most_per_attribute=3)
-    flags = [take(fused, finding(10 * k, offset_s=10 * k + 1)) for k in range(10)]
+    flags = [take(fused, finding(unit(10 * k, 10 * k + 1))) for k in range(10)]
     assert sum(flag is not None for flag in flags) == 3
     assert counted(fused)["findings_over_rate_limit"] == 7
-    assert take(fused, finding(5_000, offset_s=5_001))
+    assert take(fused, finding(unit(5_000, 5_001)))
 
 
-def test_an_hour_of_events_keeps_memory_bounded() -> None:
-    fused = fusion(most_per_attribute=1000)
-    held_bytes: list[int] = []
-    for k in range(3_600):
-        take(fused, finding(float(k), offset_s=k + 0.5))
-        if k in {1_200, 3_599}:
-            held_bytes.append(len(pickle.dumps(fused)))
-    assert held_bytes[1] < 1.1 * held_bytes[0]
+def test_memory_stays_bounded_over_a_day_of_units() -> None:
+    fused, sizes = fusion(most_per_attribute=1000), []
+    for k in count():
+        take(fused, finding(unit(5.0 * k, 5.0 * k + 1)))
+        fused.close(5 * k * NS_PER_S, 0)
+        if 5 * k in {3_600, 86_400}:
+            sizes.append(len(pickle.dumps(fused)))
+        if 5 * k == 86_400:
+            break
+    assert sizes[1] < 1.1 * sizes[0]
