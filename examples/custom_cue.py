@@ -20,6 +20,7 @@ from norm_monitor import (
     Scene,
     Threshold,
     ThresholdTable,
+    Unit,
     evidence_of,
 )
 
@@ -53,9 +54,7 @@ def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
         if rate >= cue.value("rate"):
             yield table.finding(
                 "speaks_too_fast",
-                anchor=turn.turn_id,  # the same turn in the next window is the same event
-                onset_ns=turn.start_ns,
-                offset_ns=turn.end_ns,
+                Unit.of_turn(turn),  # what a coder would mark
                 evidence=[evidence_of(turn, "speech rate", rate, cue.value("rate"), "words/s")],
                 rationale=f"The robot spoke {turn.word_count} words at {rate:.1f} words a second.",
             )

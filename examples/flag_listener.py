@@ -21,6 +21,7 @@ STATES = {
     SocialFlag.STATE_OPENED: "opened",
     SocialFlag.STATE_UPDATED: "updated",
     SocialFlag.STATE_CLOSED: "closed",
+    SocialFlag.STATE_WITHDRAWN: "withdrawn",
 }
 
 

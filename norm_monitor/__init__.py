@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from norm_monitor.senses.speech.hearing import HearingConfig
     from norm_monitor.senses.speech.recognition import RecognizedSpeech, Recognizer
     from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+    from norm_monitor.units.judgement import UnitJudgement
+    from norm_monitor.units.unit import Unit, UnitKind
+    from norm_monitor.units.unit_view import UnitView
     from norm_monitor.windows.window_config import WindowConfig
 
 __all__ = [
@@ -67,6 +70,10 @@ __all__ = [
     "SoundFileError",
     "Threshold",
     "ThresholdTable",
+    "Unit",
+    "UnitJudgement",
+    "UnitKind",
+    "UnitView",
     "Whisper",
     "WhisperConfig",
     "WindowConfig",
@@ -101,6 +108,9 @@ if not TYPE_CHECKING:
             "senses.speech.hearing": ("HearingConfig",),
             "senses.speech.recognition": ("RecognizedSpeech", "Recognizer"),
             "senses.speech.whisper": ("Whisper", "WhisperConfig"),
+            "units.judgement": ("UnitJudgement",),
+            "units.unit": ("Unit", "UnitKind"),
+            "units.unit_view": ("UnitView",),
             "windows.window_config": ("WindowConfig",),
         },
     )

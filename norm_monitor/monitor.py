@@ -42,6 +42,8 @@ from norm_monitor.windows.window_config import Record, WindowConfig
 
 # If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
 UTTERANCES_BEFORE_ROBOT_IS_MISSING = 5
+# The name under which a replay's own judge stands in the configuration.
+REPLAYED_JUDGE = "replayed"
 # How many closed windows wait for a consumer; beyond that, the oldest are dropped.
 MOST_CLOSED = 256
 # How many windows queries may request at once; the remaining requests are reserved for cues.
@@ -65,7 +67,7 @@ class MonitorConfig(Config):
         return cls(
             windows=WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0),
             fusion=fusion or FusionConfig(),
-            judge=JudgeConfig(calls_per_hour=calls_per_hour),
+            judge=JudgeConfig(model=REPLAYED_JUDGE if calls_per_hour else "", calls_per_hour=calls_per_hour),
         )
 
     def table(self) -> ThresholdTable:
@@ -105,7 +107,7 @@ class Monitor:
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
         self._fusion = Fusion(config.fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
-        self._triggers = JudgeTriggers(config.judge.calls_per_hour)
+        self._triggers = JudgeTriggers(config.judge.calls_per_hour if config.judge.model else 0.0)
         self._presence: tuple[object, ...] = ()
         self._robot_first_ns: int | None = None
         self._people_end_ns: list[int] = []  # ends of people's first utterances
@@ -158,7 +160,7 @@ class Monitor:
             self._closed.extend(map(closed_window, self._cutter.advance(*mark)))
             self._cue_ends.clear()
             self._query_ends.clear()
-            flags += self._fusion.close(None, self._clock.now_ns())
+            flags += self._fusion.close(None)
             self._owed.clear()
             for part in (self._history, self._fusion, self._triggers):
                 part.reset()
@@ -228,7 +230,7 @@ class Monitor:
         if not self._has_ended or (owed and (self._owed or self._triggers.has_due)):
             return []
         self._has_ended = False
-        return self._fusion.close(None, self._clock.now_ns())
+        return self._fusion.close(None)
 
     def _track_partial(self, utterance: Utterance) -> None:
         if utterance.text and not utterance.final:
@@ -311,7 +313,7 @@ class Monitor:
         flags = [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
-        flags += self._fusion.close(window.end_ns, now_ns)
+        flags += self._fusion.close(window.end_ns)
         return flags, again_ns, sha256
 
     def _cue_end_of(self, entry: Entry) -> int | None:

@@ -11,7 +11,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.engines.engine_registry import model_info_of
 from norm_core.engines.reply import ModelInfo
 from norm_core.models.catalogue import Catalogue
-from norm_core.records.flag import Polarity, SocialFlag
+from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
 from norm_core.runtime.counters import describe
@@ -76,6 +76,8 @@ def flags(  # noqa: PLR0917
             for now_ns, record in feed_monitor(senses, monitor, clock):
                 if isinstance(record, SocialFlag):
                     found[record.event_id] = record
+                    if record.state is FlagState.WITHDRAWN:
+                        del found[record.event_id]
                 elif isinstance(record, Utterance) and record.final:
                     start_ns = min(start_ns, record.start_ns)  # a recorder stores an utterance only after it ends
                 if written:

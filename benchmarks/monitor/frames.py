@@ -92,7 +92,7 @@ def once(
             if with_frames or not isinstance(record, Frame):
                 clock.advance_to(max(at_ns, clock.now_ns()))
                 record_began_s = time.process_time()
-                opened = [flag for flag in monitor.take(record) if flag.state is not FlagState.UPDATED]
+                opened = [flag for flag in monitor.take(record) if flag.state is FlagState.OPENED]
                 if opened:
                     flag_s.append(time.process_time() - record_began_s)
                     delays_s += [ns_to_s(flag.decision_ns - flag.known_until_ns) for flag in opened]

@@ -66,7 +66,8 @@ MEANINGS: dict[str, str] = {
     # monitor
     "windows": "windows that closed in time",
     "windows_late": "windows that closed before every source was complete, or after records were dropped",
-    "windows_not_judged": "windows that were due for the judge and were dropped because others waited",
+    "units_beyond_judge_budget": "units that the judge was not asked about, because its calls an hour were spent",
+    "units_not_judged": "units that were due for the judge and were dropped because others waited",
     "event_windows_refused": "requests for a window that could not be met: too old, or too many at once",
     "entries_late": "records that came after a window they belong to had closed",
     "entries_evicted": "records that were dropped to bound memory",
@@ -74,9 +75,10 @@ MEANINGS: dict[str, str] = {
     "queries_refused": "queries that were refused because too many waited",
     "records_failed": "records that raised an error in the monitor; please report it",
     "events_opened": "events that were flagged",
-    "findings_merged": "findings that joined an event that was already flagged",
-    "findings_*": "findings that raised no flag, by reason: muted, below_confidence_floor, cooling_down, "
-    "over_rate_limit",
+    "events_withdrawn": "flags that were withdrawn, because the evidence no longer sufficed",
+    "findings_*": "findings that were no evidence, by reason: muted, below_confidence_floor, cooling_down, "
+    "over_rate_limit, after_close",
+    "judgements_after_close": "answers of the judge that came after the flag of their unit had closed",
     "facts_*": "statements of people about themselves that were forgotten, by reason: expired, of_departed, over_limit",
     "facts_forgotten_on_request": "statements of people about themselves that the service forget removed",
     "flags_*": "flag messages that were published, by polarity: error, competence",

@@ -120,7 +120,7 @@ class Fusion:
                     flags.append(flag)
         return flags
 
-    def close(self, until_ns: int | None, decision_ns: int) -> list[SocialFlag]:
+    def close(self, until_ns: int | None) -> list[SocialFlag]:
         """Close the units that take no more evidence at `until_ns`, or all; return their final flags."""
         if until_ns is not None:
             self._closed_until_ns = max(self._closed_until_ns, until_ns - s_to_ns(self._config.open_s))
@@ -128,7 +128,8 @@ class Fusion:
         flags = []
         for state in sorted(ended, key=lambda one: (one.unit.onset_ns, one.unit.unit_id)):
             del self._open[state.unit.unit_id]
-            if flag := self._flag_of(state, FlagState.CLOSED, decision_ns):
+            # Closing decides nothing new, so the time of the last decision stays.
+            if state.flag and (flag := self._flag_of(state, FlagState.CLOSED, state.flag.decision_ns)):
                 flags.append(flag)
         return flags
 
@@ -143,10 +144,10 @@ class Fusion:
         if flag is None:
             if before is None or before.state is FlagState.WITHDRAWN:
                 return None
-            self._tally["flags_withdrawn"] += 1
+            self._tally["events_withdrawn"] += 1
             flag = replace(before, stamp_ns=decision_ns, decision_ns=decision_ns, state=FlagState.WITHDRAWN)
         elif before is None:
-            self._tally["flags_opened"] += 1
+            self._tally["events_opened"] += 1
             flag = replace(flag, state=FlagState.OPENED)
         elif before.state is not FlagState.WITHDRAWN and _essence(before) == _essence(flag):
             return None
@@ -163,7 +164,7 @@ class Fusion:
         made_by = state.made_by[strongest.cue_id, strongest.anchor] if strongest else Provenance()
         return SocialFlag(
             stamp_ns=decision_ns,
-            event_id=hashlib.sha256(f"{unit.unit_id}|{unit.onset_ns}".encode()).hexdigest()[:16],
+            event_id=hashlib.sha256(f"{unit.unit_id}".encode()).hexdigest()[:16],
             state=flag_state,
             polarity=found.polarity,
             attributes=attributes,

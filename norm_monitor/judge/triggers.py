@@ -19,7 +19,7 @@ REACTION_NS = 3 * NS_PER_S
 LONG_SILENCE_NS = 6 * NS_PER_S
 # How many units wait for a consumer; beyond that, the oldest are dropped.
 MOST_DUE = 64
-_REMEMBERED = 1_000
+_REMEMBERED = 200
 _HOUR_NS = 3600 * NS_PER_S
 # The share of an hour's budget that a quiet time saves up for a busy one.
 _SAVED_UP = 1 / 60

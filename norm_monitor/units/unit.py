@@ -17,7 +17,7 @@ class UnitKind(StrEnum):
 
 @record
 class Unit:
-    """One unit; the same `unit_id` means the same unit, and its onset never changes."""
+    """One unit; the same `unit_id` means the same unit. The id holds the onset, as a robot may use an id again."""
 
     kind: UnitKind
     unit_id: str
@@ -35,7 +35,7 @@ class Unit:
         kind = UnitKind.ROBOT_TURN if turn.is_robot else UnitKind.PERSON_TURN
         return cls(
             kind=kind,
-            unit_id=f"{kind}:{turn.turn_id}",
+            unit_id=f"{kind}:{turn.turn_id}@{turn.start_ns}",
             onset_ns=turn.start_ns,
             offset_ns=None if turn.ongoing else turn.end_ns,
             person_id="" if turn.is_robot else turn.speaker_id,
@@ -46,7 +46,7 @@ class Unit:
         """Return the silence after a person's turn; `end_ns` is None while it lasts."""
         return cls(
             kind=UnitKind.SILENCE,
-            unit_id=f"{UnitKind.SILENCE}:{turn.turn_id}",
+            unit_id=f"{UnitKind.SILENCE}:{turn.turn_id}@{turn.end_ns}",
             onset_ns=turn.end_ns,
             offset_ns=None if end_ns is None else max(end_ns, turn.end_ns),
             person_id=turn.speaker_id,
@@ -57,7 +57,7 @@ class Unit:
         """Return the unit of something seen, for example `leaving`."""
         return cls(
             kind=UnitKind.SIGHTING,
-            unit_id=f"{UnitKind.SIGHTING}:{what}:{person_id}:{onset_ns}",
+            unit_id=f"{UnitKind.SIGHTING}:{what}:{person_id}@{onset_ns}",
             onset_ns=onset_ns,
             offset_ns=offset_ns,
             person_id=person_id,

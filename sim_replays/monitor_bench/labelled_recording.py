@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
@@ -56,7 +56,9 @@ def record_flags(  # noqa: PLR0917
     def note(flags: Iterable[SocialFlag], asked_ns: int) -> None:
         spent_s = ns_to_s(wall.now_ns() - asked_ns)
         for flag in flags:
-            if flag.polarity is Polarity.ERROR:
+            if flag.polarity is not Polarity.ERROR or flag.state is FlagState.WITHDRAWN:
+                first.pop(flag.event_id, None)
+            else:
                 known = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns(), compute_s=spent_s)
                 first[flag.event_id] = replace(known, flag=flag)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from norm_core.bags.listing import is_bag, list_files
 from norm_core.bags.reader import BagReader
 from norm_core.records.decision import Decision
-from norm_core.records.flag import SocialFlag
+from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
@@ -26,7 +26,10 @@ BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 
 @record
 class Recording:
-    """A session, with its flags in their final state. `head` is the hash of the log or bag."""
+    """A session, with its flags in their final state. Withdrawn flags are left out.
+
+    `head` is the hash of the log or bag.
+    """
 
     info: SessionInfo
     source: Path
@@ -145,7 +148,8 @@ def bag_reference(path: Path, offset_ns: int) -> BagRef:
 
 
 def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], notes: tuple[str, ...]) -> Recording:
-    flags = {flag.event_id: flag for flag in _of(records, SocialFlag)}  # the last state of each
+    last = {flag.event_id: flag for flag in _of(records, SocialFlag)}
+    flags = {event_id: flag for event_id, flag in last.items() if flag.state is not FlagState.WITHDRAWN}
     reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}
     utterances = {u.utterance_id: u for u in _of(records, Utterance) if u.final}
     times = [*(f.onset_ns for f in flags.values()), *(f.known_until_ns for f in flags.values())]

@@ -12,7 +12,7 @@ from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import HISTORY_NS, History
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.monitor import Monitor
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, WindowCutter
 from norm_monitor.windows.window_config import WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
@@ -110,12 +110,13 @@ def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: Meanings) -> None:
 
 def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
     """What was flagged and asked of the judge before holds nothing back that comes after."""
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    judged = MonitorConfig.for_replay(("utterances",), calls_per_hour=600.0)
+    monitor = Monitor(judged, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
 
     def watched(from_s: float) -> tuple[set[tuple[str, float]], list[int]]:
         entries = [entry for _, entry in with_silence(encounter(from_s), from_s + 60.0)]
         flags = [flag for entry in entries for flag in monitor.take(entry)]
-        asked = [window.end_ns - at(from_s) for window in monitor.windows_to_judge()]
+        asked = [view.unit.onset_ns - at(from_s) for view in monitor.units_to_judge()]
         return {(flag.cue_id, flag.onset_ns - at(from_s)) for flag in flags if flag.onset_ns < at(from_s + 60)}, asked
 
     first, set_back = watched(5_000.0), watched(0.0)

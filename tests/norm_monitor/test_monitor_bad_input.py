@@ -257,4 +257,4 @@ def test_an_hour_of_talk_holds_no_more_than_twenty_minutes() -> None:
         watch.monitor.take(silence_mark(at(second + 7), "audio"))
         if second in (1200, 3588):
             held[second] = len(pickle.dumps(watch.monitor))
-    assert held[3588] < 1.01 * held[1200]
+    assert held[3588] < 1.05 * held[1200]

@@ -14,6 +14,7 @@ from norm_monitor.cues.finding import Findings, evidence_of
 from norm_monitor.cues.registry import CueFunction, source_sha256
 from norm_monitor.cues.threshold_table import Cue, ThresholdTable
 from norm_monitor.monitor import Monitor
+from norm_monitor.units.unit import Unit
 from tests.norm_monitor.encounter_talk import ALONE, robot, user
 
 SHOUTS = Cue(
@@ -31,9 +32,7 @@ def shouts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
         if turn.is_robot and turn.text.isupper():
             yield table.finding(
                 "shouts",
-                anchor=turn.turn_id,
-                onset_ns=turn.start_ns,
-                offset_ns=turn.end_ns,
+                Unit.of_turn(turn),
                 evidence=[evidence_of(turn, "words", turn.word_count)],
                 rationale="The robot shouted.",
             )

@@ -112,7 +112,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         if not judges:  # nobody would consume the windows that the trigger of a slow beat selects
-            config = config.model_copy(update={"judge": config.judge.model_copy(update={"calls_per_hour": 0.0})})
+            config = config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
         self._monitor = Monitor(config, table, meaning, self.clock)
         self._queries = self._answering()
         self._recent_flags: OrderedDict[str, SocialFlag] = OrderedDict()
@@ -318,11 +318,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _raise_attention(self, flag: SocialFlag) -> None:
         """Publish attention during a major error and for a short time after it."""
         if flag.polarity is not Polarity.ERROR or flag.severity not in {Severity.MAJOR, Severity.SEVERE}:
-            return
-        if flag.state is FlagState.CLOSED:
             self._alarming.discard(flag.event_id)
-        else:
+            return
+        if flag.offset_ns is None and flag.state in {FlagState.OPENED, FlagState.UPDATED}:
             self._alarming.add(flag.event_id)
+        else:
+            self._alarming.discard(flag.event_id)
+        if flag.state is FlagState.CLOSED:
+            return  # long after the event
         self._attentive_until_s = time.monotonic() + ATTENTION_S
         self._publish_attention()
 
