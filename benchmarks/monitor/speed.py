@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.flag import FlagState
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
@@ -62,6 +63,8 @@ class Measured:
                 self.window_ms.append(took_ms / (closed - windows))
                 windows = closed
             for flag in flags:
+                if flag.state is FlagState.CLOSED:
+                    continue  # it decides nothing new
                 complete_ns = max((arrived.get(fact.utterance_id, 0) for fact in flag.evidence), default=0)
                 wait_ms = (now_ns - complete_ns) / NS_PER_MS
                 if wait_ms > MOST_WAIT_MS:
