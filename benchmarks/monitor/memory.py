@@ -10,6 +10,7 @@ import argparse
 import pickle
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
@@ -47,7 +48,7 @@ class _Unpickled:
 
 
 class _StatePickler(pickle.Pickler):
-    def reducer_override(self, obj: object) -> object:
+    def reducer_override(self, obj: object) -> Any:
         return (_Unpickled, ()) if isinstance(obj, Meanings) else NotImplemented
 
 
