@@ -70,6 +70,7 @@ def held_bytes(monitor: Monitor) -> int:
 
 
 def main() -> None:
+    """Print the size of the state after some hours."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=int, default=24)
     hours = parser.parse_args().hours

@@ -26,6 +26,7 @@ class Unit:
     person_id: str = ""
 
     def __post_init__(self) -> None:
+        """Raise ValueError if the unit ends before it begins."""
         if self.offset_ns is not None and self.offset_ns < self.onset_ns:
             raise ValueError(f"unit {self.unit_id} ends before it begins")
 
