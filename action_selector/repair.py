@@ -21,20 +21,18 @@ _REMEMBERED = 256  # events
 
 
 class RepairConfig(Config):
+    """Whether error flags ask for a repair."""
+
     on_error_flags: bool = Field(
         default=False,
         description="whether an error flag that opens asks which repair fits; the decision names the flag",
-    )
-    on_closed_flags: bool = Field(
-        default=False, description="whether an error that is over when it is first flagged asks too"
     )
 
 
 class RepairRequests:
     """Make one request per error. The request's query_id is the flag's event_id."""
 
-    def __init__(self, catalogue: SkillCatalogue | None = None, config: RepairConfig | None = None) -> None:
-        self._config = config or RepairConfig()
+    def __init__(self, catalogue: SkillCatalogue | None = None) -> None:
         skills = catalogue.skills if catalogue else ()
         repairs = tuple(skill.action for skill in skills if skill.repair) or DEFAULT_REPAIRS
         may_do_nothing = catalogue is None or catalogue.may_do_nothing
@@ -42,9 +40,9 @@ class RepairRequests:
         self._seen: OrderedDict[str, None] = OrderedDict()
 
     def request_for(self, flag: SocialFlag) -> Request | None:
-        """Return the request of an error at its first flag; None for any other flag."""
-        is_over = flag.state is FlagState.CLOSED and not self._config.on_closed_flags
-        if flag.polarity is not Polarity.ERROR or is_over or flag.event_id in self._seen:
+        """Return the request of an error at its first flag; None for any other flag, and for a final one."""
+        is_current = flag.state in {FlagState.OPENED, FlagState.UPDATED}
+        if flag.polarity is not Polarity.ERROR or not is_current or flag.event_id in self._seen:
             return None
         self._seen[flag.event_id] = None
         if len(self._seen) > _REMEMBERED:

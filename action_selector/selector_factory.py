@@ -54,7 +54,7 @@ def open_selector(
         precedents=precedents,
         fitted=LinearScorer.read(fitted, weights_sha256) if fitted else None,
     )
-    repairs = RepairRequests(skills, requests.repair) if requests and requests.repair.on_error_flags else None
+    repairs = RepairRequests(skills) if requests and requests.repair.on_error_flags else None
     return Selector(decider, clock, requests, health_log, repairs)
 
 

@@ -44,6 +44,8 @@ from norm_monitor.windows.window_config import Record, WindowConfig
 UTTERANCES_BEFORE_ROBOT_IS_MISSING = 5
 # The name under which a replay's own judge stands in the configuration.
 REPLAYED_JUDGE = "replayed"
+# How many answers of the judge are waited for at the end of the input.
+MOST_OWED = 256
 # How many closed windows wait for a consumer; beyond that, the oldest are dropped.
 MOST_CLOSED = 256
 # How many windows queries may request at once; the remaining requests are reserved for cues.
@@ -116,7 +118,7 @@ class Monitor:
         self._cue_ends: set[int] = set()  # ends of windows that cues asked for
         self._query_ends: set[int] = set()  # ends of windows that queries asked for
         self._queries_refused = 0
-        self._owed: set[str] = set()  # units that the judge was asked about
+        self._owed: dict[str, None] = {}  # units that the judge was asked about, oldest first
         self._has_ended = False
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
@@ -208,12 +210,14 @@ class Monitor:
         Each of them is owed an answer through `take_judgement`, also where the judge fails.
         """
         views = [view for view in self._triggers.take() if view.window.start_ns > self._history.forgotten_ns]
-        self._owed |= {view.unit.unit_id for view in views}
+        self._owed |= {view.unit.unit_id: None for view in views}
+        for unit_id in list(self._owed)[:-MOST_OWED]:  # a judge that never answers
+            del self._owed[unit_id]
         return views
 
     def take_judgement(self, judgement: UnitJudgement) -> list[SocialFlag]:
         """Return the flags that the judge's answer changes; an outcome other than an answer is no evidence."""
-        self._owed.discard(judgement.unit.unit_id)
+        self._owed.pop(judgement.unit.unit_id, None)
         flags = []
         if judgement.outcome is Outcome.ANSWERED:
             made_by = replace(

@@ -54,6 +54,7 @@ class Verbs(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Suggest the nearest verb for an unknown one."""
         if args[0] not in VERBS and (close := get_close_matches(args[0], VERBS, 1)):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{close[0]}'?")
         return super().resolve_command(ctx, args)

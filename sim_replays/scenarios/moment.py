@@ -28,10 +28,14 @@ class TimedSpan(Protocol):
     """What has a start and an end in seconds."""
 
     @property
-    def start_s(self) -> float: ...
+    def start_s(self) -> float:
+        """The start in seconds."""
+        ...
 
     @property
-    def end_s(self) -> float: ...
+    def end_s(self) -> float:
+        """The end in seconds."""
+        ...
 
 
 def resolve(moment: Moment, turns: Mapping[str, TimedSpan], length_s: float) -> float:

@@ -62,6 +62,7 @@ class Talks:
 
     @property
     def name(self) -> str:
+        """The folder or the split."""
         return str(self.folder or self.split or DEFAULT_SPLIT)
 
     def read(self) -> tuple[Encounter, ...]:

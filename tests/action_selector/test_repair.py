@@ -19,6 +19,7 @@ from tests.action_selector.questions import BEST_EFFORT, NOW_NS, error_flag
 
 COMPETENCE = replace(error_flag("kind"), polarity=Polarity.COMPETENCE, correction="")
 CLOSED = replace(error_flag("over"), state=FlagState.CLOSED)
+WITHDRAWN = replace(error_flag("doubtful"), state=FlagState.WITHDRAWN)
 ENABLED = RequestConfig(repair=RepairConfig(on_error_flags=True))
 SKILLS = """
 may_do_nothing: false
@@ -38,15 +39,9 @@ def test_an_open_error_leads_to_one_decision_that_names_it(sentences: SentenceEn
     assert [judged.action for judged in decision.candidates] == [*DEFAULT_REPAIRS, ""]
 
 
-@pytest.mark.parametrize("flag", [COMPETENCE, CLOSED])
-def test_a_competence_or_a_closed_error_asks_nothing(flag: SocialFlag) -> None:
+@pytest.mark.parametrize("flag", [COMPETENCE, CLOSED, WITHDRAWN])
+def test_a_competence_or_a_final_error_asks_nothing(flag: SocialFlag) -> None:
     assert RepairRequests().request_for(flag) is None
-
-
-def test_an_error_that_is_over_when_first_flagged_asks_once_if_wanted() -> None:
-    repairs = RepairRequests(config=RepairConfig(on_error_flags=True, on_closed_flags=True))
-    asked = [repairs.request_for(flag) for flag in (CLOSED, CLOSED, COMPETENCE)]
-    assert [request.query_id for request in asked if request] == ["over"]
 
 
 def test_an_event_is_asked_about_once_however_often_it_changes() -> None:
