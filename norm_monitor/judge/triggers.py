@@ -46,8 +46,9 @@ class JudgeTriggers:
     @property
     def counters(self) -> tuple[Counter, ...]:
         """Units that the budget left out, and due units that nobody took in time."""
-        counts = {"units_beyond_judge_budget": self._beyond_budget, "units_not_judged": self._dropped}
-        return tuple(Counter(name=name, count=count) for name, count in counts.items() if count)
+        beyond = Counter(name="units_beyond_judge_budget", count=self._beyond_budget)
+        dropped = Counter(name="units_not_judged", count=self._dropped)
+        return tuple(counter for counter in (beyond, dropped) if counter.count)
 
     @property
     def has_due(self) -> bool:

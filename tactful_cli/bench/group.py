@@ -333,7 +333,7 @@ def monitor(  # noqa: PLR0917
     elif clean_s:
         monitor_bench.count_false_alarms(clean_s, seed, as_json)
     else:
-        senses = monitor_bench.Senses(source=source, cache_folder=cache_folder)
+        senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
         judge = monitor_bench.AddedJudge(model=model, every_s=judge_every_s)
         monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
 

@@ -80,7 +80,7 @@ class Talks:
 
 
 @record
-class Senses:
+class SenseInput:
     """The source of words and sightings, and the cache of what the senses made of sound."""
 
     source: BenchSource
@@ -95,7 +95,7 @@ class AddedJudge:
     every_s: float = SLOW_BEAT_S
 
 
-def evaluate(talks: Talks, senses: Senses, judge: AddedJudge, second_coder: Path | None, as_json: bool) -> None:
+def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: Path | None, as_json: bool) -> None:
     """Print the scores of the monitor beside its baselines, and the second coder's agreement."""
     if judge.model and senses.source is BenchSource.AUDIO:
         raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
@@ -202,7 +202,7 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
 
 
 def _run_monitor(
-    chosen: Sequence[Encounter], meaning: Meaning, table: ThresholdTable, seed: int, senses: Senses
+    chosen: Sequence[Encounter], meaning: Meaning, table: ThresholdTable, seed: int, senses: SenseInput
 ) -> list[EventSession]:
     followed = track(chosen, "running the monitor", console=err)
     if senses.source is BenchSource.SCRIPT:
