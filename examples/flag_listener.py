@@ -40,7 +40,6 @@ class FlagListener(Node):
         is_error = flag.polarity == SocialFlag.POLARITY_ERROR
         kind = "error" if is_error else "competence"
         print(f"{STATES[flag.state]} {kind} {flag.cue_id} ({flag.probability:.2f}): {flag.rationale}", flush=True)
-        # A short event may be closed when it is first published, so its state does not say that it is new.
         if is_error and flag.event_id not in self._corrected:
             self._corrected.add(flag.event_id)
             self._hints.publish(String(data=flag.correction))
