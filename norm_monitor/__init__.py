@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from norm_monitor.eyes import Eyes
     from norm_monitor.fusion.fusion import Fusion, FusionConfig
     from norm_monitor.judge.deployment_context import DeploymentContext
-    from norm_monitor.judge.judge import Judge, JudgeConfig, Judgement, JudgeModel
+    from norm_monitor.judge.judge import Judge, JudgeConfig, JudgeModel
     from norm_monitor.monitor import Monitor, MonitorConfig
     from norm_monitor.senses.camera.frame_keeper import FrameConfig
     from norm_monitor.senses.camera.picture import Picture, PictureFormatError
@@ -49,7 +49,6 @@ __all__ = [
     "Judge",
     "JudgeConfig",
     "JudgeModel",
-    "Judgement",
     "LookAgain",
     "Meaning",
     "Meanings",
@@ -95,7 +94,7 @@ if not TYPE_CHECKING:
             "eyes": ("Eyes",),
             "fusion.fusion": ("Fusion", "FusionConfig"),
             "judge.deployment_context": ("DeploymentContext",),
-            "judge.judge": ("Judge", "JudgeConfig", "JudgeModel", "Judgement"),
+            "judge.judge": ("Judge", "JudgeConfig", "JudgeModel"),
             "monitor": ("Monitor", "MonitorConfig"),
             "senses.camera.frame_keeper": ("FrameConfig",),
             "senses.camera.picture": ("Picture", "PictureFormatError"),

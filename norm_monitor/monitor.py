@@ -178,16 +178,16 @@ class Monitor:
             self._request_cue_window(at_ns)
         return flags + (self._advance(*mark) if mark else [])
 
-    def end_input(self) -> list[SocialFlag]:
+    def end_input(self, *, awaits_judge: bool = True) -> list[SocialFlag]:
         """End the input, and return the flags of everything still open.
 
         The end does not count as silence: an omission is reported only if its time limit had passed. While the judge
-        owes answers, the flags close with the last of them, or with the next record.
+        owes answers, the flags close with the last of them, or with the next record, unless nobody awaits it.
         """
         end_ns = self._cutter.end_input()
         flags = self._flags_of_closing(end_ns)
         self._has_ended = True
-        flags += self._close_if_ended()
+        flags += self._close_if_ended(owed=awaits_judge)
         for query_ns in sorted(self._query_ends):  # those after the end, which no watermark will pass
             self._closed.append(closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
         self._query_ends.clear()

@@ -34,7 +34,7 @@ from tactful_cli.verb import Language, WhisperModel, single
 
 app = single()
 
-JUDGE_EVERY_S = 30.0  # the default of the monitor node
+CALLS_PER_HOUR = JudgeConfig().calls_per_hour
 
 
 @app.command()
@@ -68,8 +68,8 @@ def flags(  # noqa: PLR0917
         start_ns = (reader.bounds_ns or (0, 0))[0]
         senses = senses_of(reader, topic, WhisperConfig(model=whisper, language=language), robot_topic or ())
         clock = ReplayClock()
-        every_s = JUDGE_EVERY_S if prompts else 0.0
-        monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor), judge_every_s=every_s)
+        budget = CALLS_PER_HOUR if prompts else 0.0
+        monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor), calls_per_hour=budget)
         written = _prompt_files(prompts, model, context) if prompts else None
         found: dict[str, SocialFlag] = {}
         with err.status("listening") as progress:
@@ -124,10 +124,10 @@ def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> Promp
 
 
 def _write_prompts(written: PromptFiles, monitor: Monitor, folder: Path | None) -> None:
-    """Write prompts as windows fall due, because the monitor keeps only the newest windows."""
-    for window in monitor.windows_to_judge():
+    """Write prompts as units fall due, because the monitor keeps only the newest units."""
+    for view in monitor.units_to_judge():
         try:
-            written.write(window)
+            written.write(view)
         except OSError as error:
             raise TactfulError(
                 f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"

@@ -2,9 +2,8 @@
 
 from norm_core.engines.prompt import Question, Text
 from norm_core.prompts import judge
-from norm_core.records.flag import Attribute
 
-VERSION = "segments-1"
+VERSION = "segments-2"
 KINDS = ("error", "competence")
 _IS_ERROR = "Does the robot's conduct show a social error?"
 _KNOWN = {
@@ -28,7 +27,7 @@ _CHOICES = {
 
 def detection() -> Question:
     """Ask for error, competence or neither: the judge's own first question."""
-    return judge.questions()[0]
+    return judge.detection()
 
 
 def is_error() -> Question:
@@ -40,7 +39,7 @@ def attributes(kind: str) -> list[Question]:
     """Ask for yes or no on each attribute, in order: the judge's own questions, with the kind of segment stated."""
     return [
         Question(parts=(Text(text=_KNOWN[kind]), *question.parts), options=question.options)
-        for question in judge.questions()[1 : 1 + len(Attribute)]
+        for question in judge.attributes()
     ]
 
 

@@ -5,7 +5,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import ns_to_s
 
-_NAMES = {
+SPEAKERS = {
     "en": {Speaker.ROBOT: "ROBOT", Speaker.USER: "PERSON", Speaker.UNKNOWN: "SOMEONE"},
     "zh": {Speaker.ROBOT: "机器人", Speaker.USER: "用户", Speaker.UNKNOWN: "某人"},
 }
@@ -13,7 +13,7 @@ _NAMES = {
 
 def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "en") -> Quoted:
     """Return speaker, time and words, one line per utterance, as quoted text."""
-    names = _NAMES[locale]
+    names = SPEAKERS[locale]
     lines = []
     for utterance in sorted(utterances, key=lambda u: (u.start_ns, u.utterance_id)):
         who = f"{names[utterance.speaker]}{f' {utterance.speaker_id}' if utterance.speaker_id else ''}"

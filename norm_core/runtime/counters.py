@@ -66,8 +66,9 @@ MEANINGS: dict[str, str] = {
     # monitor
     "windows": "windows that closed in time",
     "windows_late": "windows that closed before every source was complete, or after records were dropped",
-    "units_beyond_judge_budget": "units that the judge was not asked about, because its calls an hour were spent",
     "units_not_judged": "units that were due for the judge and were dropped because others waited",
+    "units_beyond_judge_budget": "units that judge.calls_per_hour left out",
+    "judge_units_refused": "units that found the judge's queue full; they are judged by the cues alone",
     "event_windows_refused": "requests for a window that could not be met: too old, or too many at once",
     "entries_late": "records that came after a window they belong to had closed",
     "entries_evicted": "records that were dropped to bound memory",

@@ -49,6 +49,7 @@ def weigh(findings: Collection[Finding], judgement: UnitJudgement | None, judge_
     Findings of one polarity add up as independent causes do. The judge multiplies the odds of each polarity against
     an ordinary unit, to the power of its weight. A unit cannot be both an error and a competence.
     """
+    judgement = judgement if judge_weight else None
     odds = {polarity: _odds(findings, judgement, polarity, judge_weight) for polarity in Polarity}
     polarity = max(Polarity, key=lambda one: odds[one])  # in a tie the error, which comes first
     support = tuple(sorted((one for one in findings if one.polarity is polarity), key=_strongest_first))

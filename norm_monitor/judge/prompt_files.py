@@ -5,18 +5,21 @@ from typing import Any
 
 from norm_core.engines.prompt import Image, Part, Prompt, Quoted
 from norm_core.engines.reply import ModelInfo
-from norm_core.records.json_codec import canonical
-from norm_core.records.window import Window, window_digest
+from norm_core.records.flag import Polarity
+from norm_core.records.json_codec import canonical, to_plain
+from norm_core.records.window import window_digest
 from norm_core.runtime.atomic_file import write_atomic
-from norm_monitor.judge.judge import JudgeConfig, images_for
+from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.judge import POLARITIES, JudgeConfig, images_for
 from norm_monitor.judge.prompt_plan import Batch, PromptPlan, plan
+from norm_monitor.units.unit_view import UnitView
 
 MODE, FOLDER_MODE = 0o600, 0o700
-_NOTED = (("error", 0), ("competence", 1))
+_ASKED_IF = "the likeliest answer to the first question is a social error or competence"
 
 
 class PromptFiles:
-    """Write one JSON file per window; a picture in several windows is written once."""
+    """Write one JSON file per unit; a picture in several prompts is written once."""
 
     def __init__(self, folder: Path, config: JudgeConfig, model_info: ModelInfo) -> None:
         """Create the folder for prompts of this model; raise OSError if that fails."""
@@ -24,30 +27,36 @@ class PromptFiles:
         self._folder, self._config, self._card = folder, config, model_info
         self.count = 0
 
-    def write(self, window: Window) -> Path:
-        """Write the questions about a window; the file name contains the window's end and digest."""
-        planned = plan(window, images_for(self._card, self._config), self._config.deployment_context)
-        window_sha256 = window_digest(window)
-        path = self._folder / f"{window.end_ns}_{window_sha256[:12]}.json"
-        write_atomic(path, canonical(self._content(window, window_sha256, planned)) + b"\n", mode=MODE)
+    def write(self, view: UnitView) -> Path:
+        """Write the questions about a unit; the file name contains its onset, its kind and the prompt's digest."""
+        excerpt = Excerpt.of_unit(view)
+        planned = plan(excerpt, images_for(self._card, self._config), self._config.deployment_context)
+        path = self._folder / f"{view.unit.onset_ns}_{view.unit.kind}_{planned.prompt.digest[:12]}.json"
+        write_atomic(path, canonical(self._content(view, excerpt, planned)) + b"\n", mode=MODE)
         self.count += 1
         return path
 
-    def _content(self, window: Window, window_sha256: str, planned: PromptPlan) -> dict[str, Any]:
+    def _content(self, view: UnitView, excerpt: Excerpt, planned: PromptPlan) -> dict[str, Any]:
+        window = view.window
+        first = Batch(prompt=planned.prompt, questions=(planned.detection,), places=(0,))
         return {
+            "unit": to_plain(view.unit),
             "window": {
                 "start_ns": window.start_ns,
                 "end_ns": window.end_ns,
-                "digest": window_sha256,
+                "digest": window_digest(window),
                 "late": window.late,
                 "missing": list(window.missing),
-                "frames_ns": [frame.stamp_ns for frame in window.frames],
             },
+            "frames_ns": [frame.stamp_ns for frame in excerpt.frames],
             "model": self._card.model,
             "deployment_context": self._config.deployment_context.value,
             "locale": planned.locale,
-            "prompts": [self._batch(batch) for batch in planned.batches],
-            "notes": [self._note(planned, polarity, index) for polarity, index in _NOTED if self._asks_for_notes],
+            "prompts": [
+                self._batch(first),
+                *({"conditional": True, "asked_if": _ASKED_IF, **self._batch(one)} for one in planned.attributes),
+            ],
+            "notes": [self._note(planned, polarity) for polarity in POLARITIES if self._asks_for_notes],
         }
 
     @property
@@ -65,14 +74,12 @@ class PromptFiles:
         ]
         return {**self._prompt(batch.prompt), "questions": questions}
 
-    def _note(self, planned: PromptPlan, polarity: str, index: int) -> dict[str, Any]:
-        prompt = planned.note_prompt(index)
-        least = self._config.least_probability
-        asked_if = f"the first question is answered with social {polarity} and a probability of at least {least:g}"
+    def _note(self, planned: PromptPlan, polarity: Polarity) -> dict[str, Any]:
+        prompt = planned.note_prompt(POLARITIES.index(polarity))
         added = prompt.parts[len(planned.prompt.parts) :]
         return {
             "conditional": True,
-            "asked_if": asked_if,
+            "asked_if": f"the likeliest answer to the first question is a social {polarity}",
             "after_prompt": 0,
             "parts": [self._part(part) for part in added],
             "prompt_digest": prompt.digest,

@@ -1,26 +1,18 @@
-"""The judge's questions about one window: prompts, questions, and which of them go without pictures."""
-
-from dataclasses import replace
+"""The judge's questions about a unit or a segment: their prompts, and which of them go without pictures."""
 
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
-from norm_core.records.speech import Utterance
-from norm_core.records.window import Window
-from norm_monitor.context.turns import turns_of
-from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.deployment_context import DeploymentContext
+from norm_monitor.judge.excerpt import Excerpt
 
-POLARITY = 0  # index of the first question in a plan's answers
-ATTRIBUTES = slice(1, 1 + len(Attribute))
-SPEECH_ACT, NORM = ATTRIBUTES.stop, ATTRIBUTES.stop + 1
-_EMOTIONS = 1 + list(Attribute).index(Attribute.EMOTIONS)
+_EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
 
 
 @record
 class Batch:
-    """Questions that share one prompt, with their indices among all questions about the window."""
+    """Questions that share one prompt, with the indices of their attributes."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -29,59 +21,39 @@ class Batch:
 
 @record
 class PromptPlan:
-    """All questions about a window, in order; the first batch contains the first question."""
+    """The questions in their order: the first, then the attributes, then a note. The prompt of the first is shared."""
 
-    window: Window  # as shown in the prompt: with the robot's reported words if nothing else is known
     locale: str
-    batches: tuple[Batch, ...]
-
-    @property
-    def prompt(self) -> Prompt:
-        """The prompt of the first question; the request for a note continues it."""
-        return self.batches[0].prompt
+    prompt: Prompt
+    detection: Question
+    attributes: tuple[Batch, ...]  # asked where the first answer is an error or a competence
 
     def note_prompt(self, polarity_index: int) -> Prompt:
         """Return the request for a note, for use after an error or a competence."""
-        return prompts.explanation(self.prompt, polarity_index, self.locale)
+        return prompts.note(self.prompt, polarity_index, self.locale)
 
 
-def plan(window: Window, images: int, context: DeploymentContext) -> PromptPlan:
-    """Plan the questions about a window, with at most `images` of its pictures.
+def plan(excerpt: Excerpt, images: int, context: DeploymentContext) -> PromptPlan:
+    """Plan the questions about an excerpt, with at most `images` of its pictures.
 
     If the context forbids inferring emotions from pictures, the question about emotions gets a prompt of words only,
     and the other questions tell the model to ignore feelings in faces.
     """
-    said = _utterances(window)
-    locale = "zh" if 2 * sum(is_chinese(one.text) for one in said) > len(said) else "en"
-    shown = replace(window, utterances=said)
-    questions = tuple(prompts.questions(locale))
-    everything = tuple(range(len(questions)))
-    if not (images and window.frames) or context.allows_emotions_from_pictures:
-        whole = Batch(prompt=prompts.prefix(shown, images, locale), questions=questions, places=everything)
-        return PromptPlan(window=shown, locale=locale, batches=(whole,))
-    seen = tuple(place for place in everything if place != _EMOTIONS)
-    batches = (
-        Batch(
-            prompt=prompts.prefix(shown, images, locale, faces_aside=True),
-            questions=tuple(questions[place] for place in seen),
-            places=seen,
-        ),
-        Batch(prompt=prompts.prefix(shown, 0, locale), questions=(questions[_EMOTIONS],), places=(_EMOTIONS,)),
-    )
-    return PromptPlan(window=shown, locale=locale, batches=batches)
+    locale = excerpt.locale
+    questions = tuple(prompts.attributes(locale))
+    guarded = bool(images and excerpt.frames) and not context.allows_emotions_from_pictures
+    prompt = excerpt_prompt(excerpt, images, locale, faces_aside=guarded)
+    apart = (_EMOTIONS,) if guarded else ()
+    together = tuple(place for place in range(len(questions)) if place not in apart)
+    batches = [Batch(prompt=prompt, questions=tuple(questions[place] for place in together), places=together)]
+    if guarded:
+        words = excerpt_prompt(excerpt, 0, locale)
+        batches.append(Batch(prompt=words, questions=(questions[_EMOTIONS],), places=apart))
+    return PromptPlan(locale=locale, prompt=prompt, detection=prompts.detection(locale), attributes=tuple(batches))
 
 
-def _utterances(window: Window) -> tuple[Utterance, ...]:
-    """Return the turns of a window as utterances, the robot's as reported if nothing else is known."""
-    return tuple(
-        Utterance(
-            stamp_ns=turn.start_ns,
-            utterance_id=turn.turn_id,
-            speaker=turn.speaker,
-            speaker_id=turn.speaker_id,
-            text=turn.text,
-            start_ns=turn.start_ns,
-            end_ns=turn.end_ns,
-        )
-        for turn in turns_of(window.utterances, window.robot_speech, window.end_ns)
-    )
+def excerpt_prompt(excerpt: Excerpt, images: int, locale: str, *, faces_aside: bool = False) -> Prompt:
+    """Return what all questions about an excerpt share; an excerpt without records has no talk."""
+    is_empty = not excerpt.turns and not excerpt.frames and excerpt.unit is None
+    talk = None if is_empty else excerpt.talk(locale)  # "nobody speaks" would claim too much
+    return prompts.prefix(excerpt.pictures(images), talk, excerpt.facts, locale, faces_aside=faces_aside)

@@ -8,9 +8,9 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Finding
 from norm_monitor.units.unit import Unit
 
-# How much of the talk before a unit is shown.
+# How much of the talk is shown, so that the unit's own turn is always among it.
 TALK_BEFORE_NS = 60 * NS_PER_S
-MOST_TURNS = 24
+MOST_TURNS_BEFORE, MOST_TURNS_AFTER = 20, 10
 
 
 @record
@@ -26,11 +26,12 @@ class UnitView:
 
 def unit_view(unit: Unit, scene: Scene, findings: tuple[Finding, ...]) -> UnitView:
     """Return the view of a unit at the end of the scene's window."""
-    talk = [turn for turn in scene.turns if turn.end_ns >= unit.onset_ns - TALK_BEFORE_NS]
+    before = [t for t in scene.turns if unit.onset_ns - TALK_BEFORE_NS <= t.end_ns and t.start_ns <= unit.onset_ns]
+    after = [turn for turn in scene.turns if turn.start_ns > unit.onset_ns][:MOST_TURNS_AFTER]
     return UnitView(
         unit=unit,
         window=scene.window,
         known_until_ns=scene.end_ns,
-        turns=tuple(talk[-MOST_TURNS:]),
+        turns=(*before[-MOST_TURNS_BEFORE:], *after),
         findings=findings,
     )

@@ -23,6 +23,8 @@ def units_of(scene: Scene, since_ns: int) -> Iterator[Unit]:
 
 def _silence_after(scene: Scene, index: int, turn: Turn) -> Unit | None:
     """Return the silence from the end of a person's turn until anybody speaks, if it is long enough."""
+    if not turn.timed:
+        return None  # words without times say nothing about silence
     if any(other.end_ns > turn.end_ns and other.start_ns <= turn.end_ns for other in scene.turns):
         return None  # somebody else still speaks
     following = next((other for other in scene.turns[index + 1 :] if other.start_ns > turn.end_ns), None)

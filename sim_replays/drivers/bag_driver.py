@@ -172,5 +172,5 @@ def feed_monitor(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Ite
         if isinstance(record, MONITORED):
             for flag in monitor.take(record):
                 yield now_ns, flag
-    for flag in monitor.end_input():
+    for flag in monitor.end_input(awaits_judge=False):
         yield clock.now_ns(), flag

@@ -1,24 +1,28 @@
-"""Measure what the judge's triggers miss, and what the judge adds to the cues."""
+"""Measure which labelled events a judge would see within its budget, and what the judge adds to the cues."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from norm_core.evaluation.event_matching import match_events
 from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.records.window import Window
-from norm_core.runtime.time import NS_PER_S, Clock, ns_to_s
+from norm_core.runtime.time import NS_PER_S, Clock, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.monitor import Monitor
+from norm_monitor.units.unit import Unit
 from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.monitor_bench.event_metrics import EventSession
 from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.truth import TrueEvent, Truth
+from sim_replays.scenarios.truth import Truth
 
-CUES_ALONE_S, SLOW_BEAT_S, EVERY_WINDOW_S = 0.0, 30.0, 5.0
+# Budgets in calls an hour; the greatest leaves no unit out.
+BUDGETS = (60.0, 240.0, 36_000.0)
+CALLS_PER_HOUR = 240.0
+_TOLERANCE_NS = s_to_ns(2)
 
 
 @record
@@ -26,34 +30,32 @@ class Missed:
     """The labelled events of one kind that the judge never sees, in percent."""
 
     events: int
-    unseen: float  # no judged window overlaps it
-    not_whole: float  # no judged window contains it from onset to offset
+    unseen: float  # no judged unit begins within 2 s of its onset
 
 
 @record
 class Triggering:
-    """One way to choose judged windows. `every_s` is the period in seconds; 0 means cues alone."""
+    """What a budget in calls an hour lets the judge see."""
 
-    every_s: float
-    windows: int
+    budget_per_hour: float
+    units: int
     calls_per_hour: float
     missed: dict[str, Missed]  # by polarity and, for errors, by basis
 
 
 class RecordingJudge:
-    """Record the windows that a judge would receive, and answer nothing."""
+    """Record the units that a judge would receive, and answer nothing."""
 
     def __init__(self) -> None:
-        self.windows: list[Window] = []
+        self.units: list[Unit] = []
 
     def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
-        """Take the windows that are due for the judge, and yield no flag."""
-        self.windows += monitor.windows_to_judge()
+        self.units += [view.unit for view in monitor.units_to_judge()]
         return ()
 
 
 class JudgeStandIn:
-    """Ask a judge about each due window. Its answers count as immediate; `spent_s` holds the real time."""
+    """Ask a judge about each due unit. Its answers count as immediate; `spent_s` holds the real time."""
 
     def __init__(self, judge: Judge, clock: Clock) -> None:
         self._judge, self._clock = judge, clock
@@ -62,19 +64,17 @@ class JudgeStandIn:
         self.spent_s: list[float] = []
 
     def __call__(self, monitor: Monitor) -> Iterator[SocialFlag]:
-        """Judge the windows that are due, and yield the flags that follow."""
-        for window in monitor.windows_to_judge():
+        for view in monitor.units_to_judge():
             asked_ns = self._clock.now_ns()
-            judgement = self._judge.judge(window)
+            judgement = self._judge.judge(view)
             self.spent_s.append(ns_to_s(self._clock.now_ns() - asked_ns))
             self.outcomes[judgement.outcome] += 1
             if judgement.reason:
                 self.reasons[judgement.reason] += 1
-            if flag := monitor.take_judgement(judgement):
-                yield flag
+            yield from monitor.take_judgement(judgement)
 
     def latency_s(self) -> dict[str, float]:
-        """Percentiles of the time per window, with its note, in seconds."""
+        """Percentiles of the time per unit, with its note, in seconds."""
         return percentiles(self.spent_s)
 
 
@@ -84,47 +84,44 @@ def run_with_judge(  # noqa: PLR0917
     table: ThresholdTable,
     asking: JudgeStandIn,
     seed: int = 0,
-    calls_per_hour: float = SLOW_BEAT_S,
+    calls_per_hour: float = CALLS_PER_HOUR,
 ) -> list[EventSession]:
     """Run cues and judge together on the encounters."""
     return [monitor_script(one, meaning, table, seed, asking, calls_per_hour) for one in encounters]
 
 
 def measure_triggering(
-    encounters: Iterable[Encounter], meaning: Meaning, table: ThresholdTable, every_s: float, seed: int = 0
+    encounters: Iterable[Encounter], meaning: Meaning, table: ThresholdTable, calls_per_hour: float, seed: int = 0
 ) -> Triggering:
     """Measure which labelled events a judge would see. Asks no judge."""
-    seen: list[tuple[Truth, list[Window]]] = []
+    seen: list[tuple[Truth, list[Unit]]] = []
     for encounter in encounters:
         onlooker = RecordingJudge()
-        session = monitor_script(encounter, meaning, table, seed, onlooker, every_s)
-        seen.append((session.truth, onlooker.windows))
-    return measure_judge(seen, every_s)
+        session = monitor_script(encounter, meaning, table, seed, onlooker, calls_per_hour)
+        seen.append((session.truth, onlooker.units))
+    return measure_judge(seen, calls_per_hour)
 
 
-def measure_judge(seen: Sequence[tuple[Truth, Sequence[Window]]], every_s: float) -> Triggering:
-    """Compute the measures from encounters and their judged windows."""
+def measure_judge(seen: Sequence[tuple[Truth, Sequence[Unit]]], calls_per_hour: float) -> Triggering:
+    """Compute the measures from encounters and their judged units."""
     hours = sum(truth.end_ns - truth.start_ns for truth, _ in seen) / NS_PER_S / 3600
-    windows = sum(len(asked_about) for _, asked_about in seen)
-    kinds: dict[str, list[tuple[TrueEvent, Sequence[Window]]]] = {}
-    for truth, asked_about in seen:
-        for event in truth.events:
+    units = sum(len(judged) for _, judged in seen)
+    kinds: dict[str, list[bool]] = {}
+    for truth, judged in seen:
+        onsets_ns = [event.onset_ns for event in truth.events], [unit.onset_ns for unit in judged]
+        matched = {event for event, _ in match_events(*onsets_ns, _TOLERANCE_NS, lambda *_: True).pairs}
+        for place, event in enumerate(truth.events):
             names = [f"{event.polarity.value}s"]
             if event.polarity is Polarity.ERROR:
                 names.append(f"errors by {event.basis.value}")
             for name in names:
-                kinds.setdefault(name, []).append((event, asked_about))
+                kinds.setdefault(name, []).append(place in matched)
     return Triggering(
-        every_s=every_s,
-        windows=windows,
-        calls_per_hour=windows / hours if hours else 0.0,
-        missed={name: _missed(found) for name, found in sorted(kinds.items())},
+        budget_per_hour=calls_per_hour,
+        units=units,
+        calls_per_hour=units / hours if hours else 0.0,
+        missed={
+            name: Missed(events=len(found), unseen=100 * found.count(False) / len(found))
+            for name, found in sorted(kinds.items())
+        },
     )
-
-
-def _missed(found: Sequence[tuple[TrueEvent, Sequence[Window]]]) -> Missed:
-    unseen = sum(not any(w.start_ns <= e.offset_ns and e.onset_ns < w.end_ns for w in windows) for e, windows in found)
-    not_whole = sum(
-        not any(w.start_ns <= e.onset_ns and e.offset_ns <= w.end_ns for w in windows) for e, windows in found
-    )
-    return Missed(events=len(found), unseen=100 * unseen / len(found), not_whole=100 * not_whole / len(found))

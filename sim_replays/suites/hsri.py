@@ -20,12 +20,13 @@ from sim_replays.suites.target import Predictions, Suite, Target, first_pick, pi
 
 FILE = "segments.jsonl"
 SEEDS = (0, 1, 2)
-SAMPLED = {"error3": 200, "error2": 200}
+SAMPLED = {"error3": 200, "units": 200, "error2": 200}
 SAMPLED_ELSE = 70
 DISTRACTORS = 4
 _DRAWS = 1000
 WORDS: Mapping[str, tuple[str, ...]] = {
     "error3": ("error", "competence", "none"),
+    "units": ("error", "competence", "none"),  # the same question, answered by the units of the segment
     "error2": ("error", "not error"),
     "multi": ("true", "false"),
     "attributes": tuple(Attribute),
@@ -33,10 +34,10 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 # The party whose words are given. The other party's words would contain the answer.
 TOLD = {"pre": "agent", "post": "user"}
 CHOICES = ("pre", "post", "rationale", "correction")
-TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
+TASKS = ("error3", "units", "error2", "attributes", "multi", *CHOICES)
 COLUMNS = (
-    "error3_accuracy", "error3_f1", "error2_accuracy", "error2_f1", "attributes_exact", "attributes_f1",
-    "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
+    "error3_accuracy", "error3_f1", "units_accuracy", "units_f1", "error2_accuracy", "error2_f1", "attributes_exact",
+    "attributes_f1", "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
 )  # fmt: skip
 
 
@@ -125,7 +126,8 @@ def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS
     for seed in seeds:
         for task in TASKS:
             pool = _pool(task, ordered)
-            chance = random.Random(f"{seed}:{task}")
+            # Both forms of the first question are about the same segments.
+            chance = random.Random(f"{seed}:{'error3' if task == 'units' else task}")
             for segment in chance.sample(pool, min(len(pool), SAMPLED.get(task, SAMPLED_ELSE))):
                 if (question := _question(segment, task, seed, pool, chance)) is not None:
                     made.append(question)
@@ -225,7 +227,7 @@ def _question(
 
 
 def _right(segment: HsriSegment, task: str) -> tuple[int, ...]:
-    if task == "error3":
+    if task in {"error3", "units"}:
         return (list(SegmentKind).index(segment.kind),)
     if task == "error2":
         return (0 if segment.kind is SegmentKind.ERROR else 1,)
@@ -236,7 +238,7 @@ def _right(segment: HsriSegment, task: str) -> tuple[int, ...]:
 
 def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
-    for task in ("error3", "error2", "multi"):
+    for task in ("error3", "units", "error2", "multi"):
         asked = [target for target in targets if target.task == task]
         picks = [first_pick(target, predictions) for target in asked]
         found[f"{task}_accuracy"] = _accuracy(asked, predictions)

@@ -302,9 +302,9 @@ def monitor(  # noqa: PLR0917
         float, typer.Option(min=0, max=36_000, help="Count false alarms in this many seconds of clean talk instead.")
     ] = 0,
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
-    judge_every_s: Annotated[
-        float, typer.Option(min=0, help="Seconds between the judge's periodic windows; 0: only cues trigger it.")
-    ] = 30.0,
+    calls_per_hour: Annotated[
+        float, typer.Option(min=0, max=36_000, help="The most units that the judge is asked about in an hour.")
+    ] = 240.0,
     triggering: Annotated[
         bool, typer.Option("--triggering", help="Measure which events the judge's triggers miss instead.")
     ] = False,
@@ -334,7 +334,7 @@ def monitor(  # noqa: PLR0917
         monitor_bench.count_false_alarms(clean_s, seed, as_json)
     else:
         senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
-        judge = monitor_bench.AddedJudge(model=model, every_s=judge_every_s)
+        judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour)
         monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
 
 

@@ -25,9 +25,8 @@ from sim_replays.monitor_bench.encounter_scores import score_encounters
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession
 from sim_replays.monitor_bench.false_alarms import false_alarms
 from sim_replays.monitor_bench.judge_triggering import (
-    CUES_ALONE_S,
-    EVERY_WINDOW_S,
-    SLOW_BEAT_S,
+    BUDGETS,
+    CALLS_PER_HOUR,
     JudgeStandIn,
     measure_triggering,
     run_with_judge,
@@ -92,7 +91,7 @@ class AddedJudge:
     """A judge model to add to the cues; none without a name."""
 
     model: str = ""
-    every_s: float = SLOW_BEAT_S
+    calls_per_hour: float = CALLS_PER_HOUR
 
 
 def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: Path | None, as_json: bool) -> None:
@@ -112,7 +111,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
         stand_in = JudgeStandIn(Judge(engine), clock)
         try:
             shown = track(chosen, f"asking {judge.model}", console=err)
-            judged = run_with_judge(shown, meaning, table, stand_in, talks.seed, judge.every_s)
+            judged = run_with_judge(shown, meaning, table, stand_in, talks.seed, judge.calls_per_hour)
         finally:
             engine.close()
         asked = _judge_figures(stand_in, judge.model)
@@ -149,25 +148,25 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
 
 
 def show_triggering(talks: Talks, as_json: bool) -> None:
-    """Print which labelled events a judge would miss, one row per trigger and kind of event."""
+    """Print which labelled events a judge would miss, one row per budget and kind of event."""
     chosen = talks.read()[: talks.limit or None]
     meaning, table = load_meaning(), ThresholdTable.shipped()
-    ways = {"cues alone": CUES_ALONE_S, "and every 30 s": SLOW_BEAT_S, "every window": EVERY_WINDOW_S}
     found = {
-        name: measure_triggering(track(chosen, name, console=err), meaning, table, every_s, talks.seed)
-        for name, every_s in ways.items()
+        f"{budget:g}": measure_triggering(
+            track(chosen, f"{budget:g} calls/h", console=err), meaning, table, budget, talks.seed
+        )
+        for budget in BUDGETS
     }
     if as_json:
-        ways_plain = {name: to_plain(way) for name, way in found.items()}
-        print_json({**talks.head(len(chosen), table), "ways": ways_plain})
+        budgets = {name: to_plain(missed) for name, missed in found.items()}
+        print_json({**talks.head(len(chosen), table), "budgets": budgets})
         return
-    shown = Table("judged", "calls/h", "events", "n", "never shown %", "not whole %")
-    for name, way in found.items():
-        for kind, missed in way.missed.items():
-            shares = f"{missed.unseen:.1f}", f"{missed.not_whole:.1f}"
-            shown.add_row(name, f"{way.calls_per_hour:.0f}", kind, str(missed.events), *shares)
+    shown = Table("budget/h", "calls/h", "events", "n", "never shown %")
+    for name, one in found.items():
+        for kind, missed in one.missed.items():
+            shown.add_row(name, f"{one.calls_per_hour:.0f}", kind, str(missed.events), f"{missed.unseen:.1f}")
     print_table(shown)
-    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}; a call is a window that a judge would be asked about")
+    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}; a call is a unit that a judge would be asked about")
 
 
 def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
@@ -194,7 +193,7 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     """Summarize the outcomes of the judge's questions."""
     return {
         "model": model,
-        "windows": len(asking.spent_s),
+        "units": len(asking.spent_s),
         "outcomes": dict(asking.outcomes),
         "reasons": dict(asking.reasons.most_common(3)),
         "latency_s": asking.latency_s(),

@@ -58,8 +58,8 @@ def show_judge(asked: Mapping[str, Any]) -> None:
     """Print what became of the judge's questions."""
     outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in asked["outcomes"].items())
     spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
-    windows = count_of(asked["windows"], "window")
-    print(f"{asked['model']} was asked about {windows}, by their words alone: {outcomes}; {spent}")
+    units = count_of(asked["units"], "unit")
+    print(f"{asked['model']} was asked about {units}, by their words alone: {outcomes}; {spent}")
     for reason, count in asked["reasons"].items():
         print(f"  {count_of(count, 'time')}: {reason}")
 

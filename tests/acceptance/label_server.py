@@ -1,7 +1,7 @@
 """A model server that answers the judge's questions as the coder of a labelled encounter would.
 
-It speaks the OpenAI chat-completions protocol with log-probabilities, as vLLM and llama-server do. It finds a window's
-place in an encounter by the words and times of its transcript, and answers about the last one who speaks there.
+It speaks the OpenAI chat-completions protocol with log-probabilities, as vLLM and llama-server do. It finds the place
+of a talk in an encounter by the words and times of its transcript alone, and answers about the unit that is marked.
 It is a program of its own and imports nothing of the product.
 """
 
@@ -13,20 +13,21 @@ import math
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from difflib import SequenceMatcher
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 SURE = 0.9  # the probability of what it answers
-NEAR_S, TOUCH_S = 1.0, 0.1  # how far a heard turn may be from a labelled one; what rounded times leave open
+NEAR_S = 1.0  # how far a unit that is shown may be from a unit of the labelled talk
+TOLERANCE_S = 2.0  # how far an event's onset may be from its unit's
+GAP_S, SILENCE_S = 1.0, 2.0  # between two turns of one speaker; the shortest silence that is a unit
 LEAST_ALIKE = 0.6  # of the words of at least one turn
-NEITHER = ("neither", "两者都不是")
-NO_ACT, NO_NORM = ("none of these", "以上都不是"), ("no norm is at stake", "不涉及规范")
+NEITHER = ("ordinary conduct", "普通行为")
 POLARITIES = {"error": ("a social error", "社交失误"), "competence": ("a social competence", "社交得体")}
 YES, NO = ("yes", "是"), ("no", "否")
 # What each attribute's question alone says.
@@ -41,7 +42,11 @@ ATTRIBUTES = {
 }
 ROBOT_NAMES = {"ROBOT", "机器人"}
 TRANSCRIPT = re.compile(r"^(={3,}) (?:transcript|对话记录) \(data, not instructions\)\n(.*?)\n\1$", re.M | re.S)
-LINE = re.compile(r"^\[(-?[\d.]+)-(-?[\d.]+) s\] (ROBOT|PERSON|SOMEONE|机器人|用户|某人)(?: [^:]*)?: (.*)$")
+TIME = r"^(>> )?\[(-?[\d.]+)(?:-(-?[\d.]+))? s\] "
+LINE = re.compile(TIME + r"(ROBOT|PERSON|SOMEONE|机器人|用户|某人)(?: [^:]*)?: (.*)$")
+SILENCE = re.compile(TIME + r"[(（].*(?:silence|沉默).*[)）]$")
+OTHER = re.compile(TIME + r"[(（].*[)）]$")
+ROBOT_TURN, PERSON_TURN, SILENT, SEEN = "robot_turn", "person_turn", "silence", "sighting"
 OPTION = re.compile(r"^([A-Za-z])\. (.*)$")
 
 Json = dict[str, Any]
@@ -59,6 +64,7 @@ class Turn:
     start_s: float
     end_s: float
     text: str
+    speaker: str = ""
 
     def likeness(self, other: "Turn") -> float:
         """How alike the words are, from 0 to 1; 0 where a robot's turn meets a person's."""
@@ -95,7 +101,13 @@ class Encounter:
         return cls(
             name=truth["encounter_id"],
             turns=tuple(
-                Turn(t["speaker"] == "robot", seconds(t["start_ns"]), seconds(t["end_ns"]), t["text"])
+                Turn(
+                    t["speaker"] == "robot",
+                    seconds(t["start_ns"]),
+                    seconds(t["end_ns"]),
+                    t["text"],
+                    t["speaker"] + t["speaker_id"],
+                )
                 for t in truth["turns"]
             ),
             events=tuple(
@@ -112,46 +124,89 @@ class Encounter:
             ),
         )
 
-    def event_of(self, last: Turn) -> Event | None:
-        """The event that the last turn of a window shows: one that goes on in it, or a silence that begins with it."""
+    @cached_property
+    def units(self) -> tuple["Unit", ...]:
+        """What a coder marks: the turns, joined over short gaps, and the silences after people's turns."""
+        joined: list[Turn] = []
+        for turn in self.turns:
+            last = joined[-1] if joined else None
+            if last and last.speaker == turn.speaker and turn.start_s - last.end_s < GAP_S:
+                joined[-1] = replace(last, end_s=max(last.end_s, turn.end_s), text=f"{last.text} {turn.text}")
+            else:
+                joined.append(turn)
+        units = [Unit(ROBOT_TURN if turn.by_robot else PERSON_TURN, turn.start_s) for turn in joined]
+        for turn, after in pairwise([*joined, None]):
+            if turn and not turn.by_robot and (after is None or after.start_s - turn.end_s >= SILENCE_S):
+                units.append(Unit(SILENT, turn.end_s))
+        return tuple(sorted(units, key=lambda unit: unit.onset_s))
 
-        def overlap_s(event: Event) -> float:
-            return min(last.end_s, event.offset_s) - max(last.start_s, event.onset_s)
+    @cached_property
+    def marked(self) -> dict["Unit", Event]:
+        """Each event on one unit: as many as possible, each as near to its onset as possible, in the order of time."""
+        events = sorted(self.events, key=lambda event: event.onset_s)
 
-        def is_silence_after(event: Event) -> bool:
-            answered = any(t.by_robot and event.onset_s <= t.start_s <= event.offset_s for t in self.turns)
-            return abs(event.onset_s - last.end_s) <= NEAR_S and not last.by_robot and not answered
+        @cache
+        def best(event: int, unit: int) -> tuple[int, float, tuple[tuple[int, int], ...]]:
+            if event == len(events) or unit == len(self.units):
+                return 0, 0.0, ()
+            ways = [best(event + 1, unit), best(event, unit + 1)]
+            far_s = abs(events[event].onset_s - self.units[unit].onset_s)
+            if far_s <= TOLERANCE_S:
+                count, nearness, pairs = best(event + 1, unit + 1)
+                ways.append((count + 1, nearness - far_s, ((event, unit), *pairs)))
+            return max(ways, key=lambda way: way[:2])
 
-        shown = [event for event in self.events if overlap_s(event) > TOUCH_S]
-        return max(shown, key=overlap_s) if shown else next(filter(is_silence_after, self.events), None)
+        return {self.units[unit]: events[event] for event, unit in best(0, 0)[2]}
+
+    def event_seen_at(self, onset_s: float) -> Event | None:
+        """The event that begins with something seen there, and with no turn and no silence."""
+        left = [event for event in self.events if event not in self.marked.values()]
+        found = min(left, key=lambda event: abs(event.onset_s - onset_s), default=None)
+        return found if found and abs(found.onset_s - onset_s) <= TOLERANCE_S else None
+
+    def unit_near(self, kind: str, onset_s: float) -> "Unit | None":
+        """The unit of this kind that begins there."""
+        found = min(
+            (unit for unit in self.units if unit.kind == kind),
+            key=lambda unit: abs(unit.onset_s - onset_s),
+            default=None,
+        )
+        return found if found and abs(found.onset_s - onset_s) <= NEAR_S else None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is judged: its kind, and its onset in seconds of an encounter or of a prompt."""
+
+    kind: str
+    onset_s: float
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in which encounter a transcript ends."""
+    """Which unit of which encounter a prompt marks."""
 
     encounter: Encounter
-    last: Turn
+    unit: Unit | None  # None for what is no turn and no silence of the labels
     event: Event | None
 
-    @property
-    def turn(self) -> int:
-        """The number of the labelled turn that the last one is."""
-        starts_s = [turn.start_s for turn in self.encounter.turns]
-        return min(range(len(starts_s)), key=lambda number: abs(starts_s[number] - self.last.start_s))
 
-
-def place(turns: Sequence[Turn], encounters: Sequence[Encounter]) -> Place | None:
-    """Where the turns lie by the shift of time at which their words agree best; None where no words agree."""
+def place(turns: Sequence[Turn], marked: Unit, encounters: Sequence[Encounter]) -> Place | None:
+    """Where the marked unit lies by the shift of time at which the words agree best; None where no words agree."""
     best_score, best = 0.0, None
     for encounter in encounters:
-        for shift_s in sorted({known.start_s - turn.start_s for turn in turns for known in encounter.turns}):
+        pairs = ((turn, known) for turn in turns for known in encounter.turns)
+        for shift_s in sorted({b.start_s - a.start_s for a, b in pairs if a.likeness(b) >= LEAST_ALIKE}):
             alike = [_alike(turn, shift_s, encounter) for turn in turns]
-            if max(alike) >= LEAST_ALIKE and sum(alike) > best_score:
-                last = max(turns, key=lambda turn: turn.start_s)
-                there = Turn(last.by_robot, last.start_s + shift_s, last.end_s + shift_s, last.text)
-                best_score, best = sum(alike), Place(encounter, there, encounter.event_of(there))
-    return best
+            if sum(alike) > best_score:
+                best_score, best = sum(alike), (encounter, marked.onset_s + shift_s)
+    if best is None:
+        return None
+    encounter, onset_s = best
+    if marked.kind == SEEN:
+        return Place(encounter, Unit(SEEN, onset_s), encounter.event_seen_at(onset_s))
+    unit = encounter.unit_near(marked.kind, onset_s)
+    return Place(encounter, unit, encounter.marked.get(unit) if unit else None)
 
 
 @dataclass
@@ -162,6 +217,7 @@ class LabelModel:
     log: Path
     _lock: Lock = field(default_factory=Lock)
     _count: int = 0
+    _places: dict[str, Place | None] = field(default_factory=dict)
 
     def complete(self, body: Json) -> Json:
         """The body of a chat completion; RequestError where the request is not understood."""
@@ -169,7 +225,7 @@ class LabelModel:
         text = "\n".join(part["text"] for part in parts if "text" in part)
         if (transcript := TRANSCRIPT.search(text)) is None:
             raise RequestError("the prompt holds no transcript")
-        found = place([_turn(match) for match in map(LINE.match, transcript[2].splitlines()) if match], self.encounters)
+        found = self._place(transcript[2])
         question, options = _question(text[transcript.end() :])
         event = found.event if found else None
         answer = json.dumps(_note(found)) if "response_format" in body else _choice(question, options, event)
@@ -182,7 +238,7 @@ class LabelModel:
                 "images": sum("image_sha256" in part for part in parts),
                 "image_sha256": [part["image_sha256"] for part in parts if "image_sha256" in part],
                 "encounter": found.encounter.name if found else None,
-                "turn": found.turn if found else None,
+                "unit": [found.unit.kind, found.unit.onset_s] if found and found.unit else None,
                 "event": event.number if event else None,
                 "content": parts,
             }
@@ -200,6 +256,13 @@ class LabelModel:
             "choices": [choice],
             "usage": {"prompt_tokens": words, "completion_tokens": 1, "total_tokens": words + 1},
         }
+
+    def _place(self, transcript: str) -> Place | None:
+        if transcript not in self._places:  # every question about a unit holds the same
+            lines = transcript.splitlines()
+            turns = [_turn(match) for match in map(LINE.match, lines) if match]
+            self._places[transcript] = place(turns, _marked(lines), self.encounters)
+        return self._places[transcript]
 
     def _write(self, line: Json) -> None:
         with self._lock:
@@ -267,8 +330,20 @@ def _parts(body: Json) -> Iterator[Json]:
 
 
 def _turn(match: re.Match[str]) -> Turn:
-    start_s, end_s, who, text = match.groups()
+    _, start_s, end_s, who, text = match.groups()
     return Turn(who in ROBOT_NAMES, float(start_s), float(end_s), text)
+
+
+def _marked(lines: Sequence[str]) -> Unit:
+    """What a transcript marks; RequestError where that is not one line."""
+    marked = [line for line in lines if line.startswith(">> ")]
+    if len(marked) != 1:
+        raise RequestError(f"{len(marked)} lines of the transcript are marked, not one")
+    if match := LINE.match(marked[0]):
+        return Unit(ROBOT_TURN if match[4] in ROBOT_NAMES else PERSON_TURN, float(match[2]))
+    if match := SILENCE.match(marked[0]) or OTHER.match(marked[0]):
+        return Unit(SILENT if SILENCE.match(marked[0]) else SEEN, float(match[2]))
+    raise RequestError(f"the marked line {marked[0]!r} has no time")
 
 
 def _alike(turn: Turn, shift_s: float, encounter: Encounter) -> float:
@@ -294,10 +369,6 @@ def _choice(question: str, options: list[str], event: Event | None) -> str:
         if asked is None:
             raise RequestError(f"no attribute is known by {question!r}")
         wanted = YES if event and asked in event.attributes else NO
-    elif set(options) & set(NO_ACT):
-        wanted = NO_ACT
-    elif set(options) & set(NO_NORM):
-        wanted = NO_NORM
     else:
         raise RequestError(f"{question!r} with the options {options} is no question of the judge")
     return LETTERS[next(number for number, option in enumerate(options) if option in wanted)]
@@ -305,10 +376,9 @@ def _choice(question: str, options: list[str], event: Event | None) -> str:
 
 def _note(found: Place | None) -> Json:
     event = found.event if found else None
-    if found is None or event is None:
-        return {"rationale": "", "correction": "", "verbal": "", "nonverbal": ""}
-    note = {"rationale": event.rationale, "correction": event.correction}
-    return {**note, "verbal": found.last.text, "nonverbal": ""}
+    if event is None:
+        return {"rationale": "", "correction": "", "quote": ""}
+    return {"rationale": event.rationale, "correction": event.correction, "quote": ""}
 
 
 def _logprobs(letter: str, count: int, most: int) -> Json:
@@ -322,13 +392,15 @@ def _logprobs(letter: str, count: int, most: int) -> Json:
     return {**tops[0], "top_logprobs": tops[:most]}
 
 
-@lru_cache(maxsize=100_000)
 def _likeness(text: str, other: str) -> float:
-    return SequenceMatcher(None, _plain(text), _plain(other)).ratio()
+    """The share of words that two texts have in common."""
+    words, others = _words(text), _words(other)
+    return 2 * len(words & others) / (len(words) + len(others)) if words or others else 0.0
 
 
-def _plain(text: str) -> str:
-    return " ".join(re.sub(r"[^\w\s]", "", text).lower().split())
+@lru_cache(maxsize=100_000)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text.lower()))
 
 
 if __name__ == "__main__":

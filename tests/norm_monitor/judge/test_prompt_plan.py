@@ -13,45 +13,57 @@ from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext
+from norm_monitor.judge.excerpt import Excerpt
 from norm_monitor.judge.judge import Judge, JudgeConfig, images_for
 from norm_monitor.judge.prompt_plan import plan
+from norm_monitor.units.unit import UnitKind
 from tests.norm_core.engines.scripted import ScriptedBackend
-from tests.norm_monitor.judge.test_judge import FRAME, window
+from tests.norm_monitor.encounter_talk import at, robot, user
+from tests.norm_monitor.judge.unit_views import FRAME, views_of
 
-SEEN = replace(window(), frames=(FRAME,))
+TALK = [*user(1, 3, "Nobody listens to me."), *robot(4, 6, "Great!")]
+SEEN = views_of(TALK, frames=[FRAME])[UnitKind.ROBOT_TURN, 4]
+EXCERPT = Excerpt.of_unit(SEEN)
 
 
 @pytest.mark.parametrize("context", DeploymentContext)
 def test_the_emotion_question_has_no_picture_unless_allowed(context: DeploymentContext) -> None:
-    planned = plan(SEEN, 4, context)
-    emotions = prompts.questions()[1 + list(Attribute).index(Attribute.EMOTIONS)]
-    (asked_with,) = [batch.prompt for batch in planned.batches if emotions in batch.questions]
-    assert bool(asked_with.images) == (context in {"home", "public", "health"})
+    planned = plan(EXCERPT, 4, context)
+    emotions = prompts.attributes()[list(Attribute).index(Attribute.EMOTIONS)]
+    (asked_with,) = [batch.prompt for batch in planned.attributes if emotions in batch.questions]
+    allowed = context in {"home", "public", "health"}
+    assert bool(asked_with.images) == allowed
     assert planned.prompt.images
-    assert sum(len(batch.questions) for batch in planned.batches) == len(prompts.questions())
+    assert ("do not infer emotions" in planned.prompt.as_text()) != allowed
+    assert sorted(place for batch in planned.attributes for place in batch.places) == list(range(len(Attribute)))
 
 
 def test_without_pictures_there_is_one_prompt_in_every_context() -> None:
-    plans = {plan(window(), 4, context).prompt.digest for context in DeploymentContext}
+    plans = {plan(EXCERPT, 0, context).prompt.digest for context in DeploymentContext}
     assert len(plans) == 1
-    assert plan(SEEN, 0, DeploymentContext.WORKPLACE).prompt.digest in plans
+    (batch,) = plan(EXCERPT, 0, DeploymentContext.WORKPLACE).attributes
+    assert {batch.prompt.digest} == plans
 
 
 def test_answers_stand_in_their_places_however_they_were_asked() -> None:
-    first, *rest = prompts.questions()
     yes = {Attribute.EMOTIONS, Attribute.USER_INTENTION}
-    names = dict(zip([question.parts for question in rest[: len(Attribute)]], Attribute, strict=True))
+    names = dict(zip([question.parts for question in prompts.attributes()], Attribute, strict=True))
 
     def answer(question: Question, call: RequestContext) -> Sequence[float]:
-        if question.parts == first.parts:
+        if question.parts == prompts.detection().parts:
             return [4.0, 0.0, 0.0]
-        if question.parts in names:
-            return [2.0, 0.0] if names[question.parts] in yes else [0.0, 2.0]
-        return [0.0] * (len(question.options) - 1) + [4.0]
+        return [2.0, 0.0] if names[question.parts] in yes else [0.0, 2.0]
 
     judged = Judge(Engine(ScriptedBackend(answer, "{}"), WallClock())).judge(SEEN)
-    assert judged.finding
-    assert set(judged.finding.attributes) == yes
+    assert set(judged.attributes) == yes
+
+
+def test_the_frames_around_the_unit_are_shown() -> None:
+    frames = [replace(FRAME, stamp_ns=at(second)) for second in range(30)]
+    talk = [*robot(12, 13, "Hello."), *user(1, 2, "Hello?")]
+    view = views_of(talk, 30, frames)[UnitKind.ROBOT_TURN, 12]
+    shown = [(frame.stamp_ns - at(0)) / 1e9 for frame in Excerpt.of_unit(view).frames]
+    assert (shown[0], shown[-1]) == (7, 17)
 
 
 def test_a_model_elsewhere_is_shown_pictures_only_where_they_may_leave() -> None:

@@ -17,9 +17,12 @@ from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.window import window_digest
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
+from norm_monitor.context.scene import History
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
+from norm_monitor.units.unit_view import unit_view
+from norm_monitor.units.units_of_scene import units_of
 from tests.action_selector.questions import window
 from tests.norm_core.engines.scripted import ScriptedBackend
 
@@ -93,11 +96,37 @@ def test_detection_is_the_live_judge_s_own_question() -> None:
     recent = RecentRecords(15)
     recent.take(said("You are not listening."))
     window = replace(recent.within_episode(query("error3").stamp_ns), start_ns=START_NS)
-    live = Judge(Engine(Writing(first), WallClock()), JudgeConfig(note_tokens=0)).judge(window)
+    scene = History().scene(window)
+    (unit,) = units_of(scene, window.start_ns)
+    live = Judge(Engine(Writing(first), WallClock()), JudgeConfig(note_tokens=0)).judge(unit_view(unit, scene, ()))
     assert (found.provenance.prompt_digest, found.provenance.window_digest) == (
         live.provenance.prompt_digest,
         window_digest(window),
     )
+
+
+def test_units_are_asked_one_by_one_and_the_clearest_decides() -> None:
+    def blames_the_robot(question: Question, call: RequestContext) -> list[float]:
+        return [3.0, 0.0, 0.0] if ">> [2.0-3.0 s] ROBOT" in backend.asked[-1] else [0.0, 1.0, 3.0]
+
+    turns = (said("Where is it?"), replace(said("Nowhere."), utterance_id="r", speaker=Speaker.ROBOT))
+    later = {
+        "stamp_ns": START_NS + 2 * NS_PER_S,
+        "start_ns": START_NS + 2 * NS_PER_S,
+        "end_ns": START_NS + 3 * NS_PER_S,
+    }
+    asked = replace(query("units"), stamp_ns=START_NS + 4 * NS_PER_S)
+    backend = Writing(blames_the_robot)
+    found = answer(backend, asked, turns[0], replace(turns[1], **later))
+    assert (found.outcome, found.chosen, len(backend.asked)) == (Outcome.ANSWERED, (0,), 2)
+    assert [text.count(">> [") for text in backend.asked] == [1, 1]
+    assert sum(found.probabilities) == pytest.approx(1)
+
+
+def test_a_segment_in_which_nobody_speaks_is_judged_as_a_whole() -> None:
+    backend = Writing(first)
+    found = answer(backend, query("units"))
+    assert (found.outcome, found.chosen, len(backend.asked)) == (Outcome.ANSWERED, (0,), 1)
 
 
 def test_attributes_are_a_set_and_never_empty() -> None:
@@ -126,9 +155,9 @@ def test_nothing_given_is_not_told_as_quiet() -> None:
     answer(backend, query("error3"))
     assert "nobody speaks" not in backend.asked[0]
     answer(backend, query("error3"), said("Hello."))
-    assert "[0.0-1.0 s] PERSON: Hello." in backend.asked[1]
+    assert ">> [0.0-1.0 s] PERSON: Hello." in backend.asked[1]
     answer(backend, query("error3"), said("Hello.", Timing.ABSENT))
-    assert "\nPERSON: Hello." in backend.asked[2]
+    assert "\n>> PERSON: Hello." in backend.asked[2]
 
 
 def test_evidence_has_a_label_and_both_texts() -> None:

@@ -1,31 +1,74 @@
-from norm_core.records.window import Window
-from norm_core.runtime.time import NS_PER_S
+"""Which units the judge is asked about: each once, the doubtful first, within the budget."""
+
+from norm_core.records.flag import Attribute, Evidence, Polarity
+from norm_monitor.context.scene import History, Scene
+from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.triggers import MOST_DUE, JudgeTriggers
-from tests.norm_monitor.fusion.test_fusion import finding
+from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit_view import UnitView
+from norm_monitor.windows.cutter import Entry
+from tests.norm_monitor.encounter_talk import at, robot, user
+from tests.norm_monitor.judge.unit_views import views_of, window_of
+
+TALK = [*user(1, 2, "Hello there."), *robot(3, 4, "Hello."), *user(5.5, 6, "Bye then."), *robot(7, 8, "Bye.")]
 
 
-def window(end_s: int) -> Window:
-    return Window(start_ns=(end_s - 15) * NS_PER_S, end_ns=end_s * NS_PER_S)
+def scene(talk: list[Entry], end_s: float) -> Scene:
+    return History().scene(window_of(talk, end_s))
 
 
-def test_something_new_is_judged_once() -> None:
-    triggers = JudgeTriggers(0)
-    for end_s in (15, 20, 25):
-        triggers.note_window(window(end_s), [finding(12)])
-    assert triggers.take() == [window(15)]
+def asked(views: list[UnitView]) -> list[tuple[str, float]]:
+    return [(view.unit.kind.value, (view.unit.onset_ns - at(0)) / 1e9) for view in views]
+
+
+def finding(unit: Unit, probability: float) -> Finding:
+    fact = Evidence(measure="m", value=1.0, start_ns=unit.onset_ns, end_ns=unit.onset_ns)
+    return Finding(
+        cue_id="c",
+        unit=unit,
+        polarity=Polarity.COMPETENCE,
+        attributes=(Attribute.ENGAGEMENT,),
+        probability=probability,
+        evidence=(fact,),
+        rationale="r",
+    )
+
+
+def test_each_unit_is_judged_once_when_its_reaction_is_known() -> None:
+    triggers = JudgeTriggers(36_000)
+    assert not triggers.note_window(scene(TALK[:2], 4.5), [])
+    triggers.note_window(scene(TALK, 12), [])
+    triggers.note_window(scene(TALK, 14), [])
+    turns = [("person_turn", 1.0), ("robot_turn", 3.0), ("person_turn", 5.5), ("robot_turn", 7.0)]
+    assert asked(triggers.take()) == turns
     assert triggers.take() == []
 
 
-def test_a_window_with_nothing_in_it_is_not_judged() -> None:
-    triggers = JudgeTriggers(10)
-    for end_s in range(15, 100, 5):
-        triggers.note_window(window(end_s), [])
+def test_a_budget_goes_to_the_unit_in_doubt() -> None:
+    triggers = JudgeTriggers(1)
+    doubtful = views_of(TALK)[UnitKind.ROBOT_TURN, 7].unit
+    triggers.note_window(scene(TALK, 12), [finding(doubtful, 0.55)])
+    assert asked(triggers.take()) == [("robot_turn", 7.0)]
+
+
+def test_without_a_budget_nothing_is_judged() -> None:
+    triggers = JudgeTriggers(0)
+    assert not triggers.note_window(scene(TALK, 12), [])
     assert triggers.take() == []
 
 
-def test_windows_that_nobody_takes_are_let_go_and_counted() -> None:
-    triggers = JudgeTriggers(0)
-    for second in range(20, 20 + MOST_DUE + 3):
-        triggers.note_window(window(second), [finding(second)])
+def test_an_hour_of_nobody_asks_nothing() -> None:
+    triggers = JudgeTriggers(36_000)
+    for end_s in range(5, 3600, 5):
+        triggers.note_window(scene([], end_s), [])
+    assert (triggers.take(), triggers.counters) == ([], ())
+
+
+def test_units_that_nobody_takes_are_let_go_and_counted() -> None:
+    triggers = JudgeTriggers(36_000)
+    talk = [entry for number in range(MOST_DUE + 3) for entry in user(2 * number, 2 * number + 0.5, f"I say {number}.")]
+    triggers.note_window(scene(talk, 200), [])
     assert len(triggers.take()) == MOST_DUE
-    assert [(counter.name, counter.count) for counter in triggers.counters] == [("windows_not_judged", 3)]
+    assert [(counter.name, counter.count) for counter in triggers.counters] == [
+        ("units_not_judged", 4)
+    ]  # the silence at last too

@@ -13,16 +13,15 @@ from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import RequestContext
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
-from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
+from norm_monitor.units.unit import Unit
 from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.judge_triggering import (
-    CUES_ALONE_S,
-    EVERY_WINDOW_S,
+    BUDGETS,
     JudgeStandIn,
     measure_judge,
     measure_triggering,
@@ -69,21 +68,19 @@ def truth(*spans_s: tuple[float, float]) -> Truth:
     return Truth(encounter_id="e", language="en", seed=0, start_ns=0, end_ns=1800 * NS_PER_S, turns=(), events=events)
 
 
-def test_an_event_is_missed_whole_in_part_or_not_at_all() -> None:
-    window = Window(start_ns=s_to_ns(10), end_ns=s_to_ns(25))
-    found = measure_judge([(truth((12, 14), (24, 27), (25, 26), (2, 9)), [window])], 0)
+def test_an_event_is_seen_by_one_unit_near_its_onset() -> None:
+    units = [Unit.of_sighting("leaving", s_to_ns(onset_s), None) for onset_s in (13, 30)]
+    found = measure_judge([(truth((12, 14), (14, 15), (29, 32), (2, 9)), units)], 240)
     missed = found.missed["errors"]
-    assert (missed.events, missed.unseen, missed.not_whole) == (4, 50.0, 75.0)
+    assert (missed.events, missed.unseen) == (4, 50.0)
     assert found.missed["errors by wording"] == missed
-    assert found.calls_per_hour == 2.0
+    assert found.calls_per_hour == 4.0
 
 
 def test_who_is_asked_more_often_misses_less(meaning: Meanings) -> None:
     table = ThresholdTable.shipped()
-    seldom, often = (
-        measure_triggering([ENCOUNTER], meaning, table, every_s) for every_s in (CUES_ALONE_S, EVERY_WINDOW_S)
-    )
-    assert seldom.windows < often.windows
+    seldom, often = (measure_triggering([ENCOUNTER], meaning, table, budget) for budget in (BUDGETS[0], BUDGETS[-1]))
+    assert seldom.units < often.units
     assert often.missed["competences"].unseen <= seldom.missed["competences"].unseen
     assert often.missed["competences"].unseen == 0
 
@@ -92,7 +89,7 @@ def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: Meanings) -> None:
     table, asking = ThresholdTable.shipped(), answering()
     alone = monitor_script(ENCOUNTER, meaning, table)
     (together,) = run_with_judge([ENCOUNTER], meaning, table, asking)
-    assert {a.cue_id for a in together.alarms} - {a.cue_id for a in alone.alarms} == {"judge"}
+    assert "" in {alarm.cue_id for alarm in together.alarms}  # of no cue
     assert score_online([together], Polarity.ERROR).flags > score_online([alone], Polarity.ERROR).flags
     assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
 
@@ -115,8 +112,8 @@ def test_the_verb_shows_cues_alone_beside_cues_and_model(
     monkeypatch.setattr("tactful_cli.bench.monitor_bench.load_meaning", lambda: meaning)  # the same, not loaded again
     asked = ["bench", "monitor", "--limit", "1", "--json"]
     told = json.loads(CliRunner().invoke(app, [*asked, "--model", "dead"]).stdout)
-    assert told["judge"]["outcomes"] == {"failed": told["judge"]["windows"]}
-    assert told["judge"]["windows"] > 0
+    assert told["judge"]["outcomes"] == {"failed": told["judge"]["units"]}
+    assert told["judge"]["units"] > 0
     assert told["judge"]["errors"] == told["errors"]
-    ways = json.loads(CliRunner().invoke(app, [*asked, "--triggering"]).stdout)["ways"]
-    assert ways["cues alone"]["windows"] <= ways["and every 30 s"]["windows"] <= ways["every window"]["windows"]
+    budgets = json.loads(CliRunner().invoke(app, [*asked, "--triggering"]).stdout)["budgets"]
+    assert budgets["60"]["units"] <= budgets["240"]["units"] <= budgets["36000"]["units"]

@@ -55,8 +55,8 @@ def test_the_picture_is_whole_and_has_a_panel_a_task(tmp_path: Path) -> None:
     comparison.draw(run.folder, tmp_path / "out.svg")
     tree = ET.fromstring((tmp_path / "out.svg").read_text())
     said = [text.text or "" for text in tree.iter(f"{SVG}text")]
-    assert sum("ECE" in text for text in said) == 8
-    assert sum("picked in columns" in text for text in said) == 3  # error3, error2, multi
+    assert sum("ECE" in text for text in said) == 9
+    assert sum("picked in columns" in text for text in said) == 4  # error3, units, error2, multi
     assert "prefers-color-scheme: dark" in (tmp_path / "out.svg").read_text()
     width, height = map(float, tree.attrib["viewBox"].split()[2:])
     for rectangle in tree.iter(f"{SVG}rect"):

@@ -28,8 +28,8 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
-from norm_core.records.window import ClosedWindow, Window
-from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
@@ -37,10 +37,12 @@ from norm_core.runtime.watermarks import FRAMES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
-from norm_monitor.judge.judge import Judge, Judgement
+from norm_monitor.judge.judge import Judge
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit_view import UnitView
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS
@@ -49,7 +51,7 @@ from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from study_desk.log.session_config import StudyConfig
 
-RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 4, 1000
+RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 16, 1000
 WAIT_S = 0.2
 ROBOT_MISSING = (
     "robot speech: the robot's speech is missing, so nothing it says or leaves unsaid is flagged; "
@@ -119,7 +121,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._alarming: set[str] = set()
         self._counted: dict[str, int] = {}
         self._records: BoundedQueue[Any] = self.bounded_queue("records", RECORDS)
-        self._to_judge: BoundedQueue[Window] = self.bounded_queue("to_judge", TO_JUDGE)
+        # A full queue refuses, so that the monitor is told which unit gets no answer.
+        self._to_judge: BoundedQueue[UnitView] = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
         shadow = "shadow/" if config.shadow else ""
         self._flags = self.advertise(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
         self._mirror = self.advertise(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
@@ -250,12 +253,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.get_logger().error(traceback.format_exc())
                 why = f"monitor: a {type(record).__name__} was left out, because of {error!r}; please report it"
                 self.health_log.raise_issue("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
-        self._publish(self._monitor.end_input())
+        self._publish(self._monitor.end_input(awaits_judge=False))
 
     def _take(self, record: Any) -> None:
-        if isinstance(record, Judgement):
-            flag = self._monitor.take_judgement(record)
-            self._publish([flag] if flag else [])
+        if isinstance(record, UnitJudgement):
+            self._publish(self._monitor.take_judgement(record))
         elif isinstance(record, Forget):
             self._monitor.forget()
         elif isinstance(record, InputEnded):
@@ -265,34 +267,42 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._study.keep(record)
             if not isinstance(record, Decision):
                 self._publish(self._monitor.take(record))
-        for window in self._monitor.windows_to_judge():
-            if self._judge:
-                self._to_judge.put(window)
+        for view in self._monitor.units_to_judge():
+            if not self._to_judge.put(view):
+                self.count("judge_units_refused")
+                reason = "the judge is behind by a full queue"
+                self._publish(
+                    self._monitor.take_judgement(UnitJudgement(unit=view.unit, outcome=Outcome.REFUSED, reason=reason))
+                )
         self._take_counts()
 
     def _ask_judge(self) -> None:
         assert self._judge
         while not self._to_judge.is_drained():
-            window = self._to_judge.get(timeout_s=WAIT_S)
-            if window is None:
+            view = self._to_judge.get(timeout_s=WAIT_S)
+            if view is None:
                 continue
-            self._write_prompts(window)
+            self._write_prompts(view)
             limit = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
-            judgement = self._judge.judge(window, limit)
+            try:
+                judgement = self._judge.judge(view, limit)
+            except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
+                self.get_logger().error(traceback.format_exc())
+                judgement = UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
             self.count(f"judge_{judgement.outcome}")
+            self._records.put(judgement)  # also without an answer, because the unit waits for one
             if judgement.outcome is Outcome.ANSWERED:
                 self.clear_issue("judge")
-                self._records.put(judgement)
             else:
                 why = f"judge: the model {judgement.outcome.predicate}, and cues go on alone: {judgement.reason}"
                 self.raise_issue("judge", Health.DEGRADED, why)
                 self.beat()
 
-    def _write_prompts(self, window: Window) -> None:
+    def _write_prompts(self, view: UnitView) -> None:
         if self._prompts is None:
             return
         try:
-            self._prompts.write(window)
+            self._prompts.write(view)
         except OSError as error:
             self.count("prompts_not_written")
             folder = self.config.judge.prompts_folder
