@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -135,8 +134,9 @@ class Encounter:
             else:
                 joined.append(turn)
         units = [Unit(ROBOT_TURN if turn.by_robot else PERSON_TURN, turn.start_s) for turn in joined]
-        for turn, after in pairwise([*joined, None]):
-            if turn and not turn.by_robot and (after is None or after.start_s - turn.end_s >= SILENCE_S):
+        next_starts_s = [*(turn.start_s for turn in joined[1:]), math.inf]
+        for turn, next_s in zip(joined, next_starts_s, strict=True):
+            if not turn.by_robot and next_s - turn.end_s >= SILENCE_S:
                 units.append(Unit(SILENT, turn.end_s))
         return tuple(sorted(units, key=lambda unit: unit.onset_s))
 

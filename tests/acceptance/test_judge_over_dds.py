@@ -1,8 +1,6 @@
-"""The judge over DDS: a bag in lockstep through the real nodes, with a model server that knows the labels."""
+"""The judge over DDS: bags in lockstep through the real nodes, with a model server that knows the labels."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,19 +9,20 @@ from typing import Any, NamedTuple
 import pytest
 
 from norm_core.bags.writer import BagWriter
-from sim_replays.drivers.node_driver import END, play_to_nodes
-from sim_replays.drivers.session_replay import FLAGS, WINDOWS, hosts_for, topics_of
+from norm_monitor.cues.threshold_table import ThresholdTable
+from sim_replays.drivers.session_replay import FLAGS, WINDOWS
 from sim_replays.examples.demo_session import shift_record
+from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.scenarios.library import HERE
+from tests.acceptance.judged_encounters import JUDGE, label_server, replay_judged, sessions_of
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
 ENCOUNTER = "kiosk_directions"
-SERVER = Path(__file__).with_name("label_server.py")
-JUDGE = "labels"
-QUESTIONS = 10  # polarity, seven attributes, speech act and norm
-JUDGE_EVERY_S, LENGTH_S = 5.0, 52
-POLARITIES = {"a social error": "error", "a social competence": "competence", "neither": None}
+ATTRIBUTES = 7
+POLARITIES = {"a social error": "error", "a social competence": "competence", "ordinary conduct": None}
+# By script, of 20 encounters: python -m tests.acceptance.judged_encounters --limit 20
+ENCOUNTERS, LEAST_F1 = 4, 97.0
 
 Json = dict[str, Any]
 
@@ -38,8 +37,8 @@ class Judged(NamedTuple):
     status: Json
 
     @property
-    def polarities(self) -> list[Json]:
-        """The requests that begin a window."""
+    def first_questions(self) -> list[Json]:
+        """The requests that begin a unit."""
         return [line for line in self.asked if set(line["options"]) == set(POLARITIES)]
 
     @property
@@ -53,46 +52,22 @@ class Judged(NamedTuple):
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
-    """A shipped encounter as a bag whose types every ROS has, watched by the nodes with the judge behind a server."""
+    """A shipped encounter as a bag of sound and pictures, watched by the nodes with the judge behind a server."""
     folder = tmp_path_factory.mktemp("judged")
-    bag, log, shipped = folder / "bag", folder / "log.jsonl", HERE / "shipped" / ENCOUNTER
+    bag, shipped = folder / "bag", HERE / "shipped" / ENCOUNTER
     with BagWriter(bag) as writer:
         for stamp_ns, topic, content in shift_record(shipped, 0):
             write = writer.write_message if hasattr(content, "__msgtype__") else writer.write
             write(topic, content, stamp_ns)
-    labels = shipped.with_name(f"{ENCOUNTER}.truth.json")
-    command = [sys.executable, str(SERVER), str(labels), "--log", str(log)]
-    with pytest.MonkeyPatch.context() as patch, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout
-            describe(folder, server.stdout.readline().strip())
-            patch.setenv("TACTFUL_MODELS", str(folder))
-            hosts = [dict(host) for host in hosts_for(topics_of(bag), 0.0)]
-            judge = {"model": JUDGE, "every_s": JUDGE_EVERY_S, "deadline_s": 600.0}
-            judge["prompts_folder"] = str(folder / "prompts")
-            for host in hosts:
-                if "monitor" in host:
-                    host["monitor"] = {**host["monitor"], "judge": judge}
-            said = list(play_to_nodes(bag, hosts))
-        finally:
-            server.terminate()
-    end = said[-1]
-    assert (end.topic, end.message["lost"], set(end.message["dropped"].values())) == (END, {}, {0})
+    with label_server(folder, [shipped.with_name(f"{ENCOUNTER}.truth.json")]) as log:
+        outputs = replay_judged(bag, str(folder / "prompts"))
     written = sorted((folder / "prompts").glob("*.json"))
     return Judged(
         written=[json.loads(path.read_text(encoding="utf-8")) for path in written],
         asked=[json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()],
-        flags=[one.message for one in said if one.topic == FLAGS],
-        windows=[one.message for one in said if one.topic == WINDOWS],
-        status=next(status for status in end.message["status"] if status["node"] == "/tactful/monitor"),
-    )
-
-
-def describe(folder: Path, url: str) -> None:
-    """Put the manifest of the model behind url into a team's folder of models."""
-    (folder / f"{JUDGE}.yaml").write_text(
-        f"name: {JUDGE}\ntask: vision-language\nengine: openai\nsource: {{url: '{url}'}}\n"
-        "quantization: none\ncontext_tokens: 32768\nmax_images: 8\nlicence: none\n"
+        flags=[one.message for one in outputs if one.topic == FLAGS],
+        windows=[one.message for one in outputs if one.topic == WINDOWS],
+        status=next(status for status in outputs[-1].message["status"] if status["node"] == "/tactful/monitor"),
     )
 
 
@@ -104,57 +79,54 @@ def digest_of(request: Json, written: Iterable[Json]) -> str:
         prompt = one["prompts"][0]
         shown = [part["sha256"] for part in prompt["parts"] if part["kind"] == "picture"]
         words = [part["text"] for part in prompt["parts"] if part["kind"] != "picture"]
-        if shown == pictures and all(said in text for said in words):
+        if shown == pictures and all(part in text for part in words):
             return str(prompt["questions"][0]["prompt_digest"])
     raise AssertionError(f"no written prompt holds what the server was asked: {text[:300]}")
 
 
-def test_the_server_is_asked_once_per_due_window(judged: Judged) -> None:
-    transcripts = Counter(line["transcript"] for line in judged.asked if line["options"])
-    assert set(transcripts.values()) == {QUESTIONS}
-    begun = judged.polarities
-    assert len(begun) == len(transcripts) == judged.counters["judge_answered"]
-    assert "windows_not_judged" not in judged.counters
-    assert len(begun) > LENGTH_S / JUDGE_EVERY_S - 2  # nobody speaks at first and at last
-    assert all(line["encounter"] == ENCOUNTER for line in begun)
-    assert {POLARITIES[line["answer"]] for line in begun} == {"error", "competence", None}
-    # A note is asked for where something was found, and nowhere else.
+def test_every_event_that_the_judge_knows_becomes_a_flag(tmp_path: Path) -> None:
+    """With all cues muted, so that every flag is the judge's."""
+    scores = score_online(sessions_of(tmp_path, ENCOUNTERS, tuple(ThresholdTable.shipped().cues)))
+    assert scores.events > 10
+    assert scores.f1["2"] >= LEAST_F1
+
+
+def test_each_unit_is_asked_about_once_and_attributes_of_events_alone(judged: Judged) -> None:
+    units = Counter(line["transcript"] for line in judged.first_questions)
+    assert set(units.values()) == {1}
+    assert len(units) == len(judged.written) == judged.counters["judge_answered"]
+    assert {POLARITIES[line["answer"]] for line in judged.first_questions} == {"error", "competence", None}
+    assert all(line["encounter"] == ENCOUNTER for line in judged.first_questions)
+    events = {line["transcript"] for line in judged.first_questions if line["event"] is not None}
+    attributes = Counter(line["transcript"] for line in judged.asked if set(line["options"]) == {"yes", "no"})
     notes = Counter(line["transcript"] for line in judged.asked if not line["options"])
-    assert notes == Counter(line["transcript"] for line in begun if line["event"] is not None)
+    assert attributes == dict.fromkeys(events, ATTRIBUTES)
+    assert notes == dict.fromkeys(events, 1)
 
 
 def test_every_finding_reaches_a_flag_with_the_digest_of_its_prompt(judged: Judged) -> None:
-    """Of several windows about one turn the first makes the flag, and the others say nothing new."""
     cited = {flag["provenance"]["prompt_digest"]: flag for flag in judged.flags_by_judge}
-    asked = {digest_of(line, judged.written): line for line in judged.polarities}
-    assert set(cited) <= set(asked)
-    firsts: dict[int, str] = {}
-    for digest, line in asked.items():
-        if line["event"] is not None:
-            firsts.setdefault(line["turn"], digest)
-    assert firsts
-    assert set(firsts.values()) <= set(cited)
+    asked = {digest_of(line, judged.written): line for line in judged.first_questions}
+    assert set(cited) == {digest for digest, line in asked.items() if line["event"] is not None}
     for digest, flag in cited.items():
         assert flag["polarity"] == POLARITIES[asked[digest]["answer"]]
-        assert flag["probability"] >= 0.5
         assert flag["tier"] in {"judge", "fused"}
 
 
-def test_every_flag_cites_a_window_that_was_published(judged: Judged) -> None:
+def test_every_flag_is_closed_at_last_and_cites_a_published_window(judged: Judged) -> None:
     published = {window["sha256"] for window in judged.windows}
-    assert judged.flags
+    newest = {flag["event_id"]: flag["state"] for flag in judged.flags}
+    assert newest
+    assert set(newest.values()) <= {"closed", "withdrawn"}
     assert {flag["provenance"]["window_digest"] for flag in judged.flags} <= published
 
 
-def test_the_judge_is_shown_the_pictures_of_each_window(judged: Judged) -> None:
+def test_the_judge_is_shown_the_pictures_around_each_unit(judged: Judged) -> None:
     """And asked about emotions without them, as no deployment context is stated."""
-    assert len(judged.written) == len(judged.polarities)
-    published = {window["sha256"]: window for window in judged.windows}
     for one in judged.written:
-        window = published[one["window"]["digest"]]
-        assert window["frame_count"] == len(one["window"]["frames_ns"]) > 0
-        with_pictures, words_alone = one["prompts"]
+        with_pictures, _, words_alone = one["prompts"]
         kinds = [[part["kind"] for part in prompt["parts"]].count("picture") for prompt in (with_pictures, words_alone)]
-        assert kinds == [min(4, window["frame_count"]), 0]
-        assert [len(prompt["questions"]) for prompt in (with_pictures, words_alone)] == [QUESTIONS - 1, 1]
-    assert all(any("image_sha256" in part for part in line["content"]) for line in judged.polarities)
+        assert kinds == [min(4, len(one["frames_ns"])), 0]
+        assert kinds[0] > 0
+        assert [len(prompt["questions"]) for prompt in one["prompts"]] == [1, ATTRIBUTES - 1, 1]
+    assert all(any("image_sha256" in part for part in line["content"]) for line in judged.first_questions)

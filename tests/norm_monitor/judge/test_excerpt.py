@@ -12,7 +12,6 @@ from norm_monitor.judge.excerpt import Excerpt
 from norm_monitor.judge.prompt_plan import excerpt_prompt
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_view import UnitView
-from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import at, robot, user
 from tests.norm_monitor.judge.unit_views import FRAME, views_of, window_of
 
@@ -24,7 +23,9 @@ def lines_of(view: UnitView, locale: str = "en") -> list[str]:
     return Excerpt.of_unit(view).talk(locale).text.splitlines()
 
 
-def presence(second: float, state: PresenceState = PresenceState.PRESENT, *distances_m: float, faces: int = 1) -> Entry:
+def presence(
+    second: float, state: PresenceState = PresenceState.PRESENT, *distances_m: float, faces: int = 1
+) -> Presence:
     persons = tuple(
         Person(person_id=f"p{number}", distance_m=distance_m, engagement=Engagement.UNKNOWN)
         for number, distance_m in enumerate(distances_m)

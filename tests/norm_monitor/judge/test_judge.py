@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -30,7 +30,7 @@ def robot_turn(asked: str = "Could you repeat that?") -> UnitView:
 
 
 def answering(
-    polarity: Sequence[float], yes: set[Attribute] = frozenset(), text: str = NOTE, locale: str = "en"
+    polarity: Sequence[float], yes: Collection[Attribute] = (), text: str = NOTE, locale: str = "en"
 ) -> ScriptedBackend:
     """A model that answers so."""
     about = dict(zip([question.parts for question in prompts.attributes(locale)], Attribute, strict=True))
