@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.flag import Polarity, SocialFlag, Verdict
+from norm_core.records.flag import FlagState, Polarity, SocialFlag, Verdict
 from norm_core.records.messages import from_message
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -213,6 +213,24 @@ def test_a_dead_judge_degrades_the_status_and_cues_go_on(
             "the status",
         )
         assert "cues go on alone" in " ".join(degraded[0].reasons)
+
+
+def test_flags_close_at_the_end_though_the_judge_is_dead(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from norm_nodes.drain import SENSES_ENDED_TOPIC
+    from norm_nodes.endpoint import EVENTS
+    from std_msgs.msg import Empty
+
+    describe_model(tmp_path, "dead", DEAD_URL)
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    seen = flags()
+    with monitor(domain_id, judge={"model": "dead"}):
+        play(observer, TALK)
+        ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
+        observer.until(ended.get_subscription_count, "the monitor to listen for the end")
+        ended.publish(Empty())
+        observer.until(lambda: flags_in(seen)["ignores_stop"].state is FlagState.CLOSED, "the flags to close")
 
 
 def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(

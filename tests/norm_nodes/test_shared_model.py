@@ -1,4 +1,4 @@
-"""Monitor and selector in one process that name one model: it is opened once, and a goal goes before windows."""
+"""Monitor and selector in one process that name one model: it is opened once, and a goal goes before units."""
 
 import time
 from pathlib import Path
@@ -17,8 +17,8 @@ from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
-QUESTIONS_OF_A_WINDOW = 10
-OF_A_WINDOW, OF_A_GOAL = "trained coder of human-robot interaction", "Lay the table."
+QUESTIONS_BEFORE_A_GOAL = 1  # the first about a unit, which the server holds
+OF_A_UNIT, OF_A_GOAL = "trained coder of human-robot interaction", "Lay the table."
 
 
 class Held:
@@ -37,11 +37,11 @@ class Held:
 def kinds(server: FakeServer) -> list[str]:
     """Who asked each request, in the order of their coming."""
     told = [str(body["messages"]) for body in server.bodies]
-    assert all((OF_A_WINDOW in text) != (OF_A_GOAL in text) for text in told)
-    return ["window" if OF_A_WINDOW in text else "goal" for text in told]
+    assert all((OF_A_UNIT in text) != (OF_A_GOAL in text) for text in told)
+    return ["unit" if OF_A_UNIT in text else "goal" for text in told]
 
 
-def test_a_goal_is_answered_before_the_windows_that_wait(
+def test_a_goal_is_answered_before_the_units_that_wait(
     domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statuses = observer.watch_status()
@@ -69,19 +69,19 @@ def test_a_goal_is_answered_before_the_windows_that_wait(
         with NodeProcess(["monitor", "selector"], parameters, domain_id) as process:
             observer.until(lambda: "encoder is ready" in process.last_output(), "the encoder")
             play(observer, TALK)
-            observer.until(first.reached.is_set, "the first window to be asked")
-            observer.until(lambda: depth("monitor", "to_judge"), "windows to wait")
+            observer.until(first.reached.is_set, "the first unit to be asked about")
+            observer.until(lambda: depth("monitor", "to_judge"), "units to wait")
             given = ask(
                 observer,
                 meanwhile=lambda: observer.until(release_once_the_goal_waits, "the goal to wait for the engine"),
                 candidates=["Stir the soup.", OF_A_GOAL],
                 deadline_ns=time.time_ns() + int(PATIENCE_S * 1e9),
             )
-            observer.until(lambda: "window" in kinds(server)[-1:], "the next window")
+            observer.until(lambda: "unit" in kinds(server)[-1:], "the next unit")
     decision, _ = given
     assert (decision.outcome, decision.provenance.model) == (Outcome.ANSWERED, "shared")
     asked = kinds(server)
     goals = asked.count("goal")
     assert goals > 1
-    assert asked[: QUESTIONS_OF_A_WINDOW + goals] == ["window"] * QUESTIONS_OF_A_WINDOW + ["goal"] * goals
+    assert asked[: QUESTIONS_BEFORE_A_GOAL + goals] == ["unit"] * QUESTIONS_BEFORE_A_GOAL + ["goal"] * goals
     assert len(server.clients) == 1

@@ -1,0 +1,140 @@
+"""The monitor with a judge that answers late, twice, out of order or never, and on difficult input."""
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+import pytest
+
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, SocialFlag
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import Timing, Utterance, silence_mark
+from norm_core.runtime.time import ReplayClock
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_view import UnitView
+from norm_monitor.windows.cutter import Entry
+from tests.norm_monitor.encounter_talk import at, robot, seconds, user
+
+TALK = [
+    *user(1, 2, "Where is the tea room, please?"),
+    *robot(3, 5, "Find it yourself."),
+    *user(6, 7, "That is not kind."),
+    *robot(8, 10, "I am very busy."),
+]
+LATER = [*user(60, 61, "Hello again."), *robot(62, 63, "Hello.")]
+MUTED = tuple(ThresholdTable.shipped().cues)
+
+
+def monitor_of(meaning: Meaning) -> Monitor:
+    config = MonitorConfig.model_validate(
+        {
+            "windows": {"sources": ("utterances",), "lateness_s": 0},
+            "judge": {"calls_per_hour": 36_000.0},
+            "fusion": {"muted": MUTED},
+        }
+    )
+    return Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
+
+
+def play(
+    monitor: Monitor, talk: Iterable[Entry], until_s: int, from_s: int = 0
+) -> tuple[list[SocialFlag], list[UnitView]]:
+    """Play a talk and the quiet around it; return the flags and the units for the judge."""
+    marks = [silence_mark(at(second), "utterances") for second in range(from_s, until_s + 1, 5)]
+    entries = sorted(chain(talk, marks), key=lambda one: one.end_ns if isinstance(one, Utterance) else one.stamp_ns)
+    flags, views = list[SocialFlag](), list[UnitView]()
+    for entry in entries:
+        flags += monitor.take(entry)
+        views += monitor.units_to_judge()
+    return flags, views
+
+
+def error(view: UnitView, probability: float = 0.9) -> UnitJudgement:
+    fact = Evidence(measure="m", value=probability, start_ns=view.unit.onset_ns, end_ns=view.unit.onset_ns)
+    return UnitJudgement(
+        unit=view.unit,
+        outcome=Outcome.ANSWERED,
+        probability={Polarity.ERROR: probability, Polarity.COMPETENCE: 0.02},
+        attributes=(Attribute.SOCIAL_NORMS_AND_ROUTINES,),
+        evidence=(fact,),
+        rationale="It is rude.",
+        correction="Be kind.",
+    )
+
+
+def failed(view: UnitView) -> UnitJudgement:
+    return UnitJudgement(unit=view.unit, outcome=Outcome.TIMED_OUT)
+
+
+def counts(monitor: Monitor) -> dict[str, int]:
+    return {counter.name: counter.count for counter in monitor.counters}
+
+
+def closed(flags: Iterable[SocialFlag]) -> list[float]:
+    return [seconds(flag.onset_ns) for flag in flags if flag.state is FlagState.CLOSED]
+
+
+@pytest.mark.parametrize("order", [list, lambda views: views[::-1], lambda views: [*views, *views]])
+def test_the_order_and_number_of_answers_changes_no_flag(
+    meaning: Meaning, order: Callable[[list[UnitView]], list[UnitView]]
+) -> None:
+    monitor = monitor_of(meaning)
+    _, views = play(monitor, TALK, 20)
+    robot_turns = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
+    flags = [flag for view in order(robot_turns) for flag in monitor.take_judgement(error(view))]
+    flags += [flag for view in views for flag in monitor.take_judgement(failed(view))]
+    assert [flag.state for flag in flags] == [FlagState.OPENED] * 2
+    assert closed(monitor.end_input()) == [3, 8]
+
+
+def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: Meaning) -> None:
+    monitor = monitor_of(meaning)
+    _, views = play(monitor, TALK, 20)
+    play(monitor, LATER, 80, from_s=25)
+    assert [flag for view in views for flag in monitor.take_judgement(error(view))] == []
+    assert counts(monitor)["judgements_after_close"] == len(views)
+
+
+def test_a_judge_that_never_answers_holds_no_flag_open(meaning: Meaning) -> None:
+    monitor = monitor_of(meaning)
+    _, views = play(monitor, TALK, 20)
+    first, *never = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
+    assert never
+    assert monitor.take_judgement(error(first))
+    flags, _ = play(monitor, LATER, 80, from_s=25)
+    assert closed(flags) == [3]
+
+
+def test_the_end_of_the_input_awaits_the_judge_unless_told_not_to(meaning: Meaning) -> None:
+    endings = []
+    for awaits_judge in (True, False):
+        monitor = monitor_of(meaning)
+        _, views = play(monitor, TALK, 14)
+        (first, *_) = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
+        monitor.take_judgement(error(first))
+        endings.append(closed(monitor.end_input(awaits_judge=awaits_judge)))
+    assert endings == [[], [3]]
+
+
+def test_six_people_at_once_and_words_without_times_are_judged(meaning: Meaning) -> None:
+    crowd = [
+        entry
+        for person in range(6)
+        for turn in range(5)
+        for entry in user(1 + 2 * turn + person / 10, 2.5 + 2 * turn + person / 10, f"Hey {turn}!", person=f"p{person}")
+    ]
+    untimed = [entry for second in (20, 21) for entry in user(second, second, "Hello?", Timing.ABSENT)]
+    monitor = monitor_of(meaning)
+    _, views = play(monitor, [*crowd, *untimed, *robot(22, 23, "Yes, yes.")], 60)
+    assert len({view.unit.unit_id for view in views}) == len(views) > 6
+    robot_turns = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
+    assert [flag.onset_ns for view in robot_turns for flag in monitor.take_judgement(error(view))] == [at(22)]
+
+
+def test_an_hour_of_nobody_is_never_judged(meaning: Meaning) -> None:
+    monitor = monitor_of(meaning)
+    assert play(monitor, [], 3600) == ([], [])
+    assert closed(monitor.end_input()) == []
