@@ -68,6 +68,7 @@ MEANINGS: dict[str, str] = {
     "windows_late": "windows that closed before every source was complete, or after records were dropped",
     "units_not_judged": "units that were due for the judge and were dropped because others waited",
     "units_beyond_judge_budget": "units that judge.calls_per_hour left out",
+    "judgements_after_close": "answers of the judge that came after their unit's flag was closed",
     "judge_units_refused": "units that found the judge's queue full; they are judged by the cues alone",
     "event_windows_refused": "requests for a window that could not be met: too old, or too many at once",
     "entries_late": "records that came after a window they belong to had closed",
