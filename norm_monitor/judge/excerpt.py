@@ -16,7 +16,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.line_words import LABEL, NOBODY, line_words, silence_words, turn_words
-from norm_monitor.judge.sightings import Sighting, sightings_of
+from norm_monitor.judge.sightings import PresenceChange, sightings_of
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_view import UnitView
 from norm_monitor.units.units_of_scene import SHORTEST_SILENCE_NS
@@ -43,7 +43,7 @@ class Excerpt:
     """A talk with the bounds of what is judged: those of a unit, or those of a segment's turns."""
 
     turns: tuple[Turn, ...]
-    sightings: tuple[Sighting, ...]
+    sightings: tuple[PresenceChange, ...]
     frames: tuple[Frame, ...]
     known_until_ns: int
     start_ns: int

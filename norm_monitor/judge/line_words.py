@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from norm_core.prompts.transcript import SPEAKERS
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.turns import Turn
-from norm_monitor.judge.sightings import Sighting, SightingKind
+from norm_monitor.judge.sightings import PresenceChange, SightingKind
 from norm_monitor.units.unit import Unit, UnitKind
 
 LABEL = {"en": "transcript", "zh": "对话记录"}
@@ -52,9 +52,9 @@ def silence_words(lasts_s: float, lasts_on: bool, locale: str) -> str:
     return _SILENCE[locale].format(lasts_s, _SO_FAR[locale] if lasts_on else "")
 
 
-def line_words(seen: Sighting | Unit, locale: str) -> str:
+def line_words(seen: PresenceChange | Unit, locale: str) -> str:
     """Return what was seen; of a unit that no presence shows, what its id says."""
-    if isinstance(seen, Sighting):
+    if isinstance(seen, PresenceChange):
         told = _SIGHTS[locale][seen.kind]
         if seen.distance_m is not None:
             told += f", {seen.distance_m:.1f} m"

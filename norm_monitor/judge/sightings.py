@@ -22,7 +22,7 @@ class SightingKind(StrEnum):
 
 
 @record
-class Sighting:
+class PresenceChange:
     """One change of who is there; `distance_m` is known for approaches alone."""
 
     at_ns: int
@@ -31,10 +31,10 @@ class Sighting:
     distance_m: float | None = None
 
 
-def sightings_of(presences: Iterable[Presence]) -> list[Sighting]:
+def sightings_of(presences: Iterable[Presence]) -> list[PresenceChange]:
     """Return the changes between successive presences of each source, in the order of time."""
     newest: dict[str, Presence] = {}
-    found: list[Sighting] = []
+    found: list[PresenceChange] = []
     for presence in sorted(presences, key=lambda one: (one.stamp_ns, one.source_topic)):
         before = newest.get(presence.source_topic)
         newest[presence.source_topic] = presence
@@ -43,24 +43,24 @@ def sightings_of(presences: Iterable[Presence]) -> list[Sighting]:
     return sorted(found, key=lambda one: (one.at_ns, one.kind, one.person_id))
 
 
-def _changes(before: Presence, now: Presence) -> Iterator[Sighting]:
+def _changes(before: Presence, now: Presence) -> Iterator[PresenceChange]:
     were_there, are_there = _are_there(before), _are_there(now)
     if were_there and not are_there:
         at_ns = now.stamp_ns if now.last_seen_ns is None else now.last_seen_ns
-        yield Sighting(at_ns=at_ns, kind=SightingKind.LEAVING)
+        yield PresenceChange(at_ns=at_ns, kind=SightingKind.LEAVING)
     elif are_there and not were_there:
-        yield Sighting(at_ns=now.stamp_ns, kind=SightingKind.COMING)
+        yield PresenceChange(at_ns=now.stamp_ns, kind=SightingKind.COMING)
     elif before.state is not PresenceState.LOST and _count(now) > max(1, _count(before)):
-        yield Sighting(at_ns=now.stamp_ns, kind=SightingKind.ANOTHER_COMING)
+        yield PresenceChange(at_ns=now.stamp_ns, kind=SightingKind.ANOTHER_COMING)
     if now.away_since_ns is not None and before.away_since_ns != now.away_since_ns:
-        yield Sighting(at_ns=now.away_since_ns, kind=SightingKind.LOOKING_AWAY)
-    elif before.away_since_ns is not None and now.away_since_ns is None and are_there:
-        yield Sighting(at_ns=now.stamp_ns, kind=SightingKind.LOOKING_BACK)
+        yield PresenceChange(at_ns=now.away_since_ns, kind=SightingKind.LOOKING_AWAY)
+    elif before.away_since_ns is not None and now.away_since_ns is None and now.state is PresenceState.PRESENT:
+        yield PresenceChange(at_ns=now.stamp_ns, kind=SightingKind.LOOKING_BACK)
     distances_m = {person.person_id: person.distance_m for person in before.persons}
     for person in now.persons:
         earlier_m = distances_m.get(person.person_id)
         if person.distance_m is not None and earlier_m is not None and person.distance_m < NEAR_M <= earlier_m:
-            yield Sighting(
+            yield PresenceChange(
                 at_ns=now.stamp_ns,
                 kind=SightingKind.COMING_NEAR,
                 person_id=person.person_id,

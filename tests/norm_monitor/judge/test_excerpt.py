@@ -69,7 +69,8 @@ def test_a_sighting_is_marked_on_its_line() -> None:
 
 def test_what_is_seen_is_told_in_words() -> None:
     away = replace(presence(4), away_since_ns=at(4))
-    seen = [presence(3), away, presence(5), presence(6, faces=2), presence(7, PresenceState.ABSENT), presence(8)]
+    gone = [presence(10), replace(presence(11), away_since_ns=at(11)), presence(12, PresenceState.LOST)]
+    seen = [presence(3), away, presence(5), presence(6, faces=2), presence(7, PresenceState.ABSENT), presence(8), *gone]
     told = [
         line for line in lines_of(views_of([*TALK, *seen])[UnitKind.ROBOT_TURN, 9]) if "view" in line or "the" in line
     ]
@@ -79,6 +80,7 @@ def test_what_is_seen_is_told_in_words() -> None:
         "(another person comes into view)",
         "(the person leaves)",
         "(somebody comes into view)",
+        "(the person looks away from the robot)",
     ]
     near = [presence(3, PresenceState.PRESENT, 2.0), presence(4, PresenceState.PRESENT, 0.6)]
     lines = lines_of(views_of([*TALK, *near])[UnitKind.ROBOT_TURN, 9])
