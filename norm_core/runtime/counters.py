@@ -80,7 +80,6 @@ MEANINGS: dict[str, str] = {
     "events_withdrawn": "flags that were withdrawn, because the evidence no longer sufficed",
     "findings_*": "findings that were no evidence, by reason: muted, below_confidence_floor, cooling_down, "
     "over_rate_limit, after_close",
-    "judgements_after_close": "answers of the judge that came after the flag of their unit had closed",
     "facts_*": "statements of people about themselves that were forgotten, by reason: expired, of_departed, over_limit",
     "facts_forgotten_on_request": "statements of people about themselves that the service forget removed",
     "flags_*": "flag messages that were published, by polarity: error, competence",

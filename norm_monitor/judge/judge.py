@@ -34,11 +34,12 @@ class JudgeModel(Protocol):
 
     def generate(
         self, prompt: Prompt, schema: type[Note], *, max_tokens: int = 256, deadline: Deadline | None = None
-    ) -> Generation[Note]: ...
+    ) -> Generation[Note]:
+        """Write a note that fits `schema`; an outcome other than ANSWERED has no value."""
 
 
 class JudgeConfig(PictureRules):
-    """The judge's model, its triggers, its input and its confidence floor."""
+    """The judge's model, its budget and its input."""
 
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     calls_per_hour: float = Field(

@@ -50,6 +50,7 @@ class RecordingJudge:
         self.units: list[Unit] = []
 
     def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
+        """Take the units that are due for the judge, and return no flag."""
         self.units += [view.unit for view in monitor.units_to_judge()]
         return ()
 
@@ -64,6 +65,7 @@ class JudgeStandIn:
         self.spent_s: list[float] = []
 
     def __call__(self, monitor: Monitor) -> Iterator[SocialFlag]:
+        """Judge the units that are due, and yield the flags that follow."""
         for view in monitor.units_to_judge():
             asked_ns = self._clock.now_ns()
             judgement = self._judge.judge(view)

@@ -64,7 +64,7 @@ def replay_judged(bag: Path, prompts_folder: str = "", muted: Sequence[str] = ()
             host["monitor"] = {**host["monitor"], **settings}
     outputs = list(play_to_nodes(bag, hosts))
     end = outputs[-1]
-    assert (end.topic, end.what["lost"], set(end.what["dropped"].values())) == (END, {}, {0})
+    assert (end.topic, end.message["lost"], set(end.message["dropped"].values())) == (END, {}, {0})
     return outputs
 
 
@@ -92,7 +92,7 @@ def sessions_of(folder: Path, limit: int, muted: Sequence[str]) -> list[EventSes
             newest: dict[str, SocialFlag] = {}
             for output in replay_judged(bag, muted=muted):
                 if output.topic == FLAGS:
-                    flag = from_json(SocialFlag, to_json(output.what))
+                    flag = from_json(SocialFlag, to_json(output.message))
                     newest[flag.event_id] = flag
             _, truth = records_of_script(encounters("development")[number])
             last = [flag for flag in newest.values() if flag.state is not FlagState.WITHDRAWN]
@@ -110,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     muted = () if options.cues else tuple(ThresholdTable.shipped().cues)
     with tempfile.TemporaryDirectory() as folder:
         scores = score_online(sessions_of(Path(folder), options.limit, muted))
-    print(f"F1 {scores.f1['2']:.1f}, precision {scores.precision:.1f}, recall {scores.recall:.1f}", end="; ")
-    print(f"{scores.events} events, {scores.alarms} flags")
+    print(f"F1 {scores.f1:.1f}, precision {scores.precision:.1f}, recall {scores.recall:.1f}", end="; ")
+    print(f"{scores.events} events, {scores.flags} flags")
 
 
 if __name__ == "__main__":
