@@ -56,7 +56,7 @@ def _resumes(following: Turn, interrupted: Turn, user: Turn, match: Match, meani
 
 
 def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person announces their return; the robot waits, or does not."""
+    """A person announces their return; the robot waits, or does not. A robot that never spoke does not wait."""
     silence_ns = s_to_ns(table.cues["waits_for_return"].value("silence_s"))
     talks_s = table.cues["does_not_wait"].value("talks_s")
     for user in scene.recent:
@@ -77,7 +77,7 @@ def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
             )
         elif scene.end_ns < until_ns and back is None:
             yield LookAgain(at_ns=until_ns)
-        elif (back.start_ns if back else until_ns) - user.end_ns >= silence_ns:
+        elif scene.robot_turns and (back.start_ns if back else until_ns) - user.end_ns >= silence_ns:
             yield table.finding(
                 "waits_for_return",
                 Unit.of_silence(user, back.start_ns if back else until_ns),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.expectation import announces_pause, is_request, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
@@ -13,44 +14,61 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 ECHO_WORDS = 3
+# Concepts of turns that call for no answer, unless they ask as well.
+_CLOSING = ("farewell", "thanks", "stop", "be_right_back")
+# The probability of an error in a silence after a request or a statement, which the robot may use to act.
+AFTER_STATEMENT = 0.55
+# The fewest words of a statement that opens an exchange, and of an answer to the robot's question.
+STATEMENT_WORDS, ANSWER_WORDS = 5, 2
+# A turn within this time of the one before belongs to the same exchange.
+_JUST_NS = 5 * NS_PER_S
 
 
 def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Late, announced and missing answers to what a person said to the robot."""
-    for turn in scene.recent:
-        if not turn.is_robot and turn.timed and not turn.ongoing and _may_be_answered(turn, scene, meaning):
-            yield from _answer(turn, scene, table, meaning)
+    for turn in scene.user_turns:
+        if not turn.timed or turn.ongoing:
+            continue
+        reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
+        # A long silence outlasts the window, and its last finding must state its whole length.
+        is_recent = turn.end_ns >= scene.start_ns or _silence_end_ns(turn, reply, scene) >= scene.start_ns
+        if is_recent and _may_be_answered(turn, scene, meaning):
+            yield from _answer(turn, reply, scene, table, meaning)
 
 
 def _may_be_answered(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     """Whether a person would notice silence after the turn.
 
-    Not after a backchannel, thanks, "stop" or a farewell, nor if the person goes on within a second or spoke over the
-    robot.
+    Not after a backchannel, thanks, "stop", a farewell or an unfinished sentence, nor if the person goes on within a
+    second or spoke over the robot.
     """
     following = scene.next_user_turn(turn)
     goes_on = following is not None and following.start_ns - turn.end_ns < NS_PER_S
     over_robot = any(robot.active_ns(turn.end_ns, turn.end_ns + 1) for robot in scene.robot_turns)
-    closes = any(meaning.match(turn.text, concept) for concept in ("farewell", "thanks", "stop", "be_right_back"))
-    return not (goes_on or over_robot or is_backchannel(turn.text) or (closes and not is_question(turn.text)))
+    if goes_on or over_robot or is_backchannel(turn.text) or is_unfinished(turn.text):
+        return False
+    return is_question(turn.text) or not any(meaning.match(turn.text, concept) for concept in _CLOSING)
 
 
-def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
-    silent_until_ns = reply.start_ns if reply else scene.end_ns
-    next_user = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), None)
-    until_ns = next_user.start_ns if next_user else silent_until_ns
+def _answer(
+    turn: Turn, reply: Turn | None, scene: Scene, table: ThresholdTable, meaning: Meaning
+) -> Iterator[Findings]:
+    until_ns = _silence_end_ns(turn, reply, scene)
+    next_user = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns == until_ns), None)
     silence_s = ns_to_s(until_ns - turn.end_ns)
     asked = _has_open_question(turn.text)
     expects = asked or _greets(turn, scene, meaning)
-    longest_s = table.cues["no_response"].value("silence_s")
+    cue = table.cues["no_response"]
+    longest_s = cue.value("silence_s" if expects else "after_statement_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
-    if expects and silence_s >= longest_s:
-        yield _no_response(turn, until_ns if reply else None, silence_s, longest_s, table)
+    owed = expects or _calls_for_answer(turn, scene, meaning)
+    if owed and silence_s >= longest_s:
+        likely = cue.probability if expects else AFTER_STATEMENT
+        yield _no_response(turn, until_ns if reply or next_user else None, silence_s, longest_s, table, likely)
     elif expects and next_user and silence_s >= late_s and _asks_again(turn, next_user, scene, meaning):
-        yield _no_response(turn, reply.start_ns if reply else None, silence_s, late_s, table)
+        yield _no_response(turn, until_ns, silence_s, late_s, table, cue.probability)
     elif reply is None or next_user:
-        if expects and next_user is None:
+        if owed and next_user is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
     elif is_filler(reply.text):
         limit_s = table.cues["announced_delay"].value("filler_s")
@@ -80,6 +98,36 @@ def _answer(turn: Turn, scene: Scene, table: ThresholdTable, meaning: Meaning) -
         )
 
 
+def _silence_end_ns(turn: Turn, reply: Turn | None, scene: Scene) -> int:
+    """Return when anybody speaks after the turn, or until when nobody did."""
+    silent_until_ns = reply.start_ns if reply else scene.end_ns
+    return next((u.start_ns for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), silent_until_ns)
+
+
+def _calls_for_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
+    """Whether the words call for an act or an answer without a question.
+
+    They request something, answer the robot's question, or open a new exchange with a robot that has spoken. After an
+    offer of the robot's, or the announcement of an act, it may be acting. Otherwise a talk may rest at a statement.
+    """
+    if announces_pause(turn.text):
+        return False
+    if is_request(turn.text):
+        return True
+    before = max((t for t in scene.turns if t.start_ns < turn.start_ns), key=lambda t: t.end_ns, default=None)
+    if before is None or _others_talk(scene, turn):
+        return False
+    if turn.start_ns - before.end_ns > _JUST_NS:
+        return turn.word_count >= STATEMENT_WORDS and _robot_has_spoken(scene, turn)
+    acts = announces_pause(before.text) or bool(meaning.match(before.text, "offering"))
+    return before.is_robot and is_question(before.text) and not acts and turn.word_count >= ANSWER_WORDS
+
+
+def _others_talk(scene: Scene, turn: Turn) -> bool:
+    """Whether somebody else talks too, so that a statement may be for them."""
+    return any(u.speaker_id != turn.speaker_id for u in scene.user_turns)
+
+
 def _has_open_question(text: str) -> bool:
     """Whether a question is open; a short question before the person's own words only echoes the robot."""
     parts, question = sentences(text), asked_in(text)
@@ -102,12 +150,13 @@ def _robot_has_spoken(scene: Scene, turn: Turn) -> bool:
 
 
 def _no_response(
-    turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: ThresholdTable
+    turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: ThresholdTable, likely: float
 ) -> Findings:
     cue = table.cues["no_response"]
     return table.finding(
         "no_response",
         Unit.of_silence(turn, offset_ns),
+        probability=likely,
         severity=cue.severity_of("silence_s", silence_s),
         evidence=[evidence_of(turn, "silence after the turn", silence_s, longest_s, "s")],
         rationale=f"The person said {quote(turn)}, and the robot said nothing for {silence_s:.1f} s.",

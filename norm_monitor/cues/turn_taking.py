@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from norm_core.records.flag import Evidence
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.expectation import announces_pause, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
@@ -89,17 +90,23 @@ def barge_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
 
 
 def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person pauses mid-turn and the robot waits; the cue notes a long pause."""
+    """A person pauses mid-turn and the robot waits; the cue notes a long pause.
+
+    Silence alone is no waiting: the robot speaks afterwards, and it spoke before or the words hold the turn.
+    """
     cue = table.cues["waits_for_end"]
     least_ns, long_ns, most_ns = (s_to_ns(cue.value(name)) for name in ("pause_s", "long_s", "most_s"))
     for before, turn in zip(scene.turns, scene.turns[1:], strict=False):
-        if turn.end_ns < scene.start_ns or before.is_robot or turn.is_robot or not (before.timed and turn.timed):
+        if before.is_robot or turn.is_robot or not (before.timed and turn.timed):
             continue
         pause_ns = turn.start_ns - before.end_ns
         if any(robot.active_ns(before.end_ns, turn.start_ns) for robot in scene.robot_turns):
             continue
+        reply = scene.next_robot_turn(turn)
+        if reply is None or reply.start_ns < scene.start_ns or not _listened(scene, before, reply, most_ns):
+            continue
         is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, meaning)
-        if is_long or (least_ns <= pause_ns < long_ns and _is_unfinished(before.text)):
+        if is_long or (least_ns <= pause_ns < long_ns and is_unfinished(before.text)):
             yield table.finding(
                 "waits_for_end",
                 Unit.of_turn(before),
@@ -110,9 +117,18 @@ def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
             )
 
 
+def _listened(scene: Scene, before: Turn, reply: Turn, most_ns: int) -> bool:
+    """Whether the robot takes part in the talk around a pause, and does not merely say nothing."""
+    last = scene.user_turn_before(reply)
+    holds = is_unfinished(before.text) or announces_pause(before.text)
+    takes_up = last is not None and reply.start_ns - last.end_ns <= most_ns
+    return takes_up and (holds or scene.robot_turn_before(before) is not None)
+
+
 def _is_over(turn: Turn, meaning: Meaning) -> bool:
     """Whether the turn yields to the robot or to nobody: then the robot's silence is not waiting."""
-    return is_question(turn.text) or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
+    asks = is_question(turn.text) and not is_unfinished(turn.text)
+    return asks or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
 
 
 def _interrupted_speaker(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
@@ -127,7 +143,7 @@ def _interrupted_speaker(scene: Scene, begin_ns: int, active_ns: int, on_ns: int
 def _pausing_speaker(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
     """Return the person who had paused mid-sentence and continued as the robot started."""
     for before, user in zip(scene.user_turns, scene.user_turns[1:], strict=False):
-        claims = before.timed and user.timed and _is_unfinished(before.text) and not is_backchannel(user.text)
+        claims = before.timed and user.timed and is_unfinished(before.text) and not is_backchannel(user.text)
         if claims and before.end_ns <= begin_ns < user.start_ns <= begin_ns + resumes_ns:
             return user
     return None
@@ -143,15 +159,6 @@ def _unfinished_speaker(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | No
 def _wants_more_time(text: str) -> bool:
     words = tokens(text)
     return bool(words) and (words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None)
-
-
-def _is_unfinished(text: str) -> bool:
-    """Whether the words are unfinished."""
-    words = text.rstrip(" .…,-").lower().split()
-    return text.rstrip().endswith((",", "...", "…", "-", "—")) or (
-        bool(words)
-        and words[-1].strip(",") in {"and", "but", "so", "because", "the", "a", "to", "um", "uh", "well", "or"}
-    )
 
 
 def _words(robot: Turn) -> Evidence:

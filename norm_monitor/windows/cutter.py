@@ -137,13 +137,14 @@ class WindowCutter:
             yield self.cut(end_ns)
 
     def end_input(self) -> int | None:
-        """Request a window that ends with the newest record, and complete the sources; return its end, or None.
+        """Request a window that ends with the newest record or window, and complete the sources; return its end, or None.
 
         A source without records is not completed: it is missing from the windows that follow.
         """
         if not self._heap:
             return None
-        end_ns = 1 + max(e.end_ns if isinstance(e, Utterance) else e.stamp_ns for _, _, e in self._heap)
+        newest_ns = max(e.end_ns if isinstance(e, Utterance) else e.stamp_ns for _, _, e in self._heap)
+        end_ns = 1 + max(newest_ns, self._closed_ns or newest_ns)
         self._requested_ends.add(end_ns)
         self._watermarks = {source: max(mark_ns, end_ns) for source, mark_ns in self._watermarks.items()}
         return end_ns

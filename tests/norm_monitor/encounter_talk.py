@@ -11,10 +11,9 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
-from norm_monitor.windows.window_config import WindowConfig
 
 START_S = 1_000.0
-ALONE = MonitorConfig(windows=WindowConfig(sources=("utterances",), lateness_s=0))
+ALONE = MonitorConfig.for_replay(("utterances",))
 
 
 def at(seconds: float) -> int:
