@@ -10,12 +10,12 @@ _OPEN_WORDS = frozenset({
 _BARE_QUESTION = re.compile(r"(where|what|who|when|how|which|why)( is| are| was| were| do| does| did| can| could)?")
 _PAUSE = re.compile(
     r"\b(a|one|two|five) (moment|minute|min|second|sec|bit|while|tick)s?\b|\b(hang|hold) on\b|\bbear with\b|\bwait\b"
-    r"|\blet (me|us)\b|\blet's (see|look)\b|\bi('ll| will| am going to|'m going to|'m gonna)(?! (have|take|need)\b)"
+    r"|\blet (me|us)\b|\blet's (see|look)\b|\bi('ll| will| am going to|'m going to|'m gonna)(?! (have|need)\b)"
 )
 _PAUSE_ZH = re.compile(r"等|让我|一会儿?|我先|我想想|看一下")
 _REQUEST = re.compile(
-    r"\bplease\b|\b(i|we)('d| would) (like|love|prefer)\b|\b(i|we) (need|want)\b|\b(i|we)('ll| will) (have|take)\b"
-    r"|^(bring|give|show|tell|get|fetch|help|call|take|pass|send) (me|us)\b"
+    r"(?<!yes )(?<!yeah )\bplease\b(?! do)|\b(i|we)('d| would) (like|love|prefer)\b|\b(i|we) (need|want)\b"
+    r"|\b(i|we)('ll| will) have\b|^(bring|give|show|tell|get|fetch|help|call|take|pass|send) (me|us)\b"
 )
 _REQUEST_ZH = re.compile(r"请|我想要|我要|给我|帮我|麻烦")
 _REFUSAL = re.compile(r"\b(don't|do not|stop|leave (me|us|it)|be quiet|some ?(time|day)|one day|again)\b")

@@ -149,7 +149,7 @@ def _robot_has_spoken(scene: Scene, turn: Turn) -> bool:
     return any(robot.end_ns < turn.start_ns for robot in scene.robot_turns)
 
 
-def _no_response(
+def _no_response(  # noqa: PLR0917
     turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: ThresholdTable, likely: float
 ) -> Findings:
     cue = table.cues["no_response"]

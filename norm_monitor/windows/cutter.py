@@ -137,7 +137,7 @@ class WindowCutter:
             yield self.cut(end_ns)
 
     def end_input(self) -> int | None:
-        """Request a window that ends with the newest record or window, and complete the sources; return its end, or None.
+        """Request a window after the newest record and window, and complete the sources; return its end, or None.
 
         A source without records is not completed: it is missing from the windows that follow.
         """
