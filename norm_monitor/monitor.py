@@ -26,6 +26,7 @@ from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History
 from norm_monitor.cues.finding import Finding, LookAgain
+from norm_monitor.cues.leaving import is_praise_of_talk_to_nobody
 from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_spoken
 from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -306,6 +307,7 @@ class Monitor:
             for one in found
             if isinstance(one, Finding)
             and not robot_may_have_spoken(one, scene)
+            and not is_praise_of_talk_to_nobody(one, scene, self._table)
             and not (one.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
         ]
         due = self._triggers.note_window(scene, findings)

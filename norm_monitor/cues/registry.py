@@ -8,12 +8,13 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.cues.attention import checks_in, leaving, looking_away
+from norm_monitor.cues.attention import checks_in, looking_away
 from norm_monitor.cues.distance import nearness
 from norm_monitor.cues.exchange_evidence import exchange
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.follow_up import follow_up
 from norm_monitor.cues.forgotten_facts import asking_again, forgotten_facts
+from norm_monitor.cues.leaving import leaving
 from norm_monitor.cues.manners import manners
 from norm_monitor.cues.naming import names
 from norm_monitor.cues.protest import amends, protest

@@ -1,0 +1,99 @@
+"""People who leave, and a robot that talks to nobody."""
+
+import re
+from collections.abc import Iterator
+
+from norm_core.records.flag import Polarity
+from norm_core.records.presence import Presence
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.cues.finding import Finding, Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.sightings import departures, known_until_ns, nobody_is_seen, seen_evidence, sighting_or_turn
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import UnitKind
+
+# Concepts of parting, and of calling after somebody.
+_PARTING = ("farewell", "be_right_back", "thanks")
+_CALLS_AFTER = ("check_in", "well_wish", *_PARTING)
+# A person who refuses and goes does not take leave, even with thanks.
+_REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
+# How long before a person is lost to sight their words still belong to the leaving.
+_LATELY_NS = 15 * NS_PER_S
+
+
+def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+    """A person leaves and the robot talks on, or it begins to talk to nobody."""
+    cue = table.cues["ignores_leaving"]
+    lost_ns = s_to_ns(cue.value("lost_s"))
+    for gone_ns, last in departures(scene.presences):
+        until_ns = known_until_ns(scene, last)
+        if until_ns < scene.start_ns:
+            continue
+        if until_ns < gone_ns + lost_ns:
+            yield LookAgain(at_ns=gone_ns + lost_ns)
+            continue
+        for robot in scene.robot_turns:
+            if robot.end_ns <= gone_ns or robot.start_ns >= until_ns or robot.end_ns < scene.start_ns:
+                continue
+            due_ns = _due_ns(scene, table, robot, gone_ns)
+            if robot.end_ns <= due_ns < until_ns or _is_excused(scene, meaning, robot, gone_ns, lost_ns):
+                continue
+            if until_ns <= due_ns:
+                yield LookAgain(at_ns=due_ns + 1)
+            else:
+                yield _ignores(table, robot, gone_ns, until_ns, last)
+
+
+def is_praise_of_talk_to_nobody(finding: Finding, scene: Scene, table: ThresholdTable) -> bool:
+    """Whether a finding praises a turn of the robot's while nobody has been there for long."""
+    alone_ns = s_to_ns(table.cues["ignores_leaving"].value("alone_s"))
+    unit = finding.unit
+    if finding.polarity is not Polarity.COMPETENCE or unit.kind is not UnitKind.ROBOT_TURN:
+        return False
+    end_ns = scene.end_ns if unit.offset_ns is None else unit.offset_ns
+    heard = any(u.end_ns > unit.onset_ns - alone_ns and u.start_ns < end_ns + alone_ns for u in scene.user_turns)
+    return not heard and nobody_is_seen(scene, unit.onset_ns - alone_ns, end_ns)
+
+
+def _due_ns(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> int:
+    """Return until when the robot may speak: it notices the leaving late, and may answer the last words."""
+    cue = table.cues["ignores_leaving"]
+    ripe_ns = gone_ns + s_to_ns(cue.value("lost_s"))
+    answer_ns = s_to_ns(cue.value("answer_s"))
+    before = scene.user_turn_before(robot)
+    said_ns = max(gone_ns, before.end_ns if before else gone_ns)
+    answers = gone_ns < robot.start_ns <= said_ns + s_to_ns(cue.value("lost_s"))
+    return max(ripe_ns, robot.start_ns + answer_ns) if answers else max(ripe_ns, robot.start_ns)
+
+
+def _is_excused(scene: Scene, meaning: Meaning, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
+    """Whether the robot parts or calls after the person, they parted before, or somebody talks out of view."""
+    if _means(meaning, robot, _CALLS_AFTER):
+        return True
+    if any(gone_ns + lost_ns // 2 < user.end_ns and user.start_ns <= robot.start_ns for user in scene.user_turns):
+        return True
+    lately = [turn for turn in scene.turns if gone_ns - _LATELY_NS <= turn.start_ns <= gone_ns + lost_ns]
+    if robot.start_ns > gone_ns or any(not turn.is_robot and _REFUSES.search(turn.text) for turn in lately):
+        return False
+    return any(_means(meaning, turn, _PARTING) for turn in lately)
+
+
+def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> Findings:
+    lost_s = table.cues["ignores_leaving"].value("lost_s")
+    return table.finding(
+        "ignores_leaving",
+        sighting_or_turn("leaving", gone_ns, robot.end_ns, robot),
+        evidence=[
+            seen_evidence(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), lost_s),
+            evidence_of(robot, "robot talks on, words", robot.word_count),
+        ],
+        rationale=f"The person had left, and the robot said to nobody {quote(robot)}."
+        if robot.start_ns > gone_ns
+        else f"The person left without a farewell, and the robot went on with {quote(robot)}.",
+    )
+
+
+def _means(meaning: Meaning, turn: Turn, concepts: tuple[str, ...]) -> bool:
+    return any(meaning.match(turn.text, concept) for concept in concepts)
