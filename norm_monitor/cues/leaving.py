@@ -16,7 +16,7 @@ from norm_monitor.units.unit import UnitKind
 
 # Concepts of parting, and of calling after somebody.
 _PARTING = ("farewell", "be_right_back", "thanks")
-_CALLS_AFTER = ("check_in", "well_wish", *_PARTING)
+_CALLS_AFTER = ("check_in", "farewell", "be_right_back")
 # A person who refuses and goes does not take leave, even with thanks.
 _REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
 # How long before a person is lost to sight their words still belong to the leaving.
@@ -37,8 +37,9 @@ def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         for robot in scene.robot_turns:
             if robot.end_ns <= gone_ns or robot.start_ns >= until_ns or robot.end_ns < scene.start_ns:
                 continue
-            due_ns = _due_ns(scene, table, robot, gone_ns)
-            if robot.end_ns <= due_ns < until_ns or _is_excused(scene, meaning, robot, gone_ns, lost_ns):
+            begins_talk, due_ns = _due(scene, table, robot, gone_ns)
+            ends_in_time = robot.end_ns <= due_ns and not begins_talk and not robot.ongoing
+            if ends_in_time or _is_excused(scene, meaning, robot, gone_ns, lost_ns):
                 continue
             if until_ns <= due_ns:
                 yield LookAgain(at_ns=due_ns + 1)
@@ -57,15 +58,19 @@ def is_praise_of_talk_to_nobody(finding: Finding, scene: Scene, table: Threshold
     return not heard and nobody_is_seen(scene, unit.onset_ns - alone_ns, end_ns)
 
 
-def _due_ns(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> int:
-    """Return until when the robot may speak: it notices the leaving late, and may answer the last words."""
+def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tuple[bool, int]:
+    """Return whether the robot begins to talk to nobody, and when its turn is decided.
+
+    Otherwise it may speak until then: it notices the leaving late, and may answer the last words.
+    """
     cue = table.cues["ignores_leaving"]
-    ripe_ns = gone_ns + s_to_ns(cue.value("lost_s"))
-    answer_ns = s_to_ns(cue.value("answer_s"))
+    lost_ns = s_to_ns(cue.value("lost_s"))
+    if robot.start_ns <= gone_ns:
+        return False, gone_ns + lost_ns
     before = scene.user_turn_before(robot)
-    said_ns = max(gone_ns, before.end_ns if before else gone_ns)
-    answers = gone_ns < robot.start_ns <= said_ns + s_to_ns(cue.value("lost_s"))
-    return max(ripe_ns, robot.start_ns + answer_ns) if answers else max(ripe_ns, robot.start_ns)
+    if robot.start_ns <= max(gone_ns, before.end_ns if before else gone_ns) + lost_ns:
+        return False, robot.start_ns + s_to_ns(cue.value("answer_s"))
+    return True, robot.start_ns + lost_ns  # by then a newcomer is seen
 
 
 def _is_excused(scene: Scene, meaning: Meaning, robot: Turn, gone_ns: int, lost_ns: int) -> bool:

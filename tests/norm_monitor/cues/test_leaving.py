@@ -1,9 +1,13 @@
 """Leaving: what the robot does from the moment on at which the person goes."""
 
+from dataclasses import replace
+
 import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
+from norm_core.records.presence import Presence
 from norm_monitor.context.meaning import Meanings
+from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, robot, seconds, seen, user
 
 TALK = [*robot(0, 2, "Welcome to the museum."), *user(2.5, 4, "What is that over there?")]
@@ -17,7 +21,7 @@ def ignored(flags: list[SocialFlag]) -> list[float]:
     ]
 
 
-def gone_from(leaves_s: int, until_s: int = 40) -> list[object]:
+def gone_from(leaves_s: int, until_s: int = 40) -> list[Entry]:
     """Somebody who is there from the start and leaves."""
     return [*seen(0, leaves_s + 1), *seen(leaves_s, until_s, gone=True)[1:]]
 
@@ -76,16 +80,34 @@ def test_person_who_came_back_is_spoken_to(meaning: Meanings) -> None:
     assert not ignored(flags)
 
 
-@pytest.mark.parametrize("words", ["You did that so well, I am proud of you.", "I am so sorry, that was my mistake."])
-def test_nothing_said_to_nobody_is_a_competence(meaning: Meanings, words: str) -> None:
-    flags = Watched(meaning).watch(TALK, gone_from(8), robot(20, 23, words), until_s=40)
-    assert not [f for f in flags if f.polarity is Polarity.COMPETENCE and seconds(f.onset_ns) == 20.0]
+def test_greeting_to_somebody_who_soon_comes_into_view_is_no_error(meaning: Meanings) -> None:
+    flags = Watched(meaning).watch(
+        TALK, gone_from(8, 21), seen(21, 30), robot(20, 23, "Good morning. How can I help you?")
+    )
+    assert not ignored(flags)
+
+
+PRAISE = "You did that so well, I am proud of you."
+
+
+def praised(flags: list[SocialFlag]) -> list[float]:
+    """When the closed competences began."""
+    return [seconds(f.onset_ns) for f in flags if f.state is FlagState.CLOSED and f.polarity is Polarity.COMPETENCE]
+
+
+def test_nothing_said_to_nobody_is_a_competence(meaning: Meanings) -> None:
+    flags = Watched(meaning).watch(TALK, gone_from(8), robot(20, 23, PRAISE), until_s=40)
+    assert not praised(flags)
     assert ignored(flags) == [20.0]
 
 
-def test_robot_that_somebody_out_of_view_answers_may_do_well(meaning: Meanings) -> None:
-    words = "I am so sorry, that was my mistake."
+def test_robot_never_in_company_has_no_competence(meaning: Meanings) -> None:
+    nobody = [replace(one, last_seen_ns=None) for one in seen(0, 40, gone=True) if isinstance(one, Presence)]
+    assert not praised(Watched(meaning).watch(nobody, robot(20, 23, PRAISE), until_s=40))
+
+
+def test_robot_that_somebody_out_of_view_talks_to_may_do_well(meaning: Meanings) -> None:
     flags = Watched(meaning).watch(
-        TALK, gone_from(8), user(17, 19, "You told me the wrong way."), robot(20, 23, words), until_s=40
+        TALK, gone_from(8), user(17, 19, "I finally passed my exam."), robot(20, 23, PRAISE), until_s=40
     )
-    assert [f for f in flags if f.polarity is Polarity.COMPETENCE and seconds(f.onset_ns) == 20.0]
+    assert praised(flags) == [20.0]
