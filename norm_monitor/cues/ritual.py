@@ -1,17 +1,28 @@
 """Rituals that one side owes the other: greeting, parting, thanks and a reply to a protest."""
 
+import re
 from collections.abc import Iterator
 
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import clauses, sentences, tokens, word_count
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 # A longer turn contains another request, which may be answered alone.
 LONGEST_RITUAL = 4
+LONGEST_LEAVE = 10
+# The probability that a farewell which is none in so many words was meant as one.
+UNCLEAR = 0.45
+_LEAVE = re.compile(
+    r"((ok|okay|well|right|and|so|then|all right) )*"
+    r"(good ?bye|bye( bye)?|see (you|ya)|good night|take care|ciao|cheerio"
+    r"|have a (nice|good|great|lovely) (day|evening|one|trip))( (now|then|for now|later|soon|again|tomorrow|around|everyone|everybody|robot|on \w+))*"
+)
+_LEAVE_ZH = re.compile(r"^(再见|拜拜|晚安|回头见|明天见)|(再见|拜拜|晚安)[。！!]?$")
 
 
 def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -79,24 +90,43 @@ def _find_return(  # noqa: PLR0917
         if robot.is_robot and not robot.ongoing and (match := _ritual_in(meaning, robot.text, concept)):
             yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {quote(robot)}.")
     for user in scene.recent:
-        if user.is_robot or user.word_count > LONGEST_RITUAL or not (match := _ritual_in(meaning, user.text, concept)):
+        clear = concept == "farewell" and takes_leave(user.text)
+        match = _ritual_in(meaning, user.text, concept)
+        if user.is_robot or not (clear or (match and user.word_count <= LONGEST_RITUAL)):
             continue
         around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
-        if any(_ritual_in(meaning, robot.text, concept) for robot in around):
+        if any(_returns(meaning, robot.text, concept) for robot in around):
             continue
         due_ns = user.end_ns + within_ns
         reply = next((r for r in around if r.start_ns >= user.start_ns), None)
         if reply is None and scene.end_ns <= due_ns:
             yield LookAgain(at_ns=due_ns + 1)
         elif reply is None or not reply.ongoing:
+            nearest = match or meaning.match(user.text, concept)
             answer = f"went on with {quote(reply)}" if reply else "said nothing"
             yield table.finding(
                 broken,
                 Unit.of_turn(reply) if reply else Unit.of_silence(user, due_ns),
                 anchor=user.turn_id,
-                evidence=[evidence_of(user, f"nearness to a {concept}", match.nearness, match.threshold)],
+                probability=None if clear or concept == "greeting" else UNCLEAR,
+                evidence=[evidence_of(user, f"nearness to a {concept}", nearest.nearness, nearest.threshold)],
                 rationale=f"The person said {quote(user)}, and the robot {answer}.",
             )
+
+
+def takes_leave(text: str) -> bool:
+    """Whether one clause of a short text is a parting formula."""
+    return word_count(text) <= LONGEST_LEAVE and any(
+        _LEAVE.fullmatch(" ".join(tokens(part))) or _LEAVE_ZH.search(part)
+        for sentence in sentences(text)
+        for part in clauses(sentence) or [sentence]
+    )
+
+
+def _returns(meaning: Meaning, text: str, concept: str) -> bool:
+    """Whether the robot's words return the ritual; good wishes return a farewell."""
+    parts = concept == "farewell" and (takes_leave(text) or bool(meaning.match(text, "well_wish")))
+    return parts or _ritual_in(meaning, text, concept) is not None
 
 
 def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:
@@ -104,7 +134,8 @@ def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:
     match = meaning.match(text, concept)
     others = ("farewell", "welcome") if concept == "greeting" else ("greeting",)
     nearer = any(meaning.match(match.sentence, other).nearness > match.nearness for other in others)
-    return match if match and not nearer else None
+    leaves = concept == "greeting" and takes_leave(text)
+    return match if match and not nearer and not leaves else None
 
 
 def _done(table: ThresholdTable, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:
