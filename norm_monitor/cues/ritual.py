@@ -20,7 +20,8 @@ UNCLEAR = 0.45
 _LEAVE = re.compile(
     r"((ok|okay|well|right|and|so|then|all right) )*"
     r"(good ?bye|bye( bye)?|see (you|ya)|good night|take care|ciao|cheerio"
-    r"|have a (nice|good|great|lovely) (day|evening|one|trip))( (now|then|for now|later|soon|again|tomorrow|around|everyone|everybody|robot|on \w+))*"
+    r"|have a (nice|good|great|lovely) (day|evening|one|trip))"
+    r"( (now|then|for now|later|soon|again|tomorrow|around|everyone|everybody|robot|on \w+))*"
 )
 _LEAVE_ZH = re.compile(r"^(再见|拜拜|晚安|回头见|明天见)|(再见|拜拜|晚安)[。！!]?$")
 

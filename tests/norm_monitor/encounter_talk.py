@@ -71,16 +71,22 @@ def seen(start_s: int, end_s: int, *, away_from_s: int | None = None, gone: bool
 
 def near(start_s: float, end_s: float, distance_m: float) -> list[Entry]:
     """Somebody at a distance, told five times a second."""
+    return approaching(start_s, end_s, distance_m, distance_m)
+
+
+def approaching(start_s: float, end_s: float, from_m: float, to_m: float) -> list[Entry]:
+    """Somebody whose distance changes evenly, told five times a second."""
+    ticks = int(5 * (end_s - start_s))
     return [
         Presence(
             stamp_ns=at(start_s + tick / 5),
             source_topic="persons",
             state=PresenceState.PRESENT,
-            persons=(Person(person_id="p", distance_m=distance_m),),
+            persons=(Person(person_id="p", distance_m=from_m + (to_m - from_m) * tick / ticks),),
             since_ns=at(0),
             last_seen_ns=at(start_s + tick / 5),
         )
-        for tick in range(int(5 * (end_s - start_s)))
+        for tick in range(ticks)
     ]
 
 
