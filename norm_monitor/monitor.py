@@ -115,6 +115,7 @@ class Monitor:
         self._robot_first_ns: int | None = None
         self._people_end_ns: list[int] = []  # ends of people's first utterances
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
+        self._other_language = ""  # of the newest window's talk, if its wording is not read
         self._partial_from_ns: int | None = None  # where the utterance under way began
         self._cue_ends: set[int] = set()  # ends of windows that cues asked for
         self._query_ends: set[int] = set()  # ends of windows that queries asked for
@@ -137,6 +138,16 @@ class Monitor:
         """Why the newest window had to do without its missing sources, and what to do."""
         speech_under_way = self._partial_from_ns is not None
         return explain_missing(self.missing, self._cutter.received_sources, speech_under_way=speech_under_way)
+
+    @property
+    def language_reason(self) -> str:
+        """Why the wording of the newest window is not read, and what to do; empty where it is."""
+        if not self._other_language:
+            return ""
+        return (
+            f"language: the talk is in {self._other_language}, so wording and exchanges are not judged, only timing "
+            "and sight; if this is wrong, state en or zh as the locale of speech"
+        )
 
     @property
     def hears_robot(self) -> bool:
@@ -301,6 +312,7 @@ class Monitor:
         """Run the cues, and return flags, the ends of the windows that cues ask for, and the digest if one is cited."""
         self.missing = window.missing
         scene = self._history.scene(window, input_ended=input_ended)
+        self._other_language = scene.other_language
         found = list(find_cues(scene, self._table, self._meaning, self._cues))
         findings = [
             discount_confidence(one, scene, self._table, self._meaning)

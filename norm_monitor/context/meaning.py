@@ -96,6 +96,28 @@ class Meaning(Protocol):
         ...
 
 
+class NoMeaning:
+    """The meaning of words in a language that is not read: they match nothing and resemble nothing."""
+
+    def __init__(self, meaning: Meaning) -> None:
+        self._meaning = meaning
+
+    def match(self, text: str, concept: str) -> Match:
+        return Match(sentence="", nearness=-1.0, threshold=1.0)
+
+    def similarity(self, one: str, other: str) -> float:
+        return 0.0
+
+    def read(self, exchange: Exchange) -> ExchangePrediction:
+        return self._meaning.read(exchange)
+
+    def forget(self) -> None:
+        self._meaning.forget()
+
+    def sha256(self) -> str:
+        return self._meaning.sha256()
+
+
 class Meanings:
     """Compare meanings with a sentence encoder and one linear probe per concept, fitted against all other examples."""
 

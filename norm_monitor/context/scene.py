@@ -9,6 +9,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.language import other_language
 from norm_monitor.context.memory import USER, Fact, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn, turns_of
 
@@ -55,6 +56,11 @@ class Scene:
     def user_turns(self) -> tuple[Turn, ...]:
         """The turns of everyone except the robot."""
         return tuple(turn for turn in self.turns if not turn.is_robot)
+
+    @cached_property
+    def other_language(self) -> str:
+        """The language of the people or of the robot if its wording is not read; else empty."""
+        return other_language(self.user_turns, self.end_ns) or other_language(self.robot_turns, self.end_ns)
 
     @cached_property
     def recent(self) -> tuple[Turn, ...]:

@@ -29,6 +29,7 @@ class Turn:
     source_topic: str = ""
     spans: tuple[tuple[int, int], ...]  # stretches of voice activity, in order
     timed: bool = True
+    locale: str = ""  # as stated
     ongoing: bool = False
 
     @property
@@ -69,6 +70,7 @@ def _turns_of_utterances(utterance: Utterance) -> Turn:
         source_topic=utterance.source_topic,
         spans=((utterance.start_ns, max(utterance.end_ns, utterance.start_ns)),),
         timed=utterance.timing is not Timing.ABSENT,
+        locale=utterance.locale,
     )
 
 
@@ -97,6 +99,7 @@ def _spoken_spans(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool =
         turn_id=begun.speech_id,
         source_topic="robot_speech",
         spans=((begun.stamp_ns, end_ns),),
+        locale=begun.locale,
         ongoing=ongoing,
     )
 
@@ -150,5 +153,6 @@ def _together(before: Turn, turn: Turn) -> Turn:
         source_topic=before.source_topic,
         spans=(*before.spans, *turn.spans),
         timed=before.timed,
+        locale=before.locale or turn.locale,
         ongoing=before.ongoing or turn.ongoing,
     )

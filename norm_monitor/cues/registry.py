@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import Meaning, NoMeaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.attention import checks_in, looking_away
 from norm_monitor.cues.distance import nearness
@@ -36,14 +36,22 @@ FAMILIES: tuple[CueFunction, ...] = (
     stopping, waiting, answering,
     names, asking_again, forgotten_facts, exchange,
 )  # fmt: skip
+# The cues of timing and sight, which run in any language.
+WORDLESS: tuple[CueFunction, ...] = (
+    answer_in_time, robot_cuts_in, barge_in, waits_for_end, monologue, looking_away, leaving, nearness,
+)  # fmt: skip
 
 
 def find_cues(
     scene: Scene, table: ThresholdTable, meaning: Meaning, custom: Sequence[CueFunction] = ()
 ) -> Iterator[Findings]:
-    """Everything that any cue finds in the scene, the shipped cues first."""
-    for family in (*FAMILIES, *custom):
-        yield from family(scene, table, meaning)
+    """Everything that any cue finds in the scene, the shipped cues first.
+
+    In a language whose wording is not read, only timing and sight are looked at, and no words have a meaning.
+    """
+    families = (*(WORDLESS if scene.other_language else FAMILIES), *custom)
+    for family in families:
+        yield from family(scene, table, NoMeaning(meaning) if scene.other_language else meaning)
 
 
 def source_sha256(cue: CueFunction) -> str:

@@ -110,7 +110,7 @@ def _calls_for_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     They request something, answer the robot's question, or open a new exchange with a robot that has spoken. After an
     offer of the robot's, or the announcement of an act, it may be acting. Otherwise a talk may rest at a statement.
     """
-    if announces_pause(turn.text):
+    if scene.other_language or announces_pause(turn.text):
         return False
     if is_request(turn.text):
         return True

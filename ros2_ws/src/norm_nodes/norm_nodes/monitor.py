@@ -352,6 +352,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.raise_issue("missing", Health.DEGRADED, self._monitor.missing_reason)
         else:
             self.clear_issue("missing")
+        if self._monitor.language_reason:
+            self.raise_issue("language", Health.DEGRADED, self._monitor.language_reason)
+        else:
+            self.clear_issue("language")
         if self._monitor.robot_is_missing and not self._queries:
             self.raise_issue("robot", Health.DEGRADED, ROBOT_MISSING)
         else:
