@@ -177,7 +177,7 @@ def _flag(  # noqa: PLR0917
 
 
 def _fact(chance: random.Random, cue_id: str, name: str, limit: float, unit: str, said: Utterance) -> Evidence:  # noqa: PLR0917
-    below = name in ("within_s", "turns", "stops_s", "resumes_s", "words")
+    below = name in ("within_s", "turns", "resumes_s", "words")
     share = chance.uniform(0.3, 0.97) if below else chance.uniform(1.02, 2.4)
     scale = 1 if unit in ("words", "turns") else 100
     most = 1.0 if name in ("similarity", "nearness") else float("inf")

@@ -31,13 +31,12 @@ or a score of a classifier.
 """
 
 
-NO_EFFECT = "has no effect at present"
-
 # What each threshold means, by its name, or by cue and name where a name is used in several ways.
 MEANINGS = {
     "delay_s": "least silence before a late answer",
     "timely_answer.delay_s": "most silence before a timely answer",
     "after_statement_s": "least silence before a late answer to a statement",
+    "no_response.after_statement_s": "least silence that counts as no answer to a request or a statement",
     "filler_s": "most silence before the robot says that it needs time",
     "no_response.silence_s": "least silence that counts as no answer",
     "voice_active_s": "least time for which the person already speaks",
@@ -54,12 +53,10 @@ MEANINGS = {
     "protest.words": "most words in the protest",
     "monologue.words": "least words without a reply",
     "length_s": "least length without a reply",
-    "stops_s": NO_EFFECT,
     "user_repair.within_s": "most time after the robot's turn",
     "protest.within_s": "most time after the robot's turn",
     "admits.within_s": "most time since the robot's turn that it is about",
     "user_repeats.within_s": "most time since the person said it first",
-    "greets.within_s": NO_EFFECT,
     "no_greeting.within_s": "most time in which a greeting is due",
     "no_goodbye.within_s": "most time in which a farewell is due",
     "nearness": "least similarity to the turn that the person did not understand",
@@ -70,13 +67,15 @@ MEANINGS = {
     "question_unanswered.similarity": "similarity below which a reply misses the question",
     "asks_on.similarity": "least similarity to what the person told",
     "robot_repeats.turns": "robot turns back in which a repetition counts",
-    "no_apology.turns": NO_EFFECT,
     "recalls_fact.turns": "least turns since the person said it",
-    "answer_words": NO_EFFECT,
     "away_s": "least time for which the person looks away",
     "lost_s": "least time for which nobody is seen",
+    "answer_s": "longest answer to the last words of a person who leaves",
+    "alone_s": "least time for which nobody is seen or heard, so that a turn is said to nobody",
     "distance_m": "distance that counts as too near",
     "lasting_s": "least time at that distance",
+    "walks_m_s": "speed of an approach from which the person came, not the robot",
+    "approach_s": "time over which that speed is measured",
     "ignores_stop.resumes_s": "most time until the robot resumes",
     "waits_for_return.silence_s": "least time for which the robot waits",
     "talks_s": "least time for which the robot talks meanwhile",
