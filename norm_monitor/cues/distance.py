@@ -8,6 +8,7 @@ from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
@@ -26,7 +27,7 @@ _TOO_NEAR = re.compile(
     r"|\bstep back\b|\b(whoa|hey, hey)\b|\bmy (foot|feet|toes?)\b|太近|别靠|走开|远一点",
     re.IGNORECASE,
 )
-# The probability where the approach was the person's, or was for something: an earlier finding is withdrawn.
+# The probability where it turns out late that nearness was the person's choice or for something: this withdraws a flag.
 _EXCUSED = 0.1
 
 
@@ -50,15 +51,14 @@ def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
         if spell.last_ns < scene.start_ns or spell.last_ns - spell.first_ns < lasting_ns:
             continue
         about = [t for t in scene.turns if spell.first_ns - _ABOUT_NS <= t.start_ns <= spell.last_ns + _ABOUT_NS]
-        excused = not any(_TOO_NEAR.search(turn.text) for turn in about) and (
-            spell.speed_m_s >= cue.value("walks_m_s")
-            or any(_HANDS_OVER.search(turn.text) or meaning.match(turn.text, "handing_over") for turn in about)
-            or _person_came_to_talk(scene, spell)
-        )
+        is_blamed = any(_TOO_NEAR.search(turn.text) for turn in about)
+        excused_ns = None if is_blamed else _excused_ns(meaning, spell, about, cue.value("walks_m_s"))
+        if excused_ns is not None and excused_ns <= spell.first_ns + lasting_ns:
+            continue
         yield table.finding(
             "too_near",
             Unit.of_sighting("too_near", spell.first_ns, spell.last_ns, spell.person_id),
-            probability=_EXCUSED if excused else None,
+            probability=None if excused_ns is None else _EXCUSED,
             evidence=[
                 Evidence(
                     measure="distance", value=round(spell.least_m, 2), threshold=nearest_m, unit="m",
@@ -70,10 +70,15 @@ def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
         )  # fmt: skip
 
 
-def _person_came_to_talk(scene: Scene, spell: _Spell) -> bool:
-    """Whether the person is the first to speak at this distance."""
-    first = next((turn for turn in scene.turns if turn.end_ns > spell.first_ns), None)
-    return first is not None and not first.is_robot and spell.first_ns < first.start_ns <= spell.last_ns
+def _excused_ns(meaning: Meaning, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
+    """Return since when it is known that the person came, or that something is handed over; None if it is not."""
+    if spell.speed_m_s >= walks_m_s:
+        return spell.first_ns
+    first = next((turn for turn in about if turn.end_ns > spell.first_ns), None)
+    if first and not first.is_robot and spell.first_ns < first.start_ns <= spell.last_ns:
+        return first.start_ns  # the person came to talk
+    handing = (t for t in about if _HANDS_OVER.search(t.text) or meaning.match(t.text, "handing_over"))
+    return next((turn.start_ns for turn in handing), None)
 
 
 def _spells(scene: Scene, nearest_m: float, approach_ns: int) -> list[_Spell]:

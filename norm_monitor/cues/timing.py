@@ -31,7 +31,8 @@ def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Ite
             continue
         reply = next((robot for robot in scene.robot_turns if robot.start_ns >= turn.end_ns), None)
         # A long silence outlasts the window, and its last finding must state its whole length.
-        is_recent = turn.end_ns >= scene.start_ns or _silence_end_ns(turn, reply, scene) >= scene.start_ns
+        ends_ns = (turn.end_ns, reply.start_ns if reply else 0, _silence_end_ns(turn, reply, scene))
+        is_recent = max(ends_ns) >= scene.start_ns
         if is_recent and _may_be_answered(turn, scene, meaning):
             yield from _answer(turn, reply, scene, table, meaning)
 
@@ -66,7 +67,9 @@ def _answer(
         likely = cue.probability if expects else AFTER_STATEMENT
         yield _no_response(turn, until_ns if reply or next_user else None, silence_s, longest_s, table, likely)
     elif expects and next_user and silence_s >= late_s and _asks_again(turn, next_user, scene, meaning):
-        yield _no_response(turn, until_ns, silence_s, late_s, table, cue.probability)
+        answered_ns = reply.start_ns if reply else None
+        whole_s = ns_to_s((answered_ns or scene.end_ns) - turn.end_ns)
+        yield _no_response(turn, answered_ns, whole_s, late_s, table, cue.probability)
     elif reply is None or next_user:
         if owed and next_user is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
