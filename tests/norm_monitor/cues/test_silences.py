@@ -152,3 +152,9 @@ def test_note_states_the_length_until_the_person_goes_on(meaning: Meanings) -> N
         until_s=50,
     )
     assert any("20.0 s" in flag.rationale for flag in errors(flags))
+
+
+def test_end_of_the_input_does_not_shorten_a_silence(meaning: Meanings) -> None:
+    flags = Watched(meaning).watch(user(1, 3, "Where is the lift?"), until_s=18)
+    lengths = [flag.evidence[0].value for flag in flags]
+    assert lengths == sorted(lengths)
