@@ -96,6 +96,12 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="people spoke, and the robot's speech topic is silent; nothing that it says is flagged",
         remedy="set robot_speech_topic and robot_speech_type of ears",
     ),
+    "language": IssueHelp(
+        line="language: the talk is in another language",
+        meaning="people or the robot speak neither English nor Chinese; wording and exchanges are not judged, only "
+        "timing and sight",
+        remedy="none is needed; if the line is wrong, state en or zh as the locale of speech",
+    ),
     "records": IssueHelp(
         line="monitor: a record was left out",
         meaning="a cue raised an error, which is a defect of Tactful",
