@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.rudeness import rudeness
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -26,7 +27,8 @@ def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         if not robot.is_robot or robot.ongoing:
             continue
         for concept, (cue_id, note) in _SAID.items():
-            if match := meaning.match(robot.text, concept):
+            match = rudeness(meaning, robot.text) if concept == "rude" else meaning.match(robot.text, concept)
+            if match:
                 yield table.finding(
                     cue_id,
                     Unit.of_turn(robot),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.rudeness import rudeness
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, evidence_of, quote
@@ -15,8 +16,8 @@ def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterat
     """A person did not understand what the robot said."""
     for turn in scene.recent:
         robot = scene.robot_turn_before(turn)
-        if turn.is_robot or robot is None or not turn.text:
-            continue
+        if turn.is_robot or robot is None or not turn.text or rudeness(meaning, robot.text):
+            continue  # to say a rude thing again mends nothing
         gap_s = ns_to_s(turn.start_ns - robot.end_ns)
         cue = table.cues["user_repair"]
         if gap_s > cue.value("within_s") and turn.timed:
