@@ -58,8 +58,8 @@ def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                 Unit.of_turn(robot),
                 probability=0.8 if turned else None,
                 evidence=[evidence_of(robot, "nearness to checking in", match.nearness, match.threshold)],
-                rationale=f"The robot checked whether the person was with it: {quote(robot)}"
-                + (", just after they had turned away." if turned else "."),
+                rationale=f"The robot asked {quote(robot)}"
+                + (", just after the person had turned away." if turned else "."),
             )
 
 

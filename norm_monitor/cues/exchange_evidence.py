@@ -1,6 +1,6 @@
 """Classify the robot's turn in its exchange, as learnt from talks that a coder marked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.runtime.time import s_to_ns
@@ -16,15 +16,15 @@ from norm_monitor.units.unit import Unit
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
-# Descriptions of an error and of a competence, by main attribute.
+# How a turn reads, by its main attribute.
 AMISS = {
-    Attribute.EMOTIONS: "does not meet how the person feels",
-    Attribute.ENGAGEMENT: "passes over the person's interest, or lack of it",
-    Attribute.CONVERSATIONAL_MECHANICS: "does not follow from what was said",
-    Attribute.KNOWLEDGE_STATE: "does not fit what the person knows or has said",
-    Attribute.USER_INTENTION: "is not what the person wanted",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "is out of place before the people who are there",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "is not what is polite or customary here",
+    Attribute.EMOTIONS: "missing how the person feels",
+    Attribute.ENGAGEMENT: "passing over the person's interest, or lack of it",
+    Attribute.CONVERSATIONAL_MECHANICS: "not following from what was said",
+    Attribute.KNOWLEDGE_STATE: "ignoring what the person knows or has said",
+    Attribute.USER_INTENTION: "missing what the person wants",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place before the people who are there",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "less polite than is customary",
 }
 INSTEAD = {
     Attribute.EMOTIONS: "Say first that you heard how the person feels, and match your tone to it.",
@@ -36,17 +36,14 @@ INSTEAD = {
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "Keep to the courtesies that are due here.",
 }
 WELL = {
-    Attribute.EMOTIONS: "meets how the person feels",
-    Attribute.ENGAGEMENT: "draws the person in",
-    Attribute.CONVERSATIONAL_MECHANICS: "keeps the talk on its way",
-    Attribute.KNOWLEDGE_STATE: "builds on what the person knows or has said",
-    Attribute.USER_INTENTION: "serves what the person is after",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "is tactful towards the people who are there",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "keeps what is polite and customary",
+    Attribute.EMOTIONS: "meeting how the person feels",
+    Attribute.ENGAGEMENT: "drawing the person in",
+    Attribute.CONVERSATIONAL_MECHANICS: "keeping the talk on its way",
+    Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
+    Attribute.USER_INTENTION: "serving what the person is after",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful towards the people who are there",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "polite and customary",
 }
-
-# the most attributes in a note
-MOST_NAMED = 2
 
 
 def exchange(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -89,7 +86,7 @@ def _classify(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) 
         CUES[polarity],
         Unit.of_turn(robot),
         evidence=[evidence_of(robot, what, reading.probability[polarity], least[polarity]), *_words_around(around)],
-        rationale=_note(around, AMISS if amiss else WELL, attributes),
+        rationale=f"The robot said {quote(robot)}, which reads as {(AMISS if amiss else WELL)[attributes[0]]}.",
         probability=reading.precision_at_score[polarity],
         correction=INSTEAD[attributes[0]] if amiss else "",
         attributes=attributes,
@@ -104,17 +101,6 @@ def _is_opening(meaning: Meaning, around: ExchangeContext) -> bool:
 
     words = around.exchange
     return words.opening and does(words.before, "greeting") and does(words.said, "greeting", "welcome", "offering")
-
-
-def _note(around: ExchangeContext, does: Mapping[Attribute, str], attributes: tuple[Attribute, ...]) -> str:
-    """Describe the turn and its class, as a coder's note."""
-    if around.before:
-        spoke = f"To {quote(around.before[-1])} the robot said"
-    else:
-        spoke = "The robot began with" if around.exchange.opening else "Going on, the robot said"
-    how = " and ".join(does[about] for about in attributes[:MOST_NAMED])
-    answer = f"; the person then said {quote(around.after[0])}" if around.after else ""
-    return f"{spoke} {quote(around.robot)}, which {how}{answer}."
 
 
 def _words_around(around: ExchangeContext) -> Iterator[Evidence]:

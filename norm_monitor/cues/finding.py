@@ -66,7 +66,10 @@ def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None 
     )
 
 
+_INNER_MARKS = str.maketrans("“”", "‘’")
+
+
 def quote(turn: Turn, most_words: int = 12) -> str:
-    """Return a turn's words for a coder's note, shortened."""
-    words = turn.text.split()
+    """Return a turn's words for a coder's note, shortened, with single quotation marks inside."""
+    words = turn.text.translate(_INNER_MARKS).split()
     return f"“{' '.join(words[:most_words])}{' …' if len(words) > most_words else ''}”"

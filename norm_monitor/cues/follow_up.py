@@ -30,7 +30,7 @@ def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                 "asks_on",
                 Unit.of_turn(robot),
                 evidence=[evidence],
-                rationale=f"The robot took an interest and asked on: {quote(robot)}.",
+                rationale=f"The robot asked {quote(robot)}, which takes up what the person told.",
             )
 
 

@@ -63,7 +63,7 @@ def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
                         evidence_of(user, "the fact told, words", user.word_count),
                         evidence_of(robot, "words of it taken up", len(shared), 1),
                     ],
-                    rationale=f"The person had said {quote(user)}, and the robot came back to it: {quote(robot)}.",
+                    rationale=f"The robot came back to what the person had told earlier: {quote(robot)}.",
                 )
                 break
 
@@ -76,7 +76,7 @@ def _asked_again(table: ThresholdTable, robot: Turn, answer: Turn, similarity: f
             evidence_of(robot, "similarity of the questions", similarity, least),
             evidence_of(answer, "words of the answer", answer.word_count),
         ],
-        rationale=f"The robot asked {quote(robot)}, which the person had answered: {quote(answer)}.",
+        rationale=f"The robot asked {quote(robot)}, which the person had already answered.",
     )
 
 

@@ -10,14 +10,14 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 _SAID = {
-    "rude": ("rude", "The robot said {words}, which slights the person."),
-    "disclosure": ("discloses", "The robot told of another person what is not its to tell: {words}."),
-    "introduction": ("introduces_itself", "The robot said who it is and what it is there for: {words}."),
-    "well_wish": ("wishes_well", "The robot wished the person well: {words}."),
-    "adapting": ("adapts", "The robot adapted to what the person needs: {words}."),
-    "reassuring": ("reassures", "The robot put the person at ease: {words}."),
-    "offering": ("offers_help", "The robot offered what the person may need: {words}."),
-    "praise": ("encourages", "The robot encouraged the person: {words}."),
+    "rude": ("rude", "The robot said {words}, which is rude."),
+    "disclosure": ("discloses", "The robot said {words}, which reads as telling something private about somebody."),
+    "introduction": ("introduces_itself", "The robot said {words}, which reads as introducing itself."),
+    "well_wish": ("wishes_well", "The robot said {words}, which reads as wishing the person well."),
+    "adapting": ("adapts", "The robot said {words}, which reads as adapting to the person's needs."),
+    "reassuring": ("reassures", "The robot said {words}, which reads as putting the person at ease."),
+    "offering": ("offers_help", "The robot said {words}, which reads as an offer of help."),
+    "praise": ("encourages", "The robot said {words}, which reads as praise or encouragement."),
 }
 
 

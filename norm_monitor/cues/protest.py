@@ -44,7 +44,7 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
             attributes=_attributes(table, kinds),
             probability=cue.probability if amended or plain else 0.45,
             evidence=[evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
-            rationale=f"After {quote(done)} the person objected: {quote(user)}.",
+            rationale=f"The person then said {quote(user)}, which reads as an objection to what the robot did.",
         )
 
 
@@ -57,7 +57,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             "owns_up",
             Unit.of_turn(robot),
             evidence=[evidence_of(robot, "nearness to making amends", match.nearness, match.threshold)],
-            rationale=f"The robot owned up to what went wrong: {quote(robot)}.",
+            rationale=f"The robot said {quote(robot)}, which reads as owning up to a mistake.",
         )
         user = scene.user_turn_before(robot)
         done = _criticized_turn(scene, user) if user else None
@@ -78,7 +78,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
                 evidence_of(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
                 evidence_of(robot, "nearness to making amends", match.nearness, match.threshold),
             ],
-            rationale=f"The robot itself took back what it did with {quote(done)}: {quote(robot)}.",
+            rationale=f"The robot later said {quote(robot)}, which reads as regret for this turn.",
         )
 
 

@@ -28,7 +28,7 @@ def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterat
                 Unit.of_turn(robot),
                 anchor=turn.turn_id,
                 evidence=[evidence_of(turn, "nearness to a request to repeat", match.nearness, match.threshold)],
-                rationale=f"The person did not get {quote(robot)} and asked {quote(turn)}.",
+                rationale=f"The person then asked {quote(turn)}, so the robot was not understood.",
             )
             yield from _repaired(scene, table, meaning, robot, turn)
 
@@ -44,5 +44,5 @@ def _repaired(scene: Scene, table: ThresholdTable, meaning: Meaning, robot: Turn
             "repairs_at_once",
             Unit.of_turn(reply),
             evidence=[evidence_of(reply, "nearness to what was not understood", nearness, least)],
-            rationale=f"Asked {quote(asked)}, the robot said it again at once: {quote(reply)}.",
+            rationale=f"The robot said it again as soon as it was asked to: {quote(reply)}.",
         )

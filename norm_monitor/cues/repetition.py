@@ -28,7 +28,7 @@ def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
                     "robot_repeats",
                     Unit.of_turn(turn),
                     evidence=[evidence_of(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
-                    rationale=f"The robot said {quote(turn)}, as it had {ago_s:.0f} s before.",
+                    rationale=f"The robot said nearly the same {ago_s:.0f} s before: {quote(turn)}.",
                 )
                 break
 

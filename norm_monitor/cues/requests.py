@@ -33,7 +33,7 @@ def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
             and _resumes(following, interrupted, user, match, meaning)
         ):
             on_s = ns_to_s(following.end_ns - user.end_ns)
-            yield _ignored(table, user, following, on_s, match, f"went on with {quote(following)}")
+            yield _ignored(table, user, following, on_s, match, "soon went on with the same")
         elif scene.end_ns < user.end_ns + resumes_ns:
             yield LookAgain(at_ns=user.end_ns + resumes_ns)
         else:
@@ -73,7 +73,7 @@ def waiting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
                 Unit.of_turn(before_return[0]),
                 anchor=user.turn_id,
                 evidence=[evidence_of(user, "robot talked meanwhile", spoken_s, talks_s, "s")],
-                rationale=f"The person said {quote(user)}, and the robot went on: {quote(before_return[-1])}.",
+                rationale=f"The person said {quote(user)}, and the robot did not wait.",
             )
         elif scene.end_ns < until_ns and back is None:
             yield LookAgain(at_ns=until_ns)
@@ -110,7 +110,7 @@ def answering(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                     evidence_of(user, "the question", user.word_count),
                     evidence_of(robot, "similarity of the reply", similarity, least),
                 ],
-                rationale=f"The person asked {quote(user)}, and the robot spoke of something else: {quote(robot)}.",
+                rationale=f"The person asked {quote(user)}, and the robot's reply reads as about something else.",
             )
 
 

@@ -42,17 +42,13 @@ def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
         if not robot.is_robot or robot.ongoing:
             continue
         before = scene.user_turn_before(robot)
-        if (
-            before
-            and (thanked := meaning.match(before.text, "thanks"))
-            and (match := meaning.match(robot.text, "welcome"))
-        ):
+        if before and meaning.match(before.text, "thanks") and (match := meaning.match(robot.text, "welcome")):
             yield _done(
                 table,
                 "accepts_thanks",
                 robot,
                 match,
-                f"Thanked with “{thanked.sentence}”, the robot said {quote(robot)}.",
+                f"The person thanked the robot, and it said {quote(robot)}.",
             )
         elif match := meaning.match(robot.text, "thanks"):
             yield _done(table, "thanks_user", robot, match, f"The robot thanked the person: {quote(robot)}.")
@@ -78,7 +74,7 @@ def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                     evidence_of(user, "nearness to a protest", nearest.nearness, least),
                     evidence_of(robot, "words of the reply", robot.word_count),
                 ],
-                rationale=f"The person objected, {quote(user)}, and the robot went on as before: {quote(robot)}.",
+                rationale=f"The person said {quote(user)}, which reads as an objection; the robot went on as before.",
             )
 
 
@@ -89,7 +85,7 @@ def _find_return(  # noqa: PLR0917
     within_ns = s_to_ns(table.cues[broken].value("within_s"))
     for robot in scene.recent:
         if robot.is_robot and not robot.ongoing and (match := _ritual_in(meaning, robot.text, concept)):
-            yield _done(table, kept, robot, match, f"The robot kept the ritual of {concept}: {quote(robot)}.")
+            yield _done(table, kept, robot, match, f"The robot said {quote(robot)}, which reads as a {concept}.")
     for user in scene.recent:
         clear = concept == "farewell" and takes_leave(user.text)
         match = _ritual_in(meaning, user.text, concept)
@@ -104,7 +100,7 @@ def _find_return(  # noqa: PLR0917
             yield LookAgain(at_ns=due_ns + 1)
         elif reply is None or not reply.ongoing:
             nearest = match or meaning.match(user.text, concept)
-            answer = f"went on with {quote(reply)}" if reply else "said nothing"
+            answer = f"did not return the {concept}" if reply else "said nothing"
             yield table.finding(
                 broken,
                 Unit.of_turn(reply) if reply else Unit.of_silence(user, due_ns),

@@ -90,7 +90,7 @@ def _answer(
             # 0.75 at 4 s after a question; after a statement silence may be deliberate, and the judge decides.
             probability=min(table.cues["response_delay"].probability if expects else 0.45, 0.2 + 0.1375 * silence_s),
             evidence=[evidence_of(turn, "silence before the answer", silence_s, late_s, "s")],
-            rationale=f"After {quote(turn)} the robot was silent for {silence_s:.1f} s, then answered {quote(reply)}.",
+            rationale=f"After {quote(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
         )
     elif asked and silence_s <= (limit_s := table.cues["timely_answer"].value("delay_s")):
         yield table.finding(

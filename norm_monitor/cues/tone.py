@@ -29,7 +29,7 @@ def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Find
                 robot,
                 match,
                 table,
-                f"The person told good news, {quote(user)}, and the robot shared it: {quote(robot)}.",
+                f"The robot said {quote(robot)}, which shares the joy in the person's news.",
             )
 
 
@@ -41,7 +41,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             match,
             table,
-            f"The person said {quote(user)}, and the robot took it with sympathy: {quote(robot)}.",
+            f"The robot said {quote(robot)}, which takes up the person's trouble with sympathy.",
         )
     elif match := meaning.match(robot.text, "enthusiasm"):
         yield _found(
@@ -50,7 +50,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             match,
             table,
-            f"The person said {quote(user)}, and the robot was cheerful: {quote(robot)}.",
+            f"The person said {quote(user)}, and the robot answered cheerfully.",
         )
     else:
         yield _found(
@@ -59,7 +59,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             bad,
             table,
-            f"The person said {quote(user)}, and the robot passed over it: {quote(robot)}.",
+            f"The person said {quote(user)}, and the robot passed over the feeling in it.",
         )
 
 

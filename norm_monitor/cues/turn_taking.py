@@ -45,7 +45,7 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
                     evidence_of(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"),
                     _words(robot),
                 ],
-                rationale=f"The robot began {quote(robot, 8)} before the person had ended {quote(user)}.",
+                rationale=f"The robot began to speak before the person had ended {quote(user)}.",
             )
             break
 
