@@ -7,12 +7,17 @@ from norm_core.runtime.time import s_to_ns
 from norm_monitor.context.exchange_context import ExchangeContext, exchange_context
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
+from norm_monitor.context.set_phrases import is_warning
 from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import sentences
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.repetition import asked_again
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.exchange.exchange_record import ExchangeStage
 from norm_monitor.units.unit import Unit
+
+# The similarity from which a turn says the same as the one before.
+SAME = 0.8
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
@@ -77,7 +82,7 @@ def _classify(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) 
     polarity = max(CUES, key=lambda one: reading.probability[one] - least[one])
     if reading.probability[polarity] < least[polarity]:
         return
-    if polarity is Polarity.ERROR and _is_opening(meaning, around):
+    if polarity is Polarity.ERROR and (_is_opening(meaning, around) or _is_called_for(meaning, around)):
         return
     attributes, robot = reading.attributes[polarity], around.robot
     amiss = polarity is Polarity.ERROR
@@ -101,6 +106,15 @@ def _is_opening(meaning: Meaning, around: ExchangeContext) -> bool:
 
     words = around.exchange
     return words.opening and does(words.before, "greeting") and does(words.said, "greeting", "welcome", "offering")
+
+
+def _is_called_for(meaning: Meaning, around: ExchangeContext) -> bool:
+    """Whether the turn only warns of danger, or says again what it was asked to say again."""
+    words = around.exchange
+    if is_warning(words.said):
+        return True
+    asked = bool(around.before) and asked_again(meaning, around.before[-1].text)
+    return asked and meaning.similarity(words.earlier, words.said) >= SAME
 
 
 def _words_around(around: ExchangeContext) -> Iterator[Evidence]:

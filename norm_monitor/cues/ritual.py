@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from norm_core.runtime.time import s_to_ns
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
@@ -24,6 +24,8 @@ _LEAVE = re.compile(
     r"( (now|then|for now|later|soon|again|tomorrow|around|everyone|everybody|robot|on \w+))*"
 )
 _LEAVE_ZH = re.compile(r"^(再见|拜拜|晚安|回头见|明天见)|(再见|拜拜|晚安)[。！!]?$")
+# How long after the robot's last turn "hey" is no greeting.
+_TALK_LASTS_NS = 60 * NS_PER_S
 
 
 def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -91,6 +93,8 @@ def _find_return(  # noqa: PLR0917
         match = _ritual_in(meaning, user.text, concept)
         if user.is_robot or not (clear or (match and user.word_count <= LONGEST_RITUAL)):
             continue
+        if concept == "greeting" and _calls_out(scene, user):
+            continue
         around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
         if any(_returns(meaning, robot.text, concept) for robot in around):
             continue
@@ -124,6 +128,12 @@ def _returns(meaning: Meaning, text: str, concept: str) -> bool:
     """Whether the robot's words return the ritual; good wishes return a farewell."""
     parts = concept == "farewell" and (takes_leave(text) or bool(meaning.match(text, "well_wish")))
     return parts or _ritual_in(meaning, text, concept) is not None
+
+
+def _calls_out(scene: Scene, user: Turn) -> bool:
+    """Whether "hey" calls for attention in the middle of a talk."""
+    lately = any(0 < user.start_ns - robot.end_ns < _TALK_LASTS_NS for robot in scene.robot_turns)
+    return lately and "hey" in tokens(user.text)[:2]
 
 
 def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:

@@ -6,6 +6,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.expectation import announces_pause, is_request, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
+from norm_monitor.context.set_phrases import is_remark
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_backchannel, is_filler, is_question, sentences, word_count
 from norm_monitor.context.wording import question_in as asked_in
@@ -134,7 +135,8 @@ def _others_talk(scene: Scene, turn: Turn) -> bool:
 def _has_open_question(text: str) -> bool:
     """Whether a question is open; a short question before the person's own words only echoes the robot."""
     parts, question = sentences(text), asked_in(text)
-    return bool(question) and (question == parts[-1] or word_count(question) > ECHO_WORDS)
+    open_ = bool(question) and (question == parts[-1] or word_count(question) > ECHO_WORDS)
+    return open_ and not is_remark(question)
 
 
 def _greets(turn: Turn, scene: Scene, meaning: Meaning) -> bool:

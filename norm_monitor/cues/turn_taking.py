@@ -8,6 +8,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.expectation import announces_pause, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
+from norm_monitor.context.set_phrases import is_warning
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_backchannel, is_filler, is_question, tokens
 from norm_monitor.cues.finding import Findings, evidence_of, quote
@@ -26,7 +27,7 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
         s_to_ns(cue.value(name)) for name in ("voice_active_s", "talks_on_s", "resumes_s", "pause_s")
     )
     for robot in scene.recent:
-        if not robot.is_robot or is_backchannel(robot.text) or is_filler(robot.text):
+        if not robot.is_robot or is_backchannel(robot.text) or is_filler(robot.text) or is_warning(robot.text):
             continue
         for begin_ns, _ in robot.spans:
             user = (
