@@ -1,16 +1,26 @@
 """Whether the robot calls a person by the name they gave."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from norm_core.records.flag import Severity
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import tokens
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 LIKE_SPELT = 0.7
+# Letters and the sounds that a recognizer hardly tells apart, applied in this order.
+_SOUNDS = (
+    (r"ph", "F"), (r"ck|[ckqg](?![eiy])|ch(?=[rl])", "K"), (r"tsch|tch|sch|sh|ch|[jg]|ti(?=on)|c(?=[eiy])|[sz]", "S"),
+    (r"x", "KS"), (r"th|[dt]", "T"), (r"[pb]", "P"), (r"[vw](?=[aeiouy])|f", "F"), (r"[hw]", ""), (r"[eiy]+", "E"),
+    (r"a+", "A"), (r"[ou]+", "O"),
+)  # fmt: skip
 _NAME = r"([A-Z][\w'’-]+)"
 _TOLD = re.compile(
     rf"\b(?i:my name is|my name's|call me|the name is|the name's)\s+{_NAME}"
@@ -55,13 +65,43 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
                 evidence=[evidence_of(robot, "names given and used", 1, 1)],
                 rationale=f"The robot used the name the person had given, {called}: {quote(robot)}.",
             )
-        else:
+        elif (objects := _objects(scene, meaning, robot, given)) or not any(
+            sounds_alike(called, name, table.cues["wrong_name"].value("sound")) for name in given
+        ):
+            cue = table.cues["wrong_name"]
             yield table.finding(
                 "wrong_name",
                 Unit.of_turn(robot),
+                severity=Severity.MAJOR if objects else Severity.MINOR,
+                probability=cue.probability if objects else cue.value("not_objected"),
                 evidence=[evidence_of(robot, "names used that were given", 0, 1)],
                 rationale=f"The person is {' or '.join(sorted(given))}, and the robot called them {called}.",
             )
+
+
+def sounds_alike(one: str, other: str, least: float) -> bool:
+    """Whether a recognizer may take one name for the other, by their consonants or their whole sound."""
+    mine, theirs = _sound(one), _sound(other)
+    if re.sub("[AEO]", "", mine) == re.sub("[AEO]", "", theirs):
+        return True
+    return SequenceMatcher(None, mine, theirs).ratio() >= least
+
+
+def _sound(name: str) -> str:
+    """Return a rough phonetic key: voiced and voiceless consonants are one, vowels are front, open or back."""
+    plain = unicodedata.normalize("NFKD", name.lower()).encode("ascii", "ignore").decode() or name
+    for letters, sound in _SOUNDS:
+        plain = re.sub(letters, sound, plain)
+    return re.sub(r"(.)\1+", r"\1", plain)
+
+
+def _objects(scene: Scene, meaning: Meaning, robot: Turn, given: set[str]) -> bool:
+    """Whether the person corrects the name in their next turn."""
+    answer = scene.next_user_turn(robot)
+    if answer is None:
+        return False
+    says_own = bool(given_names(answer.text)) or any(name.lower() in tokens(answer.text) for name in given)
+    return says_own or bool(meaning.match(answer.text, "misunderstood"))
 
 
 def given_names(text: str) -> list[str]:

@@ -60,6 +60,8 @@ MEANINGS = {
     "no_greeting.within_s": "most time in which a greeting is due",
     "no_goodbye.within_s": "most time in which a farewell is due",
     "nearness": "least similarity to the turn that the person did not understand",
+    "sound": "the least likeness of two names by sound that a recogniser may confuse",
+    "not_objected": "the probability while the person has not corrected the name",
     "certain": "score from which a protest needs no further sign",
     "no_apology.certain": "least score of the protest",
     "similarity": "least similarity to the earlier turn",
