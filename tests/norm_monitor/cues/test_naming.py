@@ -5,16 +5,20 @@ import pytest
 from norm_core.records.flag import FlagState, Severity, SocialFlag
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.naming import sounds_alike
-from tests.norm_monitor.encounter_talk import Watched, last_of, robot, user
+from tests.norm_monitor.encounter_talk import Watched, robot, user
 
+# The evidence that the cue states.
+MEASURE = "names used that were given"
 ALIKE = [("Sean", "Shawn"), ("Kaitlyn", "Caitlin"), ("Geoff", "Jeff"), ("Ben", "Pen"), ("Aisha", "Ayesha")]
 UNLIKE = [("Anna", "Peter"), ("Paul", "Peter"), ("Mary", "John"), ("Julia", "Laura")]
 
 
-def _wrong_name(meaning: Meanings, given: str, called: str, answer: str = "Thanks.") -> SocialFlag | None:
-    talk = user(0, 2, f"My name is {given}."), robot(3, 5, f"Nice to meet you, {called}."), user(6, 7, answer)
-    flag = last_of(Watched(meaning).watch(*talk, until_s=12)).get("wrong_name")
-    return None if flag is None or flag.state is FlagState.WITHDRAWN else flag
+def _wrong_name(meaning: Meanings, given: str, called: str, answer: str = "") -> SocialFlag | None:
+    talk = user(0, 2, f"My name is {given}."), robot(3, 5, f"The table is over there, {called}.")
+    answered = user(6, 7, answer) if answer else []
+    newest = {flag.event_id: flag for flag in Watched(meaning).watch(*talk, answered, until_s=11)}
+    found = (flag for flag in newest.values() if any(fact.measure == MEASURE for fact in flag.evidence))
+    return next((flag for flag in found if flag.state is not FlagState.WITHDRAWN), None)
 
 
 @pytest.mark.parametrize(("given", "called"), ALIKE)
