@@ -1,6 +1,7 @@
 """Classify the robot's turn in its exchange, as learnt from talks that a coder marked."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.runtime.time import s_to_ns
@@ -10,7 +11,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.set_phrases import is_warning
 from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import sentences
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.finding import Finding, Findings, LookAgain, evidence_of, quote
 from norm_monitor.cues.repetition import asked_again
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.exchange.exchange_record import ExchangeStage
@@ -18,6 +19,8 @@ from norm_monitor.units.unit import Unit
 
 # The similarity from which a turn says the same as the one before.
 SAME = 0.8
+# The probability of a finding at the end of a turn that the answer refutes.
+RETRACTED = 0.01
 
 CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 
@@ -54,17 +57,35 @@ WELL = {
 def exchange(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """Classify each turn once somebody answered, nobody did for a while, or the robot continued.
 
-    If the input ends before that, classify the turn with what is there.
+    If the input ends before that, classify the turn with what is there. A turn that surely reads amiss is found at
+    its end; what follows confirms or retracts that.
     """
     for robot, then in zip(scene.robot_turns, (*scene.robot_turns[1:], None), strict=False):
         if max(robot.end_ns, then.end_ns if then else 0) < scene.start_ns or robot.ongoing or not robot.text.strip():
             continue
         around = exchange_context(scene, robot)
+        alone = replace(around, after=(), then=None, exchange=replace(around.exchange, after="", then=""))
+        is_sure = _is_sure(table, meaning, alone)
         due_ns = _turn_over_ns(table, around)
-        if scene.input_ended or scene.end_ns > due_ns:
-            yield from _classify(table, meaning, around)
-        else:
+        if not scene.input_ended and scene.end_ns <= due_ns:
+            if is_sure and around.exchange.stage is ExchangeStage.SAID:
+                yield _finding(table, meaning, alone, Polarity.ERROR)
             yield LookAgain(at_ns=due_ns + 1)
+            continue
+        polarity = _polarity(table, meaning, around)
+        if polarity:
+            yield _finding(table, meaning, around, polarity)
+        # A turn in several pieces may have been sure of a part.
+        if (is_sure or len(robot.spans) > 1) and not _is_confirmed(table, meaning, around):
+            yield replace(_finding(table, meaning, alone, Polarity.ERROR), probability=RETRACTED)
+
+
+def _is_confirmed(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> bool:
+    """Whether the turn reads amiss with all that followed it, or with the first answers alone."""
+    first = (around.after[:count] for count in range(1, len(around.after) + 1))
+    cut = (replace(around.exchange, after=" ".join(turn.text for turn in turns), then="") for turns in first)
+    known = [replace(around, then=None, exchange=exchange) for exchange in cut]
+    return any(_polarity(table, meaning, one) is Polarity.ERROR for one in (around, *known))
 
 
 def _turn_over_ns(table: ThresholdTable, around: ExchangeContext) -> int:
@@ -75,27 +96,48 @@ def _turn_over_ns(table: ThresholdTable, around: ExchangeContext) -> int:
     return max(turn.end_ns for turn in last) + GAP_NS
 
 
-def _classify(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> Iterator[Findings]:
-    reading = meaning.read(around.exchange)
+def _is_sure(table: ThresholdTable, meaning: Meaning, alone: ExchangeContext) -> bool:
+    """Whether a turn reads amiss so surely that its flag need not wait for an answer."""
+    probability = meaning.read(alone.exchange).probability
+    least = table.cues[CUES[Polarity.ERROR]].value("at_once")
+    is_amiss = probability[Polarity.ERROR] >= max(least, probability[Polarity.COMPETENCE])
+    return is_amiss and not _is_excused(meaning, alone)
+
+
+def _polarity(table: ThresholdTable, meaning: Meaning, around: ExchangeContext) -> Polarity | None:
+    """Return whether the turn reads amiss or well, or None for neither."""
+    probability, least = meaning.read(around.exchange).probability, _least(table, around)
+    polarity = max(CUES, key=lambda one: probability[one] - least[one])
+    if probability[polarity] < least[polarity] or (polarity is Polarity.ERROR and _is_excused(meaning, around)):
+        return None
+    return polarity
+
+
+def _least(table: ThresholdTable, around: ExchangeContext) -> dict[Polarity, float]:
     stage = around.exchange.stage.name.lower()
-    least = {polarity: table.cues[cue_id].value(stage) for polarity, cue_id in CUES.items()}
-    polarity = max(CUES, key=lambda one: reading.probability[one] - least[one])
-    if reading.probability[polarity] < least[polarity]:
-        return
-    if polarity is Polarity.ERROR and (_is_opening(meaning, around) or _is_called_for(meaning, around)):
-        return
-    attributes, robot = reading.attributes[polarity], around.robot
+    return {polarity: table.cues[cue_id].value(stage) for polarity, cue_id in CUES.items()}
+
+
+def _finding(table: ThresholdTable, meaning: Meaning, around: ExchangeContext, polarity: Polarity) -> Finding:
+    reading, robot = meaning.read(around.exchange), around.robot
+    attributes = reading.attributes[polarity]
     amiss = polarity is Polarity.ERROR
     what = f"probability that it reads {'amiss' if amiss else 'well'}"
-    yield table.finding(
+    least = _least(table, around)[polarity]
+    return table.finding(
         CUES[polarity],
         Unit.of_turn(robot),
-        evidence=[evidence_of(robot, what, reading.probability[polarity], least[polarity]), *_words_around(around)],
+        evidence=[evidence_of(robot, what, reading.probability[polarity], least), *_words_around(around)],
         rationale=f"The robot said {quote(robot)}, which reads as {(AMISS if amiss else WELL)[attributes[0]]}.",
         probability=reading.precision_at_score[polarity],
         correction=INSTEAD[attributes[0]] if amiss else "",
         attributes=attributes,
     )
+
+
+def _is_excused(meaning: Meaning, around: ExchangeContext) -> bool:
+    """Whether a turn can hardly be an error: an opening, a warning, or a repetition on request."""
+    return _is_opening(meaning, around) or _is_called_for(meaning, around)
 
 
 def _is_opening(meaning: Meaning, around: ExchangeContext) -> bool:

@@ -81,6 +81,7 @@ MEANINGS = {
     "ignores_stop.resumes_s": "most time until the robot resumes",
     "waits_for_return.silence_s": "least time for which the robot waits",
     "talks_s": "least time for which the robot talks meanwhile",
+    "at_once": "probability from which a turn is flagged at its end, before anybody answers",
     "quiet_s": "silence after which the classifier rates a turn that nobody answered",
     "said": "least probability by the turn and what came before",
     "answered": "least probability once a person answered",
