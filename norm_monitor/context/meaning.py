@@ -103,18 +103,23 @@ class NoMeaning:
         self._meaning = meaning
 
     def match(self, text: str, concept: str) -> Match:
+        """Match nothing."""
         return Match(sentence="", nearness=-1.0, threshold=1.0)
 
     def similarity(self, one: str, other: str) -> float:
+        """Return no likeness."""
         return 0.0
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
+        """Classify the exchange as the language that is read."""
         return self._meaning.read(exchange)
 
     def forget(self) -> None:
+        """Clear the cache of the language that is read."""
         self._meaning.forget()
 
     def sha256(self) -> str:
+        """Return the digest of the language that is read."""
         return self._meaning.sha256()
 
 
