@@ -205,8 +205,17 @@ class Monitor:
         self._query_ends.clear()
         return flags
 
+    def close_flags(self) -> list[SocialFlag]:
+        """Close all open flags now, and return them."""
+        return self._fusion.close(None)
+
     def forget(self) -> int:
-        """Forget everything that people and the robot said; return the number of facts about people."""
+        """Forget everything that people and the robot said; return the number of facts about people.
+
+        Units that take evidence are forgotten too; call `close_flags` first to get the last state of their flags.
+        """
+        self._fusion.reset()
+        self._triggers.reset()
         self._meaning.forget()
         return self._history.forget(self._newest_ns)
 
@@ -270,7 +279,10 @@ class Monitor:
 
     def _advance(self, source: str, watermark_ns: int) -> list[SocialFlag]:
         self._cutter.advance(source, watermark_ns)
-        return self._flags_of_closing()
+        flags = self._flags_of_closing()
+        # Where nothing happens, no window tells that time has passed.
+        complete_ns = self._cutter.complete_until_ns
+        return flags if complete_ns is None else flags + self._fusion.close(complete_ns)
 
     def _flags_of_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
         flags: list[SocialFlag] = []
@@ -313,6 +325,7 @@ class Monitor:
         self.missing = window.missing
         scene = self._history.scene(window, input_ended=input_ended)
         self._other_language = scene.other_language
+        flags = self._fusion.close(window.end_ns)  # first, so that it does not matter how often the sources mark time
         found = list(find_cues(scene, self._table, self._meaning, self._cues))
         findings = [
             discount_confidence(one, scene, self._table, self._meaning)
@@ -328,10 +341,9 @@ class Monitor:
         made_by = self._provenance_of(window, sha256)
         now_ns = self._clock.now_ns()
         changed = [self._fusion.take(finding, made_by, now_ns) for finding in findings]
-        flags = [flag for flag in changed if flag]
+        flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
-        flags += self._fusion.close(window.end_ns)
         return flags, again_ns, sha256
 
     def _cue_end_of(self, entry: Entry) -> int | None:

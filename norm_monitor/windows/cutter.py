@@ -91,6 +91,12 @@ class WindowCutter:
         self._requested_ends.add(end_ns)
         return True
 
+    @property
+    def complete_until_ns(self) -> int | None:
+        """Until when every source is complete; None until each has said so."""
+        marks_ns = [self._watermarks.get(source) for source in self._sources]
+        return None if None in marks_ns else min((mark_ns for mark_ns in marks_ns if mark_ns is not None), default=None)
+
     def jumps_back(self, source: str, watermark_ns: int) -> bool:
         """Whether this watermark would start a new timeline."""
         before_ns = self._watermarks.get(source)

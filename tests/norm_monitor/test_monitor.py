@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.flag import SocialFlag
+from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
@@ -130,3 +130,25 @@ def test_a_camera_that_stops_does_not_make_the_monitor_look_for_ever(meaning: Me
     watched.watch(seen(0, 5, away_from_s=4), robot(1, 20, "And now the history of this house."), until_s=40)
     (windows,) = (counter.count for counter in watched.monitor.counters if counter.name == "windows")
     assert windows < 30
+
+
+def test_flags_close_in_quiet_time_too(meaning: Meanings) -> None:
+    watched = Watched(meaning)
+    asked, late = user(0, 2, "Where can I buy a ticket?"), robot(8, 10, "You can buy it at the counter.")
+    entries = with_silence([*asked, *late], until_s=60)
+    flags = [flag for _, entry in entries for flag in watched.monitor.take(entry)]
+    assert {flag.event_id for flag in flags} == {flag.event_id for flag in flags if flag.state is FlagState.CLOSED}
+    assert watched.monitor.end_input() == []
+
+
+def test_after_forgetting_no_flag_quotes_what_was_said(meaning: Meanings) -> None:
+    watched = Watched(meaning)
+    asked, late = user(0, 2, "Where can I buy a ticket?"), robot(8, 10, "You can buy it at the counter.")
+    entries = [entry for _, entry in with_silence([*asked, *late], until_s=60)]
+    before = entries.index(next(entry for entry in entries if when_given(entry) > at(14)))
+    for entry in entries[:before]:
+        watched.monitor.take(entry)
+    assert {flag.state for flag in watched.monitor.close_flags()} == {FlagState.CLOSED}
+    watched.monitor.forget()
+    assert [flag for entry in entries[before:] for flag in watched.monitor.take(entry)] == []
+    assert watched.monitor.end_input() == []

@@ -259,6 +259,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         if isinstance(record, UnitJudgement):
             self._publish(self._monitor.take_judgement(record))
         elif isinstance(record, Forget):
+            self._publish(self._monitor.close_flags())
             self._monitor.forget()
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
