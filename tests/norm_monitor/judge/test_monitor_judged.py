@@ -32,7 +32,7 @@ def monitor_of(meaning: Meaning) -> Monitor:
     config = MonitorConfig.model_validate(
         {
             "windows": {"sources": ("utterances",), "lateness_s": 0},
-            "judge": {"calls_per_hour": 36_000.0},
+            "judge": {"model": "labels", "calls_per_hour": 36_000.0},
             "fusion": {"muted": MUTED},
         }
     )
@@ -128,7 +128,7 @@ def test_six_people_at_once_and_words_without_times_are_judged(meaning: Meaning)
     ]
     untimed = [entry for second in (20, 21) for entry in user(second, second, "Hello?", Timing.ABSENT)]
     monitor = monitor_of(meaning)
-    _, views = play(monitor, [*crowd, *untimed, *robot(22, 23, "Yes, yes.")], 60)
+    _, views = play(monitor, [*crowd, *untimed, *robot(22, 23, "Yes, yes.")], 40)
     assert len({view.unit.unit_id for view in views}) == len(views) > 6
     robot_turns = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
     assert [flag.onset_ns for view in robot_turns for flag in monitor.take_judgement(error(view))] == [at(22)]
