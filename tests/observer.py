@@ -13,6 +13,9 @@ from norm_core.records.messages import from_message
 from norm_core.records.status import MonitorStatus, NodeState
 from tests.patience import PATIENCE_S
 
+# How long a call that only reads waits before it is made again.
+AGAIN_S = 10.0
+
 if TYPE_CHECKING:
     from norm_nodes.drain import DrainReport
 
@@ -49,9 +52,20 @@ class Observer:
     def call(self, service_type: Any, name: str, **fields: Any) -> Any:
         client = self.node.create_client(service_type, name)
         self.until(client.service_is_ready, f"service {name}")
-        future = client.call_async(service_type.Request(**fields))
-        self.until(future.done, f"an answer of {name}", PATIENCE_S)
-        return future.result()
+        futures = [client.call_async(service_type.Request(**fields))]
+        if service_type.__name__.startswith("Get"):  # reads, which may be asked again
+            asked_s = time.monotonic()
+
+            def answered() -> bool:
+                # A server that has not met the client's reader yet drops its first answer.
+                if time.monotonic() > asked_s + AGAIN_S * len(futures):
+                    futures.append(client.call_async(service_type.Request(**fields)))
+                return any(future.done() for future in futures)
+
+            self.until(answered, f"an answer of {name}", PATIENCE_S)
+        else:
+            self.until(futures[0].done, f"an answer of {name}", PATIENCE_S)
+        return next(future.result() for future in futures if future.done())
 
     def watch_status(self) -> list[MonitorStatus]:
         """A list that grows with every heartbeat on the domain."""
