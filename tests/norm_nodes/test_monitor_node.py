@@ -22,7 +22,7 @@ from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Kind, Participant
-from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
+from tests.norm_core.engines.fake_server import DEAD_URL, describe_model, serving, stalling
 from tests.norm_monitor.encounter_talk import near, robot, user, with_silence
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -213,6 +213,41 @@ def test_a_dead_judge_degrades_the_status_and_cues_go_on(
             "the status",
         )
         assert "cues go on alone" in " ".join(degraded[0].reasons)
+
+
+def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
+    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    statuses = observer.watch_status()
+    with serving() as server:
+        server.faults.append(stalling)
+        describe_model(tmp_path, "slow", server.url)
+        with monitor(domain_id, judge={"model": "slow", "deadline_s": 0.2, "calls_per_hour": 60.0}):
+            play(observer, TALK)
+            observer.until(lambda: observer.counted("judge_timed_out") > 0, "the judge to time out")
+            observer.until(
+                lambda: any("raise judge.deadline_s" in reason for s in statuses for reason in s.reasons), "the remedy"
+            )
+
+
+def test_units_refused_by_a_full_judge_queue_are_stated(
+    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    statuses = observer.watch_status()
+    long_talk = [entry for s in range(0, 60, 5) for entry in (*user(s, s + 1, "Why?"), *robot(s + 2, s + 4, "Why not."))]
+    with serving() as server:
+        server.faults.append(stalling)
+        describe_model(tmp_path, "slow", server.url)
+        with monitor(domain_id, judge={"model": "slow", "deadline_s": 600.0, "calls_per_hour": 36_000.0}):
+            play(observer, long_talk, until_s=70)
+            observer.until(lambda: observer.counted("judge_units_refused") > 0, "the queue to be full")
+            observer.until(
+                lambda: any("lower judge.calls_per_hour" in reason for s in statuses for reason in s.reasons),
+                "the remedy",
+            )
+            server.released.set()
 
 
 def test_flags_close_at_the_end_though_the_judge_is_dead(

@@ -57,6 +57,11 @@ ROBOT_MISSING = (
     "robot speech: the robot's speech is missing, so nothing it says or leaves unsaid is flagged; "
     "set the parameters robot_speech_topic and robot_speech_type of ears"
 )
+FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"
+JUDGE_BEHIND = (
+    f"judge: {TO_JUDGE} units wait, so cues alone decide about the next ones; "
+    "lower judge.calls_per_hour, or name a faster model in judge.model"
+)
 # How long the status reports a record on which a cue failed.
 FAULT_STATED_S = 60.0
 # How long attention stays raised after an error has ended, and how often it is published.
@@ -271,6 +276,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         for view in self._monitor.units_to_judge():
             if not self._to_judge.put(view):
                 self.count("judge_units_refused")
+                self.raise_issue("judge_queue", Health.DEGRADED, JUDGE_BEHIND)
                 reason = "the judge is behind by a full queue"
                 self._publish(
                     self._monitor.take_judgement(UnitJudgement(unit=view.unit, outcome=Outcome.REFUSED, reason=reason))
@@ -282,6 +288,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         while not self._to_judge.is_drained():
             view = self._to_judge.get(timeout_s=WAIT_S)
             if view is None:
+                self.clear_issue("judge_queue")
                 continue
             self._write_prompts(view)
             limit = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
@@ -296,6 +303,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.clear_issue("judge")
             else:
                 why = f"judge: the model {judgement.outcome.predicate}, and cues go on alone: {judgement.reason}"
+                if judgement.outcome is Outcome.TIMED_OUT:
+                    why += FASTER_JUDGE
                 self.raise_issue("judge", Health.DEGRADED, why)
                 self.beat()
 
