@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from norm_core.engines.request_context import Deadline
 from norm_core.evaluation.event_matching import match_events
 from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import Polarity, SocialFlag
@@ -23,6 +24,8 @@ from sim_replays.scenarios.truth import Truth
 BUDGETS = (60.0, 240.0, 36_000.0)
 CALLS_PER_HOUR = 240.0
 _TOLERANCE_NS = s_to_ns(2)
+# A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
+_LONGEST_NS = s_to_ns(600)
 
 
 @record
@@ -68,12 +71,16 @@ class JudgeStandIn:
         """Judge the units that are due, and yield the flags that follow."""
         for view in monitor.units_to_judge():
             asked_ns = self._clock.now_ns()
-            judgement = self._judge.judge(view)
+            judgement = self._judge.judge(view, Deadline(self._clock, asked_ns + _LONGEST_NS))
             self.spent_s.append(ns_to_s(self._clock.now_ns() - asked_ns))
             self.outcomes[judgement.outcome] += 1
             if judgement.reason:
                 self.reasons[judgement.reason] += 1
             yield from monitor.take_judgement(judgement)
+
+    def late_count(self, deadline_ns: int) -> int:
+        """Return how many units took longer than a live monitor would wait."""
+        return sum(s_to_ns(spent_s) > deadline_ns for spent_s in self.spent_s)
 
     def latency_s(self) -> dict[str, float]:
         """Percentiles of the time per unit, with its note, in seconds."""

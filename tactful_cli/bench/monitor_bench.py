@@ -13,11 +13,11 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import NS_PER_S, WallClock
+from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import Concepts, Meaning, Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.judge.judge import Judge
+from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
@@ -41,6 +41,7 @@ from tactful_cli.bench.monitor_tables import show_coder, show_judge, show_scores
 from tactful_cli.console import err, print_json, print_table
 
 DEFAULT_SPLIT = "development"
+DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
 
 
 class BenchSource(StrEnum):
@@ -197,6 +198,8 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
         "outcomes": dict(asking.outcomes),
         "reasons": dict(asking.reasons.most_common(3)),
         "latency_s": asking.latency_s(),
+        "deadline_s": DEADLINE_S,
+        "late": asking.late_count(s_to_ns(DEADLINE_S)),
     }
 
 

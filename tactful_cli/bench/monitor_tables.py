@@ -60,6 +60,9 @@ def show_judge(asked: Mapping[str, Any]) -> None:
     spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
     units = count_of(asked["units"], "unit")
     print(f"{asked['model']} was asked about {units}, by their words alone: {outcomes}; {spent}")
+    if asked["late"]:
+        late = count_of(asked["late"], "unit")
+        print(f"  {late} took longer than judge.deadline_s, {asked['deadline_s']:g} s, and would time out on a robot")
     for reason, count in asked["reasons"].items():
         print(f"  {count_of(count, 'time')}: {reason}")
 

@@ -236,7 +236,9 @@ def test_units_refused_by_a_full_judge_queue_are_stated(
 ) -> None:
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     statuses = observer.watch_status()
-    long_talk = [entry for s in range(0, 60, 5) for entry in (*user(s, s + 1, "Why?"), *robot(s + 2, s + 4, "Why not."))]
+    long_talk: list[Entry] = []
+    for at_s in range(0, 60, 5):
+        long_talk += [*user(at_s, at_s + 1, "Why?"), *robot(at_s + 2, at_s + 4, "Why not.")]
     with serving() as server:
         server.faults.append(stalling)
         describe_model(tmp_path, "slow", server.url)

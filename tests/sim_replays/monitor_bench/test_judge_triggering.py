@@ -42,14 +42,17 @@ def meaning() -> Meanings:
     return Meanings.shipped()
 
 
-def answering(act: Callable[[Question, RequestContext], Sequence[float]] | None = None) -> JudgeStandIn:
+def answering(
+    act: Callable[[Question, RequestContext], Sequence[float]] | None = None, clock: ReplayClock | None = None
+) -> JudgeStandIn:
     """A judge that finds an error of every attribute in each window, or does what act does."""
+    clock = clock or ReplayClock()
 
     def error(question: Question, call: RequestContext) -> Sequence[float]:
         return [4.0] + [0.0] * (len(question.options) - 1)
 
     backend = ScriptedBackend(act or error, '{"rationale": "It went wrong.", "correction": "Wait."}')
-    return JudgeStandIn(Judge(Engine(backend, ReplayClock())), ReplayClock())
+    return JudgeStandIn(Judge(Engine(backend, clock)), clock)
 
 
 def truth(*spans_s: tuple[float, float]) -> Truth:
@@ -102,6 +105,31 @@ def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: Meanings) -> No
     assert run_with_judge([ENCOUNTER], meaning, table, asking) == [monitor_script(ENCOUNTER, meaning, table)]
     assert set(asking.outcomes) == {Outcome.FAILED}
     assert list(asking.reasons) == ["the server is gone"]
+
+
+def test_a_judge_that_hangs_times_out_in_a_replay(meaning: Meanings) -> None:
+    clock = ReplayClock()
+
+    def hang(question: Question, call: RequestContext) -> Sequence[float]:
+        clock.advance_to(clock.now_ns() + s_to_ns(3600))
+        return [4.0] + [0.0] * (len(question.options) - 1)
+
+    table, asking = ThresholdTable.shipped(), answering(hang, clock)
+    assert run_with_judge([ENCOUNTER], meaning, table, asking) == [monitor_script(ENCOUNTER, meaning, table)]
+    assert set(asking.outcomes) == {Outcome.TIMED_OUT}
+
+
+def test_answers_too_late_for_a_live_monitor_are_counted(meaning: Meanings) -> None:
+    clock = ReplayClock()
+
+    def think(question: Question, call: RequestContext) -> Sequence[float]:
+        clock.advance_to(clock.now_ns() + s_to_ns(11))
+        return [0.0] * (len(question.options) - 1) + [4.0]  # ordinary conduct: no further question
+
+    asking = answering(think, clock)
+    run_with_judge([ENCOUNTER], meaning, ThresholdTable.shipped(), asking)
+    assert asking.late_count(s_to_ns(10)) == len(asking.spent_s) > 0
+    assert asking.late_count(s_to_ns(12)) == 0
 
 
 def test_the_verb_shows_cues_alone_beside_cues_and_model(
