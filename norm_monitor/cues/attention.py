@@ -6,7 +6,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote, quote_text
 from norm_monitor.cues.sightings import away_spells, departures, known_until_ns, seen_evidence, sighting_or_turn
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
@@ -42,7 +42,7 @@ def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
                 seen_evidence(last, "looking away for", since_ns, away_s, cue.value("away_s")),
                 evidence_of(robot, "robot talks on, words", robot.word_count),
             ],
-            rationale=f"The person looked away for {away_s:.0f} s while the robot went on with {quote(robot)}.",
+            rationale=f"While the person looked away for {away_s:.0f} s, the robot said {quote(robot)}.",
         )
 
 
@@ -52,18 +52,24 @@ def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         if not robot.is_robot or robot.ongoing:
             continue
         if match := meaning.match(robot.text, "check_in"):
-            turned = _turned_before(scene, robot)
+            turned = _turned_before(scene, _said_ns(robot, match.sentence))
             yield table.finding(
                 "checks_in",
                 Unit.of_turn(robot),
                 probability=0.8 if turned else None,
                 evidence=[evidence_of(robot, "nearness to checking in", match.nearness, match.threshold)],
-                rationale=f"The robot asked {quote(robot)}"
+                rationale=f"The robot asked {quote_text(match.sentence)}"
                 + (", just after the person had turned away." if turned else "."),
             )
 
 
-def _turned_before(scene: Scene, robot: Turn) -> bool:
+def _said_ns(robot: Turn, sentence: str) -> int:
+    """Return about when the robot began a sentence of its turn."""
+    spoken_ns = robot.end_ns - robot.start_ns
+    return robot.start_ns + spoken_ns * robot.text.find(sentence) // len(robot.text)
+
+
+def _turned_before(scene: Scene, said_ns: int) -> bool:
     starts = [since_ns for since_ns, _ in away_spells(scene.presences)]
     starts += [gone_ns for gone_ns, _ in departures(scene.presences)]
-    return any(0 <= robot.start_ns - start_ns <= _REACTION_NS for start_ns in starts)
+    return any(0 <= said_ns - start_ns <= _REACTION_NS for start_ns in starts)

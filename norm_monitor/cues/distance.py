@@ -65,8 +65,8 @@ def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
                     start_ns=spell.first_ns, end_ns=spell.last_ns, source_topic=spell.source_topic,
                 )
             ],
-            rationale=f"The robot stood {spell.least_m:.2f} m from the person for "
-            f"{ns_to_s(spell.last_ns - spell.first_ns):.0f} s.",
+            rationale=f"The robot was within {nearest_m:g} m of the person for "
+            f"{ns_to_s(spell.last_ns - spell.first_ns):.0f} s, at the nearest {spell.least_m:.2f} m.",
         )  # fmt: skip
 
 

@@ -69,7 +69,21 @@ def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None 
 _INNER_MARKS = str.maketrans("“”", "‘’")
 
 
-def quote(turn: Turn, most_words: int = 12) -> str:
-    """Return a turn's words for a coder's note, shortened, with single quotation marks inside."""
+_QUOTED_WORDS = 12
+
+
+def quote(turn: Turn) -> str:
+    """Return a turn's first words for a coder's note, with single quotation marks inside."""
+    return quote_text(turn.text)
+
+
+def quote_text(text: str) -> str:
+    """Return the first words of a text for a coder's note, such as the sentence that the note is about."""
+    words = text.translate(_INNER_MARKS).split()
+    return f"“{' '.join(words[:_QUOTED_WORDS])}{' …' if len(words) > _QUOTED_WORDS else ''}”"
+
+
+def quote_end(turn: Turn) -> str:
+    """Return a turn's last words, for a note about what happened at its end."""
     words = turn.text.translate(_INNER_MARKS).split()
-    return f"“{' '.join(words[:most_words])}{' …' if len(words) > most_words else ''}”"
+    return f"“{'… ' if len(words) > _QUOTED_WORDS else ''}{' '.join(words[-_QUOTED_WORDS:])}”"

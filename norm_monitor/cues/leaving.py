@@ -9,7 +9,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Finding, Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.finding import Finding, Findings, LookAgain, evidence_of, quote, quote_end
 from norm_monitor.cues.sightings import departures, known_until_ns, nobody_is_seen, seen_evidence, sighting_or_turn
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import UnitKind
@@ -94,9 +94,9 @@ def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, la
             seen_evidence(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), lost_s),
             evidence_of(robot, "robot talks on, words", robot.word_count),
         ],
-        rationale=f"The person had left, and the robot said to nobody {quote(robot)}."
+        rationale=f"The person had left, and the robot said {quote(robot)} to nobody."
         if robot.start_ns > gone_ns
-        else f"The person left without a farewell, and the robot went on with {quote(robot)}.",
+        else f"The person left, and the robot talked on, up to {quote_end(robot)}.",
     )
 
 

@@ -10,7 +10,7 @@ from norm_monitor.context.set_phrases import is_remark
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_backchannel, is_filler, is_question, sentences, word_count
 from norm_monitor.context.wording import question_in as asked_in
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote_end
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -81,7 +81,7 @@ def _answer(
                 "announced_delay",
                 Unit.of_turn(reply),
                 evidence=[evidence_of(reply, "filler after", silence_s, limit_s, "s")],
-                rationale=f"The robot needed time and said so {silence_s:.1f} s after {quote(turn)}.",
+                rationale=f"The robot needed time and said so {silence_s:.1f} s after {quote_end(turn)}.",
             )
     elif silence_s >= late_s:
         yield table.finding(
@@ -91,14 +91,14 @@ def _answer(
             # 0.75 at 4 s after a question; after a statement silence may be deliberate, and the judge decides.
             probability=min(table.cues["response_delay"].probability if expects else 0.45, 0.2 + 0.1375 * silence_s),
             evidence=[evidence_of(turn, "silence before the answer", silence_s, late_s, "s")],
-            rationale=f"After {quote(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
+            rationale=f"After {quote_end(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
         )
     elif asked and silence_s <= (limit_s := table.cues["timely_answer"].value("delay_s")):
         yield table.finding(
             "timely_answer",
             Unit.of_turn(reply),
             evidence=[evidence_of(turn, "silence before the answer", silence_s, limit_s, "s")],
-            rationale=f"The robot answered {quote(turn)} after {silence_s:.1f} s, as a person would.",
+            rationale=f"The robot answered {quote_end(turn)} after {silence_s:.1f} s, as a person would.",
         )
 
 
@@ -164,5 +164,5 @@ def _no_response(  # noqa: PLR0917
         probability=likely,
         severity=cue.severity_of("silence_s", silence_s),
         evidence=[evidence_of(turn, "silence after the turn", silence_s, longest_s, "s")],
-        rationale=f"The person said {quote(turn)}, and the robot said nothing for {silence_s:.1f} s.",
+        rationale=f"The person said {quote_end(turn)}, and the robot said nothing for {silence_s:.1f} s.",
     )

@@ -11,7 +11,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.set_phrases import is_warning
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_backchannel, is_filler, is_question, tokens
-from norm_monitor.cues.finding import Findings, evidence_of, quote
+from norm_monitor.cues.finding import Findings, evidence_of, quote, quote_end
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -46,7 +46,7 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
                     evidence_of(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"),
                     _words(robot),
                 ],
-                rationale=f"The robot began to speak before the person had ended {quote(user)}.",
+                rationale=f"The robot began to speak before the person had finished {quote_end(user)}.",
             )
             break
 
@@ -113,8 +113,8 @@ def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
                 Unit.of_turn(before),
                 probability=None if is_long else 0.45,
                 evidence=[evidence_of(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
-                rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {quote(before)}, and the robot let "
-                "them go on.",
+                rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {quote_end(before)}, "
+                "and the robot let them go on.",
             )
 
 
@@ -159,7 +159,9 @@ def _unfinished_speaker(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | No
 
 def _wants_more_time(text: str) -> bool:
     words = tokens(text)
-    return bool(words) and (words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None)
+    if not words or text.rstrip().endswith(("?", "？")):
+        return False
+    return words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None
 
 
 def _words(robot: Turn) -> Evidence:

@@ -6,7 +6,7 @@ from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.context.set_phrases import asks_to_repeat, is_remark, is_warning
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import Watched, robot, user
+from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seen, user
 
 PRICE = "The ticket costs nineteen euros and is valid all day."
 SEAT = "I would like a window seat."
@@ -98,3 +98,15 @@ def test_repeating_for_somebody_who_asked_is_no_error(meaning: Meanings) -> None
 def test_same_person_who_was_not_heard_repeats(meaning: Meanings) -> None:
     talk = (user(0, 2, SEAT, person="a"), robot(3, 4, "The weather is fine."), user(5, 7, SEAT, person="a"))
     assert "user_repeats" in _errors(meaning, *talk)
+
+
+def test_an_answer_to_a_question_that_thinks_aloud_is_no_cutting_in(meaning: Meanings) -> None:
+    asked = user(0, 5, "So the next one would be, let me see, twenty past?")
+    assert "robot_cuts_in" not in _errors(meaning, asked, robot(5.7, 7.6, "Two minutes later."))
+
+
+def test_question_at_the_end_of_a_lecture_is_no_reaction(meaning: Meanings) -> None:
+    lecture = "The pool is cooled to eight degrees. " * 5 + "Are you still there?"
+    away = seen(0, 30, away_from_s=2)
+    flags = Watched(meaning).watch(away, user(0, 1, "I see."), robot(3, 25, lecture))
+    assert "checks_in" not in last_of(flags)

@@ -12,7 +12,7 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.library import encounters
 from tests.norm_monitor.cues.test_registry import HAS
-from tests.norm_monitor.encounter_talk import Watched, robot, user
+from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seen, user
 
 MOST_WORDS = 30
 SAMPLE = 20
@@ -44,7 +44,31 @@ def test_note_of_each_cue_is_short_with_one_quote(meaning: Meanings, cue_id: str
 
 
 def test_quotation_marks_within_a_quote_become_single(meaning: Meanings) -> None:
-    said = "Get lost. The sign says “no dogs”."
+    said = "Get lost, the sign says “no dogs”."
     (flag, *_) = Watched(meaning).watch(user(0, 2, "May I bring my dog?"), robot(3, 5, said), until_s=9)
     assert "‘no dogs’" in flag.rationale
     _check(flag.rationale)
+
+
+def test_note_on_a_silence_quotes_the_words_before_it(meaning: Meanings) -> None:
+    asked = "We moved here from the coast last week, and my son starts school. Where is the town hall?"
+    flags = Watched(meaning).watch(user(0, 6, asked), robot(9.5, 12, "It is behind the church."), until_s=20)
+    note = last_of(flags)["response_delay"].rationale
+    assert note.startswith("After “… ")
+    assert "Where is the town hall?”" in note
+    _check(note)
+
+
+def test_note_quotes_the_sentence_that_it_is_about(meaning: Meanings) -> None:
+    said = "Room four is upstairs, on the left, behind the blue door at the end. Shut up."
+    (flag, *_) = Watched(meaning).watch(user(0, 2, "Where is room four?"), robot(3, 8, said), until_s=14)
+    assert flag.rationale == "The robot said “Shut up.”, which is rude."
+
+
+def test_note_on_a_leaving_quotes_the_last_words(meaning: Meanings) -> None:
+    lecture = "The pool is cooled to eight degrees. " * 4 + "Once a week we take a sample for the laboratory."
+    present, gone = seen(0, 6), seen(6, 30, gone=True)
+    flags = Watched(meaning).watch(present, gone, user(0, 1, "I see."), robot(2, 20, lecture))
+    note = last_of(flags)["ignores_leaving"].rationale
+    assert "a week we take a sample for the laboratory.”" in note
+    _check(note)
