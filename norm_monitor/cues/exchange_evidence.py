@@ -27,30 +27,30 @@ CUES = {Polarity.ERROR: "reads_amiss", Polarity.COMPETENCE: "reads_well"}
 # How a turn reads, by its main attribute.
 AMISS = {
     Attribute.EMOTIONS: "missing how the person feels",
-    Attribute.ENGAGEMENT: "passing over the person's interest, or lack of it",
+    Attribute.ENGAGEMENT: "not noticing whether the person is interested",
     Attribute.CONVERSATIONAL_MECHANICS: "not following from what was said",
     Attribute.KNOWLEDGE_STATE: "ignoring what the person knows or has said",
     Attribute.USER_INTENTION: "missing what the person wants",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place before the people who are there",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "less polite than is customary",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place in front of these people",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "lacking the courtesy due here",
 }
 INSTEAD = {
-    Attribute.EMOTIONS: "Say first that you heard how the person feels, and match your tone to it.",
-    Attribute.ENGAGEMENT: "Take up what the person shows interest in, and let them go where they show none.",
+    Attribute.EMOTIONS: "Acknowledge how the person feels first, and match your tone to it.",
+    Attribute.ENGAGEMENT: "Follow what interests the person, and stop when they lose interest.",
     Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
-    Attribute.KNOWLEDGE_STATE: "Build on what the person has said and knows; ask, or admit it, where you do not know.",
-    Attribute.USER_INTENTION: "Ask what the person is after, or do what they asked for, and no more.",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Mind who is there and how they stand to each other.",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Keep to the courtesies that are due here.",
+    Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
+    Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Consider who is there and how they relate to each other.",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Add the courtesy due here, such as a greeting, thanks or an apology.",
 }
 WELL = {
-    Attribute.EMOTIONS: "meeting how the person feels",
-    Attribute.ENGAGEMENT: "drawing the person in",
-    Attribute.CONVERSATIONAL_MECHANICS: "keeping the talk on its way",
+    Attribute.EMOTIONS: "responding to how the person feels",
+    Attribute.ENGAGEMENT: "keeping the person interested",
+    Attribute.CONVERSATIONAL_MECHANICS: "keeping the conversation going",
     Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
-    Attribute.USER_INTENTION: "serving what the person is after",
+    Attribute.USER_INTENTION: "serving what the person wants",
     Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful towards the people who are there",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "polite and customary",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "showing the courtesy due here",
 }
 
 
@@ -161,9 +161,9 @@ def _is_called_for(meaning: Meaning, around: ExchangeContext) -> bool:
 
 def _words_around(around: ExchangeContext) -> Iterator[Evidence]:
     parts: tuple[tuple[str, tuple[Turn, ...]], ...] = (
-        ("words before it", around.before),
-        ("words after it", around.after),
-        ("words of the robot's then", (around.then,) if around.then else ()),
+        ("words of the turn before", around.before),
+        ("words of the turn after", around.after),
+        ("words of the robot's next turn", (around.then,) if around.then else ()),
     )
     for measure, turns in parts:
         for turn in turns[-1:]:

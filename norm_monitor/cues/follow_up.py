@@ -30,7 +30,7 @@ def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                 "asks_on",
                 Unit.of_turn(robot),
                 evidence=[evidence],
-                rationale=f"The robot asked {quote(robot)}, which takes up what the person told.",
+                rationale=f"The robot asked {quote(robot)}, which follows up on what the person said.",
             )
 
 

@@ -63,7 +63,7 @@ def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
                         evidence_of(user, "the fact told, words", user.word_count),
                         evidence_of(robot, "words of it taken up", len(shared), 1),
                     ],
-                    rationale=f"The robot came back to what the person had told earlier: {quote(robot)}.",
+                    rationale=f"The robot came back to what the person had said earlier: {quote(robot)}.",
                 )
                 break
 

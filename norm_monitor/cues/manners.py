@@ -29,9 +29,10 @@ def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         for concept, (cue_id, note) in _SAID.items():
             match = rudeness(meaning, robot.text) if concept == "rude" else meaning.match(robot.text, concept)
             if match:
+                measure = f"nearness to {concept.replace('_', ' ')}"
                 yield table.finding(
                     cue_id,
                     Unit.of_turn(robot),
-                    evidence=[evidence_of(robot, f"nearness to {concept}", match.nearness, match.threshold)],
+                    evidence=[evidence_of(robot, measure, match.nearness, match.threshold)],
                     rationale=note.format(words=quote_text(match.sentence)),
                 )

@@ -44,7 +44,7 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
             attributes=_attributes(table, kinds),
             probability=cue.probability if amended or plain else 0.45,
             evidence=[evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
-            rationale=f"The person then said {quote(user)}, which reads as an objection to what the robot did.",
+            rationale=f"The person then said {quote(user)}, which reads as an objection to this turn of the robot's.",
         )
 
 

@@ -110,7 +110,7 @@ def answering(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                     evidence_of(user, "the question", user.word_count),
                     evidence_of(robot, "similarity of the reply", similarity, least),
                 ],
-                rationale=f"The person asked {quote(user)}, and the robot's reply reads as about something else.",
+                rationale=f"The person asked {quote(user)}, and the robot's reply seems to be about something else.",
             )
 
 

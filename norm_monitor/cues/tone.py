@@ -41,7 +41,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             match,
             table,
-            f"The robot said {quote_text(match.sentence)}, which takes up the person's trouble with sympathy.",
+            f"The robot said {quote_text(match.sentence)}, which shows sympathy with the person's trouble.",
         )
     elif match := meaning.match(robot.text, "enthusiasm"):
         yield _found(
@@ -59,7 +59,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             bad,
             table,
-            f"The person said {quote_text(bad.sentence)}, and the robot passed over the feeling in it.",
+            f"The person said {quote_text(bad.sentence)}, and the robot did not respond to the feeling in it.",
         )
 
 

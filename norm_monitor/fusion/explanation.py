@@ -4,9 +4,9 @@ from norm_core.records.flag import Evidence, Polarity, SocialFlag, Tier
 from norm_core.runtime.time import ns_to_s
 
 _SEEN_BY = {
-    Tier.CUE: "measured facts alone",
+    Tier.CUE: "cues alone",
     Tier.JUDGE: "a model's judgement",
-    Tier.FUSED: "measured facts and a model's judgement",
+    Tier.FUSED: "cues and a model's judgement",
 }
 
 
@@ -20,7 +20,7 @@ def explain(flag: SocialFlag) -> str:
         lines.append(f"Instead: {flag.correction}")
     made_by = flag.provenance
     lines.append(
-        f"Decided {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after it began, from {_SEEN_BY[flag.tier]}"
+        f"Last changed {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after its onset, from {_SEEN_BY[flag.tier]}"
         + (f" ({flag.cue_id})" if flag.cue_id else "")
         + (f", model {made_by.model}" if made_by.model else "")
         + (", in a window that closed late" if made_by.window_late else "")
