@@ -36,10 +36,10 @@ def known_until_ns(scene: Scene, last: Presence) -> int:
 
 
 def nobody_is_seen(scene: Scene, start_ns: int, end_ns: int) -> bool:
-    """Whether every source saw nobody between two times, and was there to see."""
+    """Whether sources saw nobody between two times, and were there to see; one that fell silent before saw nothing."""
     before = {one.source_topic: one for one in scene.presences if one.stamp_ns <= start_ns}
     between = [one for one in scene.presences if start_ns < one.stamp_ns <= end_ns]
-    sights = [*before.values(), *between]
+    sights = [*(one for one in before.values() if one.stamp_ns > start_ns - _BELIEVED_NS), *between]
     return bool(before and between) and all(one.state is not PresenceState.PRESENT for one in sights)
 
 

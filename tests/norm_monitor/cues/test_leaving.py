@@ -101,6 +101,12 @@ def test_nothing_said_to_nobody_is_a_competence(meaning: Meanings) -> None:
     assert ignored(flags) == [20.0]
 
 
+def test_source_that_fell_silent_sees_nobody(meaning: Meanings) -> None:
+    tracked = [replace(one, source_topic="tracked") for one in seen(0, 8) if isinstance(one, Presence)]
+    parting = robot(20, 23, "Goodbye, and have a pleasant day.")
+    assert not praised(Watched(meaning).watch(TALK, gone_from(8), tracked, parting, until_s=40))
+
+
 def test_robot_never_in_company_has_no_competence(meaning: Meanings) -> None:
     nobody = [replace(one, last_seen_ns=None) for one in seen(0, 40, gone=True) if isinstance(one, Presence)]
     assert not praised(Watched(meaning).watch(nobody, robot(20, 23, PRAISE), until_s=40))
