@@ -6,7 +6,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote, quote_text
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote, quote_about
 from norm_monitor.cues.sightings import away_spells, departures, known_until_ns, seen_evidence, sighting_or_turn
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
@@ -58,7 +58,7 @@ def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                 Unit.of_turn(robot),
                 probability=0.8 if turned else None,
                 evidence=[evidence_of(robot, "nearness to checking in", match.nearness, match.threshold)],
-                rationale=f"The robot asked {quote_text(match.sentence)}"
+                rationale=f"The robot asked {quote_about(robot, match.sentence)}"
                 + (", just after the person had turned away." if turned else "."),
             )
 

@@ -50,7 +50,7 @@ WELL = {
     Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
     Attribute.USER_INTENTION: "serving what the person wants",
     Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful towards the people who are there",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "showing the courtesy due here",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
 }
 
 

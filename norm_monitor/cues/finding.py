@@ -3,6 +3,7 @@
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.records.record import record
 from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import sentences
 from norm_monitor.units.unit import Unit
 
 # The measures of each cue that must be at or below their threshold; all others must reach it.
@@ -67,23 +68,25 @@ def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None 
 
 
 _INNER_MARKS = str.maketrans("“”", "‘’")
-
-
 _QUOTED_WORDS = 12
 
 
 def quote(turn: Turn) -> str:
     """Return a turn's first words for a coder's note, with single quotation marks inside."""
-    return quote_text(turn.text)
+    return _quoted(turn.text)
 
 
-def quote_text(text: str) -> str:
-    """Return the first words of a text for a coder's note, such as the sentence that the note is about."""
-    words = text.translate(_INNER_MARKS).split()
-    return f"“{' '.join(words[:_QUOTED_WORDS])}{' …' if len(words) > _QUOTED_WORDS else ''}”"
+def quote_about(turn: Turn, part: str) -> str:
+    """Return the sentence of a turn that contains a part, for a note about that part."""
+    return _quoted(next((sentence for sentence in sentences(turn.text) if part in sentence), part))
 
 
 def quote_end(turn: Turn) -> str:
     """Return a turn's last words, for a note about what happened at its end."""
     words = turn.text.translate(_INNER_MARKS).split()
     return f"“{'… ' if len(words) > _QUOTED_WORDS else ''}{' '.join(words[-_QUOTED_WORDS:])}”"
+
+
+def _quoted(text: str) -> str:
+    words = text.translate(_INNER_MARKS).split()
+    return f"“{' '.join(words[:_QUOTED_WORDS])}{' …' if len(words) > _QUOTED_WORDS else ''}”"

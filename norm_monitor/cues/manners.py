@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.rudeness import rudeness
 from norm_monitor.context.scene import Scene
-from norm_monitor.cues.finding import Findings, evidence_of, quote_text
+from norm_monitor.cues.finding import Findings, evidence_of, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -34,5 +34,5 @@ def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
                     cue_id,
                     Unit.of_turn(robot),
                     evidence=[evidence_of(robot, measure, match.nearness, match.threshold)],
-                    rationale=note.format(words=quote_text(match.sentence)),
+                    rationale=note.format(words=quote_about(robot, match.sentence)),
                 )

@@ -8,7 +8,7 @@ from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question
-from norm_monitor.cues.finding import Findings, evidence_of, quote, quote_text
+from norm_monitor.cues.finding import Findings, evidence_of, quote, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -57,7 +57,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             "owns_up",
             Unit.of_turn(robot),
             evidence=[evidence_of(robot, "nearness to making amends", match.nearness, match.threshold)],
-            rationale=f"The robot said {quote_text(match.sentence)}, which reads as owning up to a mistake.",
+            rationale=f"The robot said {quote_about(robot, match.sentence)}, which reads as owning up to a mistake.",
         )
         user = scene.user_turn_before(robot)
         done = _criticized_turn(scene, user) if user else None
@@ -78,7 +78,7 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
                 evidence_of(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
                 evidence_of(robot, "nearness to making amends", match.nearness, match.threshold),
             ],
-            rationale=f"The robot later said {quote_text(match.sentence)}, which reads as regret for this turn.",
+            rationale=f"The robot later said {quote_about(robot, match.sentence)}, which reads as regret for it.",
         )
 
 

@@ -8,7 +8,7 @@ from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import clauses, sentences, tokens, word_count
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote, quote_text
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -50,11 +50,15 @@ def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
                 "accepts_thanks",
                 robot,
                 match,
-                f"The person thanked the robot, and it said {quote_text(match.sentence)}.",
+                f"The person thanked the robot, and it said {quote_about(robot, match.sentence)}.",
             )
         elif match := meaning.match(robot.text, "thanks"):
             yield _done(
-                table, "thanks_user", robot, match, f"The robot thanked the person: {quote_text(match.sentence)}."
+                table,
+                "thanks_user",
+                robot,
+                match,
+                f"The robot thanked the person: {quote_about(robot, match.sentence)}.",
             )
 
 
@@ -90,7 +94,11 @@ def _find_return(  # noqa: PLR0917
     for robot in scene.recent:
         if robot.is_robot and not robot.ongoing and (match := _ritual_in(meaning, robot.text, concept)):
             yield _done(
-                table, kept, robot, match, f"The robot said {quote_text(match.sentence)}, which reads as a {concept}."
+                table,
+                kept,
+                robot,
+                match,
+                f"The robot said {quote_about(robot, match.sentence)}, which reads as a {concept}.",
             )
     for user in scene.recent:
         clear = concept == "farewell" and takes_leave(user.text)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, evidence_of, quote_text
+from norm_monitor.cues.finding import Findings, evidence_of, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -29,7 +29,7 @@ def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Find
                 robot,
                 match,
                 table,
-                f"The robot said {quote_text(match.sentence)}, which shares the joy in the person's news.",
+                f"The robot said {quote_about(robot, match.sentence)}, which shares the joy in the person's news.",
             )
 
 
@@ -41,7 +41,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             match,
             table,
-            f"The robot said {quote_text(match.sentence)}, which shows sympathy with the person's trouble.",
+            f"The robot said {quote_about(robot, match.sentence)}, which shows sympathy with the person's trouble.",
         )
     elif match := meaning.match(robot.text, "enthusiasm"):
         yield _found(
@@ -50,7 +50,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             match,
             table,
-            f"The person said {quote_text(bad.sentence)}, and the robot answered cheerfully.",
+            f"The person said {quote_about(user, bad.sentence)}, and the robot answered cheerfully.",
         )
     else:
         yield _found(
@@ -59,7 +59,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             robot,
             bad,
             table,
-            f"The person said {quote_text(bad.sentence)}, and the robot did not respond to the feeling in it.",
+            f"The person said {quote_about(user, bad.sentence)}, and the robot did not respond to the feeling in it.",
         )
 
 

@@ -72,3 +72,8 @@ def test_note_on_a_leaving_quotes_the_last_words(meaning: Meanings) -> None:
     note = last_of(flags)["ignores_leaving"].rationale
     assert "a week we take a sample for the laboratory.”" in note
     _check(note)
+
+
+def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: Meanings) -> None:
+    greeted = Watched(meaning).watch(user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
+    assert "The robot said “Good morning, Callum.”, which reads as a greeting." in {flag.rationale for flag in greeted}
