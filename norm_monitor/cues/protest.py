@@ -78,7 +78,8 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
                 evidence_of(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
                 evidence_of(robot, "nearness to making amends", match.nearness, match.threshold),
             ],
-            rationale=f"The robot later said {quote_about(robot, match.sentence)}, which reads as regret for it.",
+            rationale=f"The robot later said {quote_about(robot, match.sentence)}, "
+            "which reads as regret for this turn.",
         )
 
 
