@@ -66,7 +66,7 @@ def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
 def _said_ns(robot: Turn, sentence: str) -> int:
     """Return about when the robot began a sentence of its turn."""
     spoken_ns = robot.end_ns - robot.start_ns
-    return robot.start_ns + spoken_ns * robot.text.find(sentence) // len(robot.text)
+    return robot.start_ns + spoken_ns * max(0, robot.text.find(sentence)) // max(1, len(robot.text))
 
 
 def _turned_before(scene: Scene, said_ns: int) -> bool:
