@@ -116,6 +116,8 @@ class Encounter(Config):
     """A complete script. timeline checks its times."""
 
     id: Name
+    writer: str = Field(default="", exclude=True)  # no hash covers who wrote it
+    writer_kind: Literal["", "person", "language model"] = Field(default="", exclude=True)
     setting: Sentence
     user: Sentence  # the person whom the robot meets
     robot: str = ""  # the robot's purpose, if the setting does not state it

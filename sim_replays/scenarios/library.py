@@ -11,7 +11,8 @@ from sim_replays.scenarios.encounter import Basis, Encounter
 from sim_replays.scenarios.timeline import TimelineError, lay_out
 
 HERE = shipped_file("sim_replays.scenarios")
-SPLITS = tuple(split for split in ("development", "held_out") if (HERE / split).is_dir())  # a wheel has only the first
+# Many hands have a folder for each writer. A wheel has only the first split.
+SPLITS = tuple(split for split in ("development", "held_out", "many_hands") if (HERE / split).is_dir())
 
 MOST_SHOWN = 20  # faults
 
@@ -24,7 +25,7 @@ def paths(split: str) -> tuple[Path, ...]:
     """List the files of a split by name."""
     if split not in SPLITS:
         raise ScenarioError(f"there is no split {split!r}; the splits are {', '.join(SPLITS)}")
-    return tuple(sorted((HERE / split).glob("*.yaml")))
+    return tuple(sorted((HERE / split).rglob("*.yaml")))
 
 
 def encounters(split: str) -> tuple[Encounter, ...]:

@@ -1,5 +1,6 @@
 """Scripts: what is refused, and how the message says so."""
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def test_a_file_has_the_name_of_its_encounter(tmp_path: Path) -> None:
 def test_an_encounter_that_is_not_there_is_named() -> None:
     with pytest.raises(TactfulError, match="no encounter 'nowhere'"):
         find("nowhere")
-    with pytest.raises(TactfulError, match="development, held_out"):
+    with pytest.raises(TactfulError, match="development, held_out, many_hands"):
         paths("test")
 
 
@@ -139,12 +140,20 @@ def test_a_split_is_as_broad_as_it_is_meant_to_be(split: str) -> None:
 
 
 def test_the_splits_share_no_encounter_and_no_sentence() -> None:
-    one, other = (
-        {turn.words for encounter in encounters(split) for turn in encounter.turns if len(turn.words.split()) > 8}
+    said = {
+        split: {turn.words for one in encounters(split) for turn in one.turns if len(turn.words.split()) > 8}
         for split in SPLITS
-    )
-    assert one.isdisjoint(other)
-    assert {path.name for path in paths(SPLITS[0])}.isdisjoint(path.name for path in paths(SPLITS[1]))
+    }
+    for one, other in combinations(SPLITS, 2):
+        assert said[one].isdisjoint(said[other])
+        assert {path.name for path in paths(one)}.isdisjoint(path.name for path in paths(other))
+
+
+def test_many_hands_state_their_writer_and_its_kind() -> None:
+    for path in paths("many_hands"):
+        encounter = read(path)
+        assert encounter.writer == path.parent.name, path
+        assert encounter.writer_kind, path
 
 
 def test_every_voice_named_is_there() -> None:
