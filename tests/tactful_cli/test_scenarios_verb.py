@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core.runtime.errors import TactfulError
+from sim_replays.scenarios.library import SPLITS
 from tactful_cli.scenarios import app
 
 
@@ -20,7 +21,7 @@ def test_counts_are_given_by_attribute_split_and_polarity() -> None:
     rows = json.loads(run("counts", "--json"))
     assert len(rows) == 7
     assert set(rows[0]) == {
-        "attribute", "development error", "development competence", "held_out error", "held_out competence"
+        "attribute", *(f"{split} {kind}" for split in SPLITS for kind in ("error", "competence"))
     }  # fmt: skip
 
 
