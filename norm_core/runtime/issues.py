@@ -76,6 +76,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="the judge's model cannot be loaded or gave no answer; cues go on without it",
         remedy="mend what the line names: memory, the server's address, or judge.deadline_s",
     ),
+    "judge_queue": IssueHelp(
+        line="judge: 16 units wait",
+        meaning="the judge's model is slower than its budget of calls; cues alone flag the units that find no room",
+        remedy="lower judge.calls_per_hour, or name a faster model in judge.model",
+    ),
     "pictures": IssueHelp(
         line="judge or selector: the model runs on another machine",
         meaning="images are not sent to a model on another machine",

@@ -118,7 +118,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except TactfulError as error:
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
-        if not judges:  # nobody would consume the windows that the trigger of a slow beat selects
+        if not judges:  # nobody would take the units that are chosen for a judge
             config = config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
         self._monitor = Monitor(config, table, meaning, self.clock)
         self._queries = self._answering()
