@@ -1,7 +1,7 @@
 """Train the exchange classifier on the labelled talks: `python -m calibration.exchange_trainer` writes its weights.
 
 Each stage gets a ridge and a softmax regression, which make different errors. Three folds of talks give their mixing
-weights and the precision at each score. Features outnumber turns, so the solvers work in the dual: they find one
+weights. Features outnumber turns, so the solvers work in the dual: they find one
 coefficient per turn, and the weights are the sum of the turns' features times these coefficients.
 """
 
@@ -31,9 +31,7 @@ from norm_monitor.exchange.features import ExchangeFeatures
 
 RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01
 FOLDS = 3
-_GRID = 51
 _BLOCK = 2_048
-_FEWEST = 20  # fewest turns for a precision estimate
 _DESCENT_STEPS, _POWER_STEPS, _NEWTON_STEPS = 200, 30, 50
 _MOST_STEPS, _LEFT_OVER, _NOTHING = 500, 1e-4, 1e-30  # of conjugate gradients
 
@@ -81,9 +79,6 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
             counts[right, first : first + len(ATTRIBUTES)] = _solved(alike[np.ix_(right, right)], about[right])
         made[f"weights_{stage}"] = (features[:, :end].T @ counts).astype(np.float16)
         made[f"logistic_{stage}"] = logistic
-        made[f"precision_at_score_{stage}"] = np.array(
-            [_precision_at_score(*pair) for pair in zip(likely.T, marked.T, strict=True)]
-        )
         _tell(stage, likely, marked)
     sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
     np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_arrays(), **made)  # type: ignore[arg-type]
@@ -155,15 +150,6 @@ def _logistic(found: Matrix, right: Matrix) -> Matrix:
         curvature = (found * (likely * (1 - likely))[:, None]).T @ found + LOGISTIC_RIDGE * np.eye(len(counts))
         counts = counts + np.linalg.solve(curvature, found.T @ (right - likely) - LOGISTIC_RIDGE * counts)
     return counts
-
-
-def _precision_at_score(likely: Matrix, right: Matrix) -> Matrix:
-    """Compute, for each probability of a grid, the precision of turns with at least that probability."""
-    shares: list[float] = []
-    for least in np.linspace(0, 1, _GRID):
-        among = right[likely >= least]
-        shares.append(float(among.mean()) if len(among) >= _FEWEST or not shares else shares[-1])
-    return np.maximum.accumulate(shares)
 
 
 def _tell(stage: ExchangeStage, likely: Matrix, marked: Matrix) -> None:

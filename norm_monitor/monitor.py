@@ -20,21 +20,23 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
 from norm_core.records.window import ClosedWindow, Window, closed_window, window_digest
 from norm_core.runtime.config import Config
-from norm_core.runtime.time import Clock
+from norm_core.runtime.time import Clock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.memory import MemoryConfig
-from norm_monitor.context.scene import History
+from norm_monitor.context.scene import History, Scene
 from norm_monitor.cues.finding import Finding, LookAgain
 from norm_monitor.cues.leaving import is_praise_of_talk_to_nobody
-from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_spoken
+from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_broken, robot_may_have_spoken
 from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.exchange.discount import discount_confidence
-from norm_monitor.fusion.fusion import Fusion, FusionConfig
+from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
+from norm_monitor.fusion.unit_model import OperatingPoint, UnitModel, shipped_unit_model
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.triggers import JudgeTriggers
 from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.units.unit_view import UnitView
 from norm_monitor.units.units_of_scene import units_of
 from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry
@@ -73,6 +75,10 @@ class MonitorConfig(Config):
             judge=JudgeConfig(model=REPLAYED_JUDGE if calls_per_hour else "", calls_per_hour=calls_per_hour),
         )
 
+    def unit_model(self) -> UnitModel:
+        """Read the fitted weights of units' facts; raise ConfigError if they are unusable."""
+        return UnitModel.load(Path(self.fusion.weights)) if self.fusion.weights else shipped_unit_model()
+
     def table(self) -> ThresholdTable:
         """Read the table of cues; raise ConfigError if it is unusable."""
         return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
@@ -88,28 +94,37 @@ class Monitor:
         meaning: Meaning,
         clock: Clock,
         cues: Sequence[CueFunction] = (),
+        *,
+        unit_model: UnitModel | None = None,
+        note_closed: NoteClosed | None = None,
     ) -> None:
         """Add the custom cues to the shipped ones; each id that they report needs an entry in the table.
 
         A cue decides by its arguments alone. The hash in a flag covers its file and its entry in the table.
+        `unit_model` replaces the weights that the configuration names. `note_closed` gets each unit once it takes no
+        more evidence.
         """
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
         self._table, self._meaning, self._clock = table, meaning, clock
         self._cues = tuple(cues)
+        model = unit_model or config.unit_model()
+        self.operating_point: OperatingPoint = model.operating_points[config.fusion.sensitivity]
         self._config_sha256 = sha256_of(
             {
                 "thresholds": table.sha256(),
+                "unit_weights": model.sha256(),
                 "meaning": meaning.sha256(),
                 # lateness_s is left out: it shows in a window as its missing sources.
                 "windows": config.windows.sha256(leave_out=("lateness_s",)),
-                "fusion": config.fusion.sha256(),
+                "fusion": config.fusion.sha256(leave_out=("weights",)),
                 "memory": config.memory.sha256(),
                 **({"cues": [source_sha256(cue) for cue in self._cues]} if cues else {}),
             }
         )
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
-        self._fusion = Fusion(config.fusion, {name: cue.cooldown_s for name, cue in table.cues.items()})
+        self._fusion = Fusion(config.fusion, model, note_closed)
+        self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(config.judge.calls_per_hour if config.judge.model else 0.0)
         self._presence: tuple[object, ...] = ()
         self._robot_first_ns: int | None = None
@@ -328,23 +343,38 @@ class Monitor:
         flags = self._fusion.close(window.end_ns)  # first, so that it does not matter how often the sources mark time
         found = list(find_cues(scene, self._table, self._meaning, self._cues))
         findings = [
-            discount_confidence(one, scene, self._table, self._meaning)
+            one
             for one in found
             if isinstance(one, Finding)
             and not robot_may_have_spoken(one, scene)
             and not is_praise_of_talk_to_nobody(one, scene, self._table)
             and not (one.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
         ]
-        due = self._triggers.note_window(scene, findings)
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
-        sha256 = window_digest(window) if findings or due else ""  # once per window: it takes longer than most cues
-        made_by = self._provenance_of(window, sha256)
+        digest: list[str] = []
+
+        def make_provenance() -> Provenance:
+            if not digest:  # once per window, and only if a flag cites it: it takes longer than most cues
+                digest.append(window_digest(window))
+            return self._provenance_of(window, digest[0])
+
         now_ns = self._clock.now_ns()
-        changed = [self._fusion.take(finding, made_by, now_ns) for finding in findings]
+        changed = [self._fusion.take(finding, make_provenance, now_ns) for finding in findings]
+        changed += [self._fusion.take_facts(one, make_provenance, now_ns) for one in self._measured(scene)]
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
-        return flags, again_ns, sha256
+        if self._triggers.note_window(scene, findings, self._fusion.probability_of):
+            make_provenance()  # the judge's answers cite the window
+        return flags, again_ns, "".join(digest)
+
+    def _measured(self, scene: Scene) -> Iterable[MeasuredUnit]:
+        """Return the facts of the units that still take evidence, except of silences that may be none."""
+        robot_is_missing = self._is_robot_missing(scene.window.end_ns)
+        for one in measured_units(scene, self._meaning, scene.window.end_ns - self._open_ns):
+            is_turn = one.unit.kind is UnitKind.ROBOT_TURN
+            if one.settled and (is_turn or not (robot_is_missing or robot_may_have_broken(one.unit, scene))):
+                yield one
 
     def _cue_end_of(self, entry: Entry) -> int | None:
         """Return the end of the window that a record calls for, if any; ends are exclusive."""

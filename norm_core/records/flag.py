@@ -74,6 +74,7 @@ class Evidence:
     measure: str
     value: float
     threshold: float | None = None
+    weight: float | None = None  # what it adds to the log odds of the flag, if it was weighed
     unit: str = ""
     start_ns: int
     end_ns: int

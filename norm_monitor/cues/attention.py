@@ -56,7 +56,6 @@ def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
             yield table.finding(
                 "checks_in",
                 Unit.of_turn(robot),
-                probability=0.8 if turned else None,
                 evidence=[evidence_of(robot, "nearness to checking in", match.nearness, match.threshold)],
                 rationale=f"The robot asked {quote_about(robot, match.sentence)}"
                 + (", just after the person had turned away." if turned else "."),

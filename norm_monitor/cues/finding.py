@@ -31,7 +31,7 @@ class Finding:
     attributes: tuple[Attribute, ...]
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.INFO
-    probability: float
+    probability: float = 0.0  # of a custom cue; shipped cues state none, as the unit's facts are weighed instead
     evidence: tuple[Evidence, ...]
     rationale: str
     correction: str = ""

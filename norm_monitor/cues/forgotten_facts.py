@@ -54,11 +54,9 @@ def forgotten_facts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> It
         for user in (fact.turn for fact in scene.facts_of_addressee(robot) if fact.turn.turn_id not in lately):
             shared = (_specific_words(user.text) & _particular(robot.text)) - later - own
             if shared:
-                told = meaning.match(robot.text, "remembering")
                 yield table.finding(
                     "recalls_fact",
                     Unit.of_turn(robot),
-                    probability=0.7 if told else None,
                     evidence=[
                         evidence_of(user, "the fact told, words", user.word_count),
                         evidence_of(robot, "words of it taken up", len(shared), 1),

@@ -68,12 +68,10 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
         elif (objects := _objects(scene, meaning, robot, given)) or not any(
             sounds_alike(called, name, table.cues["wrong_name"].value("sound")) for name in given
         ):
-            cue = table.cues["wrong_name"]
             yield table.finding(
                 "wrong_name",
                 Unit.of_turn(robot),
                 severity=Severity.MAJOR if objects else Severity.MINOR,
-                probability=cue.probability if objects else cue.value("not_objected"),
                 evidence=[evidence_of(robot, "names used that were given", 0, 1)],
                 rationale=f"The person is {' or '.join(sorted(given))}, and the robot called them {called}.",
             )

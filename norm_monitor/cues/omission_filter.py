@@ -4,6 +4,7 @@ from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Finding
+from norm_monitor.units.unit import Unit
 
 # Cues that report a missing or late robot utterance.
 OMISSIONS = frozenset({"no_response", "response_delay", "no_greeting", "no_goodbye", "no_apology"})
@@ -13,6 +14,12 @@ OMISSION_CUES = OMISSIONS | {"waits_for_end"}
 _BEFORE_NS = 1 * NS_PER_S
 # A late answer came from the robot itself, so that the voice before it was another's.
 _ANSWERED = "response_delay"
+
+
+def robot_may_have_broken(unit: Unit, scene: Scene) -> bool:
+    """Whether an unidentified voice within or after a unit may have been the robot's."""
+    from_ns = unit.onset_ns - _BEFORE_NS
+    return any(turn.speaker is Speaker.UNKNOWN and turn.end_ns >= from_ns for turn in scene.turns)
 
 
 def robot_may_have_spoken(finding: Finding, scene: Scene) -> bool:

@@ -7,7 +7,6 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Match, Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import is_question
 from norm_monitor.cues.finding import Findings, evidence_of, quote, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
@@ -33,16 +32,11 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         late = user.timed and user.start_ns - done.end_ns > s_to_ns(cue.value("within_s"))
         if late or user.word_count > cue.value("words"):
             continue
-        reply = scene.next_robot_turn(user)
-        amended = reply is not None and not reply.ongoing and bool(_amends_kind(scene, meaning, reply))
-        # Declining a question of the robot is an answer.
-        plain = match.nearness >= cue.value("certain") and not is_question(done.text)
         yield table.finding(
             cue_id,
             Unit.of_turn(done),
             anchor=user.turn_id,
             attributes=_attributes(table, kinds),
-            probability=cue.probability if amended or plain else 0.45,
             evidence=[evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
             rationale=f"The person then said {quote(user)}, which reads as an objection to this turn of the robot's.",
         )

@@ -10,7 +10,6 @@ from norm_monitor.context.meaning import Meaning, NoMeaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.attention import checks_in, looking_away
 from norm_monitor.cues.distance import nearness
-from norm_monitor.cues.exchange_evidence import exchange
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.follow_up import follow_up
 from norm_monitor.cues.forgotten_facts import asking_again, forgotten_facts
@@ -34,7 +33,7 @@ FAMILIES: tuple[CueFunction, ...] = (
     monologue,
     looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, follow_up, tone,
     stopping, waiting, answering,
-    names, asking_again, forgotten_facts, exchange,
+    names, asking_again, forgotten_facts,
 )  # fmt: skip
 # The cues of timing and sight, which run in any language.
 WORDLESS: tuple[CueFunction, ...] = (

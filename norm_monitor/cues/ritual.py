@@ -121,7 +121,6 @@ def _find_return(  # noqa: PLR0917
                 broken,
                 Unit.of_turn(reply) if reply else Unit.of_silence(user, due_ns),
                 anchor=user.turn_id,
-                probability=None if clear or concept == "greeting" else UNCLEAR,
                 evidence=[evidence_of(user, f"nearness to a {concept}", nearest.nearness, nearest.threshold)],
                 rationale=f"The person said {quote(user)}, and the robot {answer}.",
             )

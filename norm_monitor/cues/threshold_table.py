@@ -34,9 +34,7 @@ class Cue(Config):
     attributes: tuple[Attribute, ...] = Field(min_length=1)
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.MINOR
-    probability: float = Field(gt=0, le=1)
-    discount_below: float = Field(default=0, ge=0, le=1)  # of the probability by which the robot's turn reads so
-    cooldown_s: float = Field(default=0, ge=0)
+    probability: float = Field(default=0, ge=0, lt=1)  # of a custom cue; shipped cues have none
     correction: str = ""
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
 

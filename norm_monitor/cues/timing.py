@@ -17,8 +17,6 @@ from norm_monitor.units.unit import Unit
 ECHO_WORDS = 3
 # Concepts of turns that call for no answer, unless they ask as well.
 _CLOSING = ("farewell", "thanks", "stop", "be_right_back")
-# The probability of an error in a silence after a request or a statement, which the robot may use to act.
-AFTER_STATEMENT = 0.55
 # The fewest words of a statement that opens an exchange, and of an answer to the robot's question.
 STATEMENT_WORDS, ANSWER_WORDS = 5, 2
 # A turn within this time of the one before belongs to the same exchange.
@@ -65,12 +63,11 @@ def _answer(
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
     owed = expects or _calls_for_answer(turn, scene, meaning)
     if owed and silence_s >= longest_s:
-        likely = cue.probability if expects else AFTER_STATEMENT
-        yield _no_response(turn, until_ns if reply or next_user else None, silence_s, longest_s, table, likely)
+        yield _no_response(turn, until_ns if reply or next_user else None, silence_s, longest_s, table)
     elif expects and next_user and silence_s >= late_s and _asks_again(turn, next_user, scene, meaning):
         answered_ns = reply.start_ns if reply else None
         whole_s = ns_to_s((answered_ns or scene.end_ns) - turn.end_ns)
-        yield _no_response(turn, answered_ns, whole_s, late_s, table, cue.probability)
+        yield _no_response(turn, answered_ns, whole_s, late_s, table)
     elif reply is None or next_user:
         if owed and next_user is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
@@ -88,8 +85,6 @@ def _answer(
             "response_delay",
             Unit.of_silence(turn, reply.start_ns),
             severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
-            # 0.75 at 4 s after a question; after a statement silence may be deliberate, and the judge decides.
-            probability=min(table.cues["response_delay"].probability if expects else 0.45, 0.2 + 0.1375 * silence_s),
             evidence=[evidence_of(turn, "silence before the answer", silence_s, late_s, "s")],
             rationale=f"After {quote_end(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
         )
@@ -154,14 +149,13 @@ def _robot_has_spoken(scene: Scene, turn: Turn) -> bool:
     return any(robot.end_ns < turn.start_ns for robot in scene.robot_turns)
 
 
-def _no_response(  # noqa: PLR0917
-    turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: ThresholdTable, likely: float
+def _no_response(
+    turn: Turn, offset_ns: int | None, silence_s: float, longest_s: float, table: ThresholdTable
 ) -> Findings:
     cue = table.cues["no_response"]
     return table.finding(
         "no_response",
         Unit.of_silence(turn, offset_ns),
-        probability=likely,
         severity=cue.severity_of("silence_s", silence_s),
         evidence=[evidence_of(turn, "silence after the turn", silence_s, longest_s, "s")],
         rationale=f"The person said {quote_end(turn)}, and the robot said nothing for {silence_s:.1f} s.",

@@ -111,7 +111,6 @@ def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
             yield table.finding(
                 "waits_for_end",
                 Unit.of_turn(before),
-                probability=None if is_long else 0.45,
                 evidence=[evidence_of(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
                 rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {quote_end(before)}, "
                 "and the robot let them go on.",

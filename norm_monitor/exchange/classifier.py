@@ -1,4 +1,4 @@
-"""Classify a robot's turn in its exchange, with weights trained on the labelled talks in `talks`."""
+"""Classify a robot's turn in its exchange, with weights learnt from labelled talks and from labelled encounters."""
 
 import hashlib
 import json
@@ -19,41 +19,39 @@ from norm_monitor.exchange.features import ExchangeFeatures
 
 SHIPPED = shipped_file("norm_monitor.exchange", "exchange_weights.npz")
 LEARN_ANEW = "learn it anew (python -m calibration.exchange_trainer)"
+SEEN = shipped_file("norm_monitor.exchange", "encounter_weights.npz")
+_FIT_ANEW = "fit it anew (./tactful calibrate monitor)"
 
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
 ATTRIBUTES = tuple(Attribute)
 # Outputs per turn: a least-squares score per polarity, then the logits of "unmarked" and of each polarity.
 MARKS = 2 * len(POLARITIES) + 1
 _NEVER = 1e-9
-# The score from which a second attribute is named beside the likeliest.
-_NAMED_FROM = 0.3
 _REMEMBERED = 1_024
 
 
 class ExchangeClassifier:
     """The weights and their encoder; the most recent predictions are cached."""
 
-    def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED) -> None:
-        """Load an artefact. Raises EngineFailedError if it is unreadable or made with another encoder."""
+    def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED, seen: Path = SEEN) -> None:
+        """Load what was learnt from talks, and from encounters.
+
+        Raises EngineFailedError if a file is unreadable or made with another encoder.
+        """
+        talks, talks_sha256 = _read_weights(path, encoder, LEARN_ANEW)
+        encounters, encounters_sha256 = _read_weights(seen, encoder, _FIT_ANEW)
+        self.made_from = json.loads(str(talks["made_from"]))
+        self.weights_sha256 = hashlib.sha256((talks_sha256 + encounters_sha256).encode()).hexdigest()
         try:
-            with path.open("rb") as opened:
-                if not is_zipfile(opened):  # NumPy's error would suggest how to load it anyway
-                    raise BadZipFile("it is no archive of arrays")
-                opened.seek(0)
-                self.weights_sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
-            with np.load(path, allow_pickle=False) as file:
-                self.made_from = json.loads(str(file["made_from"]))
-                self._features = ExchangeFeatures.from_arrays(encoder, file)
-                # One row per answer: the product with the features takes half the time of one column per answer.
-                self._weights = [
-                    np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in ExchangeStage
-                ]
-                self._logistic = [file[f"logistic_{stage}"] for stage in ExchangeStage]
-                self._precision_at_score = [file[f"precision_at_score_{stage}"] for stage in ExchangeStage]
-        except (OSError, EOFError, KeyError, ValueError, BadZipFile, zlib.error) as error:
+            self.features = ExchangeFeatures.from_arrays(encoder, talks)
+            # One row per answer: the product with the features takes half the time of one column per answer.
+            self._weights, self._seen = (
+                [np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in ExchangeStage]
+                for file in (talks, encounters)
+            )
+            self._logistic = [talks[f"logistic_{stage}"].astype(np.float64) for stage in ExchangeStage]
+        except (KeyError, ValueError) as error:
             raise EngineFailedError(f"{path.name} cannot be read ({error}): {LEARN_ANEW}") from error
-        if self.made_from["encoder"] != encoder.weights_sha256:
-            raise EngineFailedError(f"{path.name} was learnt with another sentence encoder: {LEARN_ANEW}")
         self._remembered = lru_cache(_REMEMBERED)(self._read)
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
@@ -66,17 +64,15 @@ class ExchangeClassifier:
 
     def _read(self, exchange: Exchange) -> ExchangePrediction:
         stage = exchange.stage
-        scores = self._weights[stage] @ self._features.of(exchange, stage)
+        features = self.features.of(exchange, stage)
+        scores = self._weights[stage] @ features
         probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]
-        precision_at_score = [
-            float(np.interp(at, np.linspace(0, 1, len(shares)), shares))
-            for at, shares in zip(probabilities, self._precision_at_score[stage], strict=True)
-        ]
-        about = scores[MARKS:].reshape(len(POLARITIES), len(ATTRIBUTES))
+        seen = self._seen[stage][:, :-1] @ features + self._seen[stage][:, -1]
         return ExchangePrediction(
             probability=dict(zip(POLARITIES, map(float, probabilities), strict=True)),
-            precision_at_score=dict(zip(POLARITIES, precision_at_score, strict=True)),
-            attributes={polarity: top_classes(row) for polarity, row in zip(POLARITIES, about, strict=True)},
+            scores=_by_attribute(scores[MARKS:]),
+            seen=dict(zip(POLARITIES, map(float, seen[: len(POLARITIES)]), strict=True)),
+            seen_scores=_by_attribute(seen[len(POLARITIES) :]),
         )
 
 
@@ -98,7 +94,27 @@ def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def top_classes(scores: NDArray[np.floating]) -> tuple[Attribute, ...]:
-    """Return the likeliest attribute, and others that are likely enough."""
-    order = np.argsort(-scores, kind="stable")
-    return tuple(ATTRIBUTES[at] for rank, at in enumerate(order) if rank == 0 or scores[at] >= _NAMED_FROM)
+def _read_weights(path: Path, encoder: SentenceEncoder, remedy: str) -> tuple[dict[str, NDArray[np.generic]], str]:
+    """Return the arrays of a file, and its digest."""
+    try:
+        with path.open("rb") as opened:
+            if not is_zipfile(opened):  # NumPy's error would suggest how to load it anyway
+                raise BadZipFile("it is no archive of arrays")
+            opened.seek(0)
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        made_with = json.loads(str(arrays["made_from"]))["encoder"]
+    except (OSError, EOFError, KeyError, ValueError, BadZipFile, zlib.error) as error:
+        raise EngineFailedError(f"{path.name} cannot be read ({error}): {remedy}") from error
+    if made_with != encoder.weights_sha256:
+        raise EngineFailedError(f"{path.name} was learnt with another sentence encoder: {remedy}")
+    return arrays, sha256
+
+
+def _by_attribute(scores: NDArray[np.floating]) -> dict[Polarity, dict[Attribute, float]]:
+    rows = scores.reshape(len(POLARITIES), len(ATTRIBUTES))
+    return {
+        polarity: dict(zip(ATTRIBUTES, map(float, row), strict=True))
+        for polarity, row in zip(POLARITIES, rows, strict=True)
+    }

@@ -1,6 +1,7 @@
 """A robot's turn with the words around it, and its classification."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from enum import IntEnum
 
 from norm_core.records.flag import Attribute, Polarity
@@ -36,11 +37,13 @@ class Exchange:
 
 @record
 class ExchangePrediction:
-    """The probability of a coder's mark on the turn by polarity, its precision, and the attributes.
+    """How a turn reads, as learnt from talks: the probability of a coder's mark by polarity, and the attributes.
 
-    `precision_at_score` is the fraction of coder-marked turns among held-out turns with at least this probability.
+    `seen` and `seen_scores` are the same as learnt from the encounters: least-squares scores, about 0 to 1.
     """
 
     probability: Mapping[Polarity, float]
-    precision_at_score: Mapping[Polarity, float]
-    attributes: Mapping[Polarity, tuple[Attribute, ...]]  # likeliest first
+    # About 1 for an attribute that a coder would name, else 0.
+    scores: Mapping[Polarity, Mapping[Attribute, float]] = field(default_factory=dict)
+    seen: Mapping[Polarity, float] = field(default_factory=dict)
+    seen_scores: Mapping[Polarity, Mapping[Attribute, float]] = field(default_factory=dict)

@@ -2,20 +2,24 @@
 
 import hashlib
 from collections import Counter as Tally
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from norm_core.records.flag import Attribute, Failure, FlagState, Polarity, SocialFlag
+from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, SocialFlag
 from norm_core.records.provenance import Provenance
+from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
-from norm_monitor.fusion.weighing import weigh
+from norm_monitor.fusion.unit_model import OperatingPoint, Sensitivity, UnitModel, UnitReading
+from norm_monitor.fusion.unit_notes import cited_facts, note_of
+from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit
+from norm_monitor.units.unit_facts import MeasuredUnit
 
 # The period of the limit per attribute.
 RATE_PERIOD_NS = 600 * NS_PER_S
@@ -26,7 +30,15 @@ LONGEST_UNIT_NS = 300 * NS_PER_S
 class FusionConfig(Config):
     """Which evidence becomes a flag, and how long a unit takes evidence."""
 
-    confidence_floor: float = Field(default=0.5, ge=0, le=1, description="probability below which nothing is flagged")
+    sensitivity: Sensitivity = Field(
+        default=Sensitivity.BALANCED,
+        description="how many false errors an hour are accepted for more true ones: quiet, balanced or keen",
+    )
+    bars: tuple[str, ...] = Field(
+        default=(),
+        description="the probability from which flags of a polarity or an attribute are raised, such as error=0.8 or "
+        "emotions=0.9, in place of that of the sensitivity",
+    )
     open_s: float = Field(
         default=30.0, ge=0, le=600, description="how long after its end a unit takes evidence; then its flag closes"
     )
@@ -37,6 +49,32 @@ class FusionConfig(Config):
         default=20, ge=1, le=1000, description="the most units of one attribute and polarity in ten minutes"
     )
     muted: tuple[str, ...] = Field(default=(), description="cues and attributes that raise no flag")
+    weights: str = Field(
+        default="", description="file of fitted weights for the facts of units; empty for the shipped ones"
+    )
+
+    @field_validator("bars")
+    @classmethod
+    def _checked(cls, bars: tuple[str, ...]) -> tuple[str, ...]:
+        for name, least in map(_bar, bars):
+            if name not in _BAR_NAMES or not 0 < least <= 1:
+                raise ValueError(f"a bar is NAME=PROBABILITY, where NAME is one of {', '.join(_BAR_NAMES)}")
+        return bars
+
+    def bars_at(self, point: OperatingPoint) -> dict[str, float]:
+        """Return the least probability by polarity, and by attribute where one was set."""
+        return {**{polarity.value: point.bar(polarity) for polarity in Polarity}, **dict(map(_bar, self.bars))}
+
+
+_BAR_NAMES = (*(polarity.value for polarity in Polarity), *(attribute.value for attribute in Attribute))
+
+
+def _bar(text: str) -> tuple[str, float]:
+    name, _, least = text.partition("=")
+    try:
+        return name.strip(), float(least)
+    except ValueError:
+        return "", 0.0
 
 
 @dataclass
@@ -45,9 +83,13 @@ class _OpenUnit:
 
     unit: Unit
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
-    made_by: dict[tuple[str, str], Provenance] = field(default_factory=dict)
+    found_by: dict[tuple[str, str], Provenance] = field(default_factory=dict)
+    measured: MeasuredUnit | None = None
+    reading: UnitReading | None = None
+    measured_by: Provenance = Provenance()
     judgement: UnitJudgement | None = None
     flag: SocialFlag | None = None
+    over_limit: bool = False
 
     @property
     def end_ns(self) -> int:
@@ -55,18 +97,31 @@ class _OpenUnit:
         return self.unit.onset_ns + LONGEST_UNIT_NS if self.unit.offset_ns is None else self.unit.offset_ns
 
 
+@record
+class ClosedUnit:
+    """A unit that takes no more evidence, with all that is known of it; calibration learns from these."""
+
+    unit: Unit
+    measured: MeasuredUnit | None  # None if it was never measured
+    findings: tuple[Finding, ...]
+
+
+# Makes the provenance of a flag that a window changes.
+MakeProvenance = Callable[[], Provenance]
+NoteClosed = Callable[[ClosedUnit], None]
+
+
 class Fusion:
     """Turn evidence into flags; all times are stamps.
 
-    A flag opens once its unit's evidence reaches the confidence floor, and changes with the evidence. It closes when
+    A flag opens once its unit is probable enough for the sensitivity, and changes with the evidence. It closes when
     the unit takes no more evidence; it is withdrawn where the evidence no longer suffices. A closed flag depends on
     its unit's evidence, and not on the order in which that came.
     """
 
-    def __init__(self, config: FusionConfig, cooldowns_s: dict[str, float]) -> None:
-        """`cooldowns_s` holds the shortest time between two units of one cue, by cue id."""
-        self._config = config
-        self._cooldowns_ns = {cue_id: s_to_ns(cooldown_s) for cue_id, cooldown_s in cooldowns_s.items()}
+    def __init__(self, config: FusionConfig, model: UnitModel, note_closed: NoteClosed | None = None) -> None:
+        self._config, self._model, self._note_closed = config, model, note_closed
+        self._bars = config.bars_at(model.operating_points[config.sensitivity])
         self._tally: Tally[str] = Tally()
         self.reset()
 
@@ -74,8 +129,7 @@ class Fusion:
         """Forget all units, for example when stamps jump back."""
         self._open: dict[str, _OpenUnit] = {}
         self._closed_until_ns = -(2**63)
-        self._newest_onset_of: dict[str, int] = {}  # by cue
-        self._onsets: dict[tuple[Polarity, Attribute], dict[str, int]] = {}  # of units with accepted findings
+        self._onsets: dict[tuple[Polarity, Attribute], dict[str, int]] = {}  # of flagged units
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -87,17 +141,33 @@ class Fusion:
         """The onset of the oldest unit whose end is unknown."""
         return min((one.unit.onset_ns for one in self._open.values() if one.unit.offset_ns is None), default=None)
 
-    def take(self, finding: Finding, provenance: Provenance, decision_ns: int) -> SocialFlag | None:
+    def probability_of(self, unit: Unit) -> float:
+        """Return the probability that a unit is an error or a competence; 0 if nothing is known of it."""
+        state = self._open.get(unit.unit_id)
+        return self._weighed(state).probability if state else 0.0
+
+    def take(self, finding: Finding, make_provenance: MakeProvenance, decision_ns: int) -> SocialFlag | None:
         """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
         key = finding.cue_id, finding.anchor
         state = self._open.get(finding.unit.unit_id)
-        if state is None or key not in state.findings:
-            if reason := self._reason_refused(finding):
-                self._tally[f"findings_{reason}"] += 1
-                return None
-            self._note_accepted(finding)
+        if (state is None or key not in state.findings) and (reason := self._reason_refused(finding)):
+            self._tally[f"findings_{reason}"] += 1
+            return None
         state = self._state_of(finding.unit)
-        state.findings[key], state.made_by[key] = finding, provenance
+        state.findings[key], state.found_by[key] = finding, make_provenance()
+        return self._changed(state, decision_ns)
+
+    def take_facts(
+        self, measured: MeasuredUnit, make_provenance: MakeProvenance, decision_ns: int
+    ) -> SocialFlag | None:
+        """Replace what is known of a unit, and return the unit's flag if that changes it."""
+        if self._is_closed(measured.unit):
+            return None  # what is measured of a unit changes as long as a window shows it
+        state = self._state_of(measured.unit)
+        if state.measured is None or state.measured.facts != measured.facts:
+            state.measured, state.reading = measured, self._model.read(measured.unit.kind, measured.facts)
+            if self._flag_of(state, FlagState.UPDATED, decision_ns):
+                state.measured_by = make_provenance()
         return self._changed(state, decision_ns)
 
     def take_judgement(self, judgement: UnitJudgement, decision_ns: int) -> SocialFlag | None:
@@ -128,6 +198,9 @@ class Fusion:
         flags = []
         for state in sorted(ended, key=lambda one: (one.unit.onset_ns, one.unit.unit_id)):
             del self._open[state.unit.unit_id]
+            if self._note_closed:
+                findings = tuple(state.findings.values())
+                self._note_closed(ClosedUnit(unit=state.unit, measured=state.measured, findings=findings))
             # Closing decides nothing new, so the time of the last decision stays.
             if state.flag and (flag := self._flag_of(state, FlagState.CLOSED, state.flag.decision_ns)):
                 flags.append(flag)
@@ -147,6 +220,10 @@ class Fusion:
             self._tally["events_withdrawn"] += 1
             flag = replace(before, stamp_ns=decision_ns, decision_ns=decision_ns, state=FlagState.WITHDRAWN)
         elif before is None:
+            if state.over_limit or self._is_flooded(flag, state.unit):
+                self._tally["events_over_rate_limit"] += not state.over_limit
+                state.over_limit = True
+                return None
             self._tally["events_opened"] += 1
             flag = replace(flag, state=FlagState.OPENED)
         elif before.state is not FlagState.WITHDRAWN and _essence(before) == _essence(flag):
@@ -154,67 +231,92 @@ class Fusion:
         state.flag = flag
         return flag
 
+    def _weighed(self, state: _OpenUnit) -> Assessment:
+        findings: Iterable[Finding] = state.findings.values()
+        if state.reading is None:  # where no facts are weighed, a cue counts as much as it is right
+            precision = self._model.cue_precision
+            findings = (replace(one, probability=one.probability or precision.get(one.cue_id, 0.0)) for one in findings)
+        findings = [one for one in findings if not (one.probability and one.cue_id in self._config.muted)]
+        return weigh(findings, state.judgement, self._config.judge_weight, state.reading)
+
     def _flag_of(self, state: _OpenUnit, flag_state: FlagState, decision_ns: int) -> SocialFlag | None:
         """Return the flag that the evidence amounts to, or None if it does not suffice for one."""
-        found = weigh(state.findings.values(), state.judgement, self._config.judge_weight)
-        attributes = tuple(one for one in found.attributes if one not in self._config.muted)
-        if found.probability < self._config.confidence_floor or not attributes:
+        found = self._weighed(state)
+        attributes = tuple(
+            one for one in found.attributes if one not in self._config.muted and found.probability >= self._bar_of(one)
+        )
+        if found.probability < self._bars[found.polarity.value] or not attributes:
             return None
-        unit, strongest = state.unit, found.support[0] if found.support else None
-        made_by = state.made_by[strongest.cue_id, strongest.anchor] if strongest else Provenance()
+        lead, note = self._lead(found), None
+        if lead is None and state.measured and state.reading:
+            note = note_of(state.measured, found.polarity, attributes)
+        cue_id = note.cue_id if note else lead.cue_id if lead else ""
+        if cue_id in self._config.muted:
+            return None
+        unit, judgement = state.unit, found.judgement
+        made_by = state.measured_by if state.reading or not lead else state.found_by[lead.cue_id, lead.anchor]
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=hashlib.sha256(f"{unit.unit_id}".encode()).hexdigest()[:16],
             state=flag_state,
             polarity=found.polarity,
             attributes=attributes,
-            failure=strongest.failure if strongest else Failure.SOCIAL,
+            failure=lead.failure if lead else Failure.SOCIAL,
             severity=found.severity,
             probability=found.probability,
             onset_ns=unit.onset_ns,
             offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else state.end_ns,
             decision_ns=decision_ns,
             tier=found.tier,
-            cue_id=strongest.cue_id if strongest else "",
+            cue_id=cue_id,
             person_id=unit.person_id,
-            evidence=found.evidence,
-            rationale=found.rationale,
-            correction=found.correction,
-            provenance=found.judgement.provenance if found.judgement else made_by,
+            evidence=self._evidence(state, found),
+            rationale=next((one.rationale for one in (judgement, lead, note) if one and one.rationale), ""),
+            correction=next((one.correction for one in (judgement, lead, note) if one and one.correction), ""),
+            provenance=judgement.provenance if judgement else made_by,
         )
+
+    def _bar_of(self, attribute: Attribute) -> float:
+        return self._bars.get(attribute.value, 0.0)
+
+    def _lead(self, found: Assessment) -> Finding | None:
+        """Return the finding that explains the flag: about the same attributes, by the cue that is most often right."""
+        precision = self._model.cue_precision
+        return next(
+            (
+                one
+                for one in sorted(found.support, key=lambda one: -(one.probability or precision.get(one.cue_id, 0.0)))
+                if one.probability or set(one.attributes) & set(found.attributes)
+            ),
+            None,
+        )
+
+    def _evidence(self, state: _OpenUnit, found: Assessment) -> tuple[Evidence, ...]:
+        """Return the measured facts, each once: of the cues, of what weighed most, and of the judge."""
+        facts = [fact for one in found.support for fact in one.evidence]
+        if state.measured and state.reading:
+            facts += cited_facts(state.measured, self._model.kinds[state.unit.kind].polarities[found.polarity])
+        return tuple(dict.fromkeys([*facts, *(found.judgement.evidence if found.judgement else ())]))
+
+    def _is_flooded(self, flag: SocialFlag, unit: Unit) -> bool:
+        """Whether an attribute has had too many units lately; if not, count this one."""
+        onsets = [self._onsets.setdefault((flag.polarity, one), {}) for one in flag.attributes]
+        for known in onsets:
+            for unit_id in [one for one, at_ns in known.items() if at_ns < unit.onset_ns - RATE_PERIOD_NS]:
+                del known[unit_id]
+        if any(len(known.keys() - {unit.unit_id}) >= self._config.most_per_attribute for known in onsets):
+            return True
+        for known in onsets:
+            known[unit.unit_id] = unit.onset_ns
+        return False
 
     def _reason_refused(self, finding: Finding) -> str:
         """Return why a finding is no evidence; empty if it is."""
-        config = self._config
-        if finding.cue_id in config.muted or all(attribute in config.muted for attribute in finding.attributes):
-            return "muted"
-        if self._is_closed(finding.unit):
-            return "after_close"
-        if finding.probability < config.confidence_floor:
-            return "below_confidence_floor"
-        newest_ns = self._newest_onset_of.get(finding.cue_id)
-        if newest_ns is not None and finding.onset_ns - newest_ns < self._cooldowns_ns.get(finding.cue_id, 0):
-            return "cooling_down"
-        for attribute in finding.attributes:
-            onsets = self._onsets.get((finding.polarity, attribute), {})
-            lately = sum(at_ns > finding.onset_ns - RATE_PERIOD_NS for at_ns in onsets.values())
-            if finding.unit.unit_id not in onsets and lately >= config.most_per_attribute:
-                return "over_rate_limit"
-        return ""
+        return "after_close" if self._is_closed(finding.unit) else ""
 
     def _is_closed(self, unit: Unit) -> bool:
         is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns
         return is_over and unit.unit_id not in self._open
-
-    def _note_accepted(self, finding: Finding) -> None:
-        """Count a new finding for cooldowns and the rate limit."""
-        newest_ns = self._newest_onset_of.get(finding.cue_id, finding.onset_ns)
-        self._newest_onset_of[finding.cue_id] = max(newest_ns, finding.onset_ns)
-        for attribute in finding.attributes:
-            onsets = self._onsets.setdefault((finding.polarity, attribute), {})
-            for unit_id in [known for known, at_ns in onsets.items() if at_ns < finding.onset_ns - RATE_PERIOD_NS]:
-                del onsets[unit_id]
-            onsets[finding.unit.unit_id] = finding.onset_ns
 
 
 def _essence(flag: SocialFlag) -> tuple[object, ...]:

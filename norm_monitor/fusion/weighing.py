@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable
 from math import prod
 
-from norm_core.records.flag import Attribute, Evidence, Polarity, Severity, Tier
+from norm_core.records.flag import Attribute, Polarity, Severity, Tier
 from norm_core.records.record import record
 from norm_monitor.cues.finding import Finding
+from norm_monitor.fusion.unit_model import UnitReading
 from norm_monitor.units.judgement import UnitJudgement
 
 # Bounds of a probability, so that no single piece of evidence is beyond doubt.
@@ -24,61 +25,64 @@ class Assessment:
     support: tuple[Finding, ...]  # the findings for the polarity, the strongest first
     judgement: UnitJudgement | None  # the judgement, if it is for the polarity
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """The measured facts, each once."""
-        facts = [fact for one in self.support for fact in one.evidence]
-        return tuple(dict.fromkeys([*facts, *(self.judgement.evidence if self.judgement else ())]))
 
-    @property
-    def rationale(self) -> str:
-        """The judge's note, or that of the strongest finding: one claim."""
-        note = self.judgement.rationale if self.judgement else ""
-        return note or next((one.rationale for one in self.support), "")
-
-    @property
-    def correction(self) -> str:
-        """What to do instead, from the source of the note."""
-        correction = self.judgement.correction if self.judgement else ""
-        return correction or next((one.correction for one in self.support if one.correction), "")
-
-
-def weigh(findings: Collection[Finding], judgement: UnitJudgement | None, judge_weight: float) -> Assessment:
+def weigh(
+    findings: Collection[Finding],
+    judgement: UnitJudgement | None,
+    judge_weight: float,
+    reading: UnitReading | None = None,
+) -> Assessment:
     """Return the likelier polarity with its support, whatever the order of the findings.
 
-    Findings of one polarity add up as independent causes do. The judge multiplies the odds of each polarity against
-    an ordinary unit, to the power of its weight. A unit cannot be both an error and a competence.
+    The facts of the unit, and each finding that states a probability, add up as independent causes do. The judge
+    multiplies the odds of each polarity against an ordinary unit, to the power of its weight. A unit cannot be both
+    an error and a competence.
     """
     judgement = judgement if judge_weight else None
-    odds = {polarity: _odds(findings, judgement, polarity, judge_weight) for polarity in Polarity}
+    odds = {polarity: _odds(findings, judgement, polarity, judge_weight, reading) for polarity in Polarity}
     polarity = max(Polarity, key=lambda one: odds[one])  # in a tie the error, which comes first
     support = tuple(sorted((one for one in findings if one.polarity is polarity), key=_strongest_first))
     supports = judgement if judgement and _is_for(judgement, polarity) else None
-    named = {attribute for one in support for attribute in one.attributes}
-    named |= set(supports.attributes) if supports else set()
     return Assessment(
         polarity=polarity,
         probability=odds[polarity] / (1 + sum(odds.values())),
-        attributes=tuple(attribute for attribute in Attribute if attribute in named),
+        attributes=_attributes(support, supports, reading, polarity),
         severity=_severity(support, polarity),
-        tier=_tier(bool(support), bool(supports)),
+        tier=_tier(bool(support or reading), bool(supports)),
         support=support,
         judgement=supports,
     )
 
 
 def _odds(
-    findings: Iterable[Finding], judgement: UnitJudgement | None, polarity: Polarity, judge_weight: float
+    findings: Iterable[Finding],
+    judgement: UnitJudgement | None,
+    polarity: Polarity,
+    judge_weight: float,
+    reading: UnitReading | None,
 ) -> float:
     """Return the odds of a polarity against an ordinary unit."""
     # Sorted, because rounding depends on the order.
-    doubts = sorted(1 - one.probability for one in findings if one.polarity is polarity)
+    doubts = sorted(1 - one.probability for one in findings if one.polarity is polarity and one.probability)
+    if reading:
+        doubts.append(1 / (1 + reading.odds[polarity]))
     likely = _clipped(1 - prod(doubts))
     if judgement is None:
         return likely / (1 - likely) if doubts else 0.0
     ordinary = 1 - sum(judgement.probability.values())
     ratio = _clipped(judgement.probability[polarity]) / _clipped(ordinary)
     return float((likely / (1 - likely) if doubts else 1.0) * ratio**judge_weight)
+
+
+def _attributes(
+    support: Iterable[Finding], judgement: UnitJudgement | None, reading: UnitReading | None, polarity: Polarity
+) -> tuple[Attribute, ...]:
+    """Return those that the judge and the findings with a probability name, else those that fit the facts."""
+    named = {attribute for one in support if one.probability for attribute in one.attributes}
+    named |= set(judgement.attributes) if judgement else set()
+    if named or reading is None:
+        return tuple(attribute for attribute in Attribute if attribute in named)
+    return reading.attributes[polarity]
 
 
 def _is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:
@@ -88,12 +92,12 @@ def _is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:
 
 
 def _severity(support: tuple[Finding, ...], polarity: Polarity) -> Severity:
-    least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # of the judge, which states none
+    least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # where no finding states one
     return max((one.severity for one in support), key=list(Severity).index, default=least)
 
 
-def _tier(has_findings: bool, has_judgement: bool) -> Tier:
-    if has_findings and has_judgement:
+def _tier(has_cues: bool, has_judgement: bool) -> Tier:
+    if has_cues and has_judgement:
         return Tier.FUSED
     return Tier.JUDGE if has_judgement else Tier.CUE
 

@@ -1,14 +1,13 @@
 """Choose the units that the judge is asked about: those in doubt first, within a budget of calls an hour."""
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Finding
-from norm_monitor.fusion.weighing import weigh
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_view import UnitView, unit_view
 from norm_monitor.units.units_of_scene import units_of
@@ -55,8 +54,13 @@ class JudgeTriggers:
         """Whether a due unit waits to be taken."""
         return bool(self._due)
 
-    def note_window(self, scene: Scene, findings: Iterable[Finding]) -> bool:
-        """Choose among the units that can be judged now; return whether any is due with this window."""
+    def note_window(
+        self, scene: Scene, findings: Iterable[Finding], probability_of: Callable[[Unit], float] = lambda unit: 0.0
+    ) -> bool:
+        """Choose among the units that can be judged now; return whether any is due with this window.
+
+        `probability_of` tells how likely a unit is to be flagged.
+        """
         if self._per_hour <= 0:
             return False
         for one in findings:
@@ -64,7 +68,7 @@ class JudgeTriggers:
         _keep_newest(self._findings)
         self._waiting.update((unit.unit_id, unit) for unit in self._ripe_units(scene))
         self._earn(scene.window.end_ns)
-        due = list(self._chosen(scene))
+        due = list(self._chosen(scene, probability_of))
         self._due += due
         while len(self._due) > MOST_DUE:
             self._due.popleft()
@@ -91,17 +95,17 @@ class JudgeTriggers:
             self._budget = min(self._most_saved, self._budget + earned)
         self._budget_at_ns = now_ns if self._budget_at_ns is None else max(now_ns, self._budget_at_ns)
 
-    def _chosen(self, scene: Scene) -> Iterator[UnitView]:
+    def _chosen(self, scene: Scene, probability_of: Callable[[Unit], float]) -> Iterator[UnitView]:
+        def doubt(unit: Unit) -> float:
+            """Return how undecided a unit is: 0 if nothing is known, 1 at a probability of one half."""
+            likely = probability_of(unit)
+            return 1 - abs(2 * likely - 1) if likely else 0.0
+
         while self._waiting and self._budget >= 1:
-            unit = min(self._waiting.values(), key=lambda one: (-self._doubt(one), one.onset_ns, one.unit_id))
+            unit = min(self._waiting.values(), key=lambda one: (-doubt(one), one.onset_ns, one.unit_id))
             self._decide(unit)
             self._budget -= 1
             yield unit_view(unit, scene, tuple(self._findings.get(unit.unit_id, {}).values()))
-
-    def _doubt(self, unit: Unit) -> float:
-        """Return how undecided the findings leave the unit: 0 without any, 1 at a probability of one half."""
-        findings = self._findings.get(unit.unit_id, {}).values()
-        return 1 - abs(2 * weigh(findings, None, 0).probability - 1) if findings else 0.0
 
     def _leave_out(self, scene: Scene) -> None:
         """Give up the units that no window shows any more."""

@@ -24,6 +24,7 @@ class Unit:
     onset_ns: int
     offset_ns: int | None = None  # None while it goes on
     person_id: str = ""
+    of_id: str = ""  # the turn that it is, or that it follows
 
     def __post_init__(self) -> None:
         """Raise ValueError if the unit ends before it begins."""
@@ -40,6 +41,7 @@ class Unit:
             onset_ns=turn.start_ns,
             offset_ns=None if turn.ongoing else turn.end_ns,
             person_id="" if turn.is_robot else turn.speaker_id,
+            of_id=turn.turn_id,
         )
 
     @classmethod
@@ -51,6 +53,7 @@ class Unit:
             onset_ns=turn.end_ns,
             offset_ns=None if end_ns is None else max(end_ns, turn.end_ns),
             person_id=turn.speaker_id,
+            of_id=turn.turn_id,
         )
 
     @classmethod

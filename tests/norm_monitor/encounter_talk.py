@@ -9,6 +9,7 @@ from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.fusion.unit_model import OperatingPoint, Sensitivity, UnitModel
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 
@@ -95,15 +96,33 @@ def when_given(entry: Entry) -> int:
     return entry.end_ns if isinstance(entry, Utterance) else entry.stamp_ns
 
 
+def cues_alone(table: ThresholdTable | None = None, likely: float = 0.7) -> UnitModel:
+    """A model that weighs no facts, so that whatever a cue finds is flagged."""
+    cues = (table or ThresholdTable.shipped()).cues
+    point = OperatingPoint(error=0.5, competence=0.5, false_errors_per_hour=0)
+    return UnitModel.blank().model_copy(
+        update={"cue_precision": dict.fromkeys(cues, likely), "operating_points": dict.fromkeys(Sensitivity, point)}
+    )
+
+
 class Watched:
-    """A monitor fed with an encounter as the senses would give it, a mark of silence twice a second among it."""
+    """A monitor fed with an encounter as the senses would give it, a mark of silence twice a second among it.
+
+    By default each finding of a cue is flagged; with the shipped weights, if `weighed`.
+    """
 
     def __init__(
-        self, meaning: Meaning, table: ThresholdTable | None = None, fusion: FusionConfig | None = None
+        self,
+        meaning: Meaning,
+        table: ThresholdTable | None = None,
+        fusion: FusionConfig | None = None,
+        *,
+        weighed: bool = False,
     ) -> None:
         self.clock = ReplayClock()
         config = ALONE.model_copy(update={"fusion": fusion}) if fusion else ALONE
-        self.monitor = Monitor(config, table or ThresholdTable.shipped(), meaning, self.clock)
+        table = table or ThresholdTable.shipped()
+        self.monitor = Monitor(config, table, meaning, self.clock, unit_model=None if weighed else cues_alone(table))
 
     def watch(self, *parts: Iterable[Entry], until_s: float = 30.0) -> list[SocialFlag]:
         """Every flag as it was published, in order."""

@@ -24,7 +24,7 @@ from sim_replays.monitor_bench.baselines import TIMING_CUES
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 
 TABLE = ThresholdTable.shipped()
-EVERYTHING = FusionConfig(confidence_floor=0, most_per_attribute=1000)
+EVERYTHING = FusionConfig(bars=("error=0.01", "competence=0.01"), most_per_attribute=1000)
 
 
 class Whim:
@@ -43,9 +43,7 @@ class Whim:
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
         chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
-        return ExchangePrediction(
-            probability=chance, precision_at_score=chance, attributes=dict.fromkeys(Polarity, (Attribute.EMOTIONS,))
-        )
+        return ExchangePrediction(probability=chance)
 
 
 def uttered(  # noqa: PLR0917

@@ -14,7 +14,7 @@ from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, at, last_of, robot, user
 
-ALL = FusionConfig(confidence_floor=0)
+ALL = FusionConfig(bars=("error=0.01", "competence=0.01"))
 ASKED = [*robot(0, 2, "What is your name?"), *user(3, 4, "I am called Anna.", person="a")]
 FOREVER = 10**6
 

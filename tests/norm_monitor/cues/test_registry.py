@@ -112,10 +112,8 @@ HAS_NOT: dict[str, Parts] = {
 
 
 def alone(cue_id: str) -> FusionConfig:
-    """One cue without the others, which may see the same happening; however unsure it is."""
-    return FusionConfig(
-        confidence_floor=0, muted=tuple(name for name in ThresholdTable.shipped().cues if name != cue_id)
-    )
+    """One cue without the others, which may see the same happening."""
+    return FusionConfig(muted=tuple(name for name in ThresholdTable.shipped().cues if name != cue_id))
 
 
 @pytest.mark.parametrize("cue_id", HAS)

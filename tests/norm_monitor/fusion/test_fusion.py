@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.outcome import Outcome
@@ -16,6 +17,7 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit, UnitKind
+from tests.norm_monitor.encounter_talk import cues_alone
 
 
 def unit(onset_s: float = 10, offset_s: float | None = 0) -> Unit:
@@ -64,13 +66,14 @@ def judgement(about: Unit, error: float, competent: float = 0.01, **changes: Any
 
 
 def fusion(**config: object) -> Fusion:
-    return Fusion(FusionConfig.model_validate(config), {"slow": 30})
+    return Fusion(FusionConfig.model_validate(config), cues_alone())
 
 
 def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
     if isinstance(evidence, UnitJudgement):
         return fused.take_judgement(evidence, evidence.unit.onset_ns)
-    return fused.take(evidence, Provenance(window_digest=evidence.cue_id), evidence.onset_ns)
+    made_by = Provenance(window_digest=evidence.cue_id)
+    return fused.take(evidence, lambda: made_by, evidence.onset_ns)
 
 
 def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]:
@@ -222,17 +225,16 @@ def test_the_end_of_an_open_unit_is_told_by_the_scene() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        ({"confidence_floor": 0.8}, "below_confidence_floor"),
-        ({"muted": ["rude"]}, "muted"),
-        ({"muted": ["emotions"]}, "muted"),
-    ],
+    "config", [{"bars": ["error=0.8"]}, {"bars": ["emotions=0.8"]}, {"muted": ["rude"]}, {"muted": ["emotions"]}]
 )
-def test_a_refused_finding_is_counted_by_reason(config: dict[str, object], reason: str) -> None:
-    fused = fusion(**config)
-    assert take(fused, finding(unit())) is None
-    assert counted(fused) == {f"findings_{reason}": 1}
+def test_a_unit_below_its_bar_or_muted_is_no_flag(config: dict[str, object]) -> None:
+    assert take(fusion(**config), finding(unit())) is None
+
+
+@pytest.mark.parametrize("bar", ["error", "anger=0.5", "error=2", "error=much", "=0.5"])
+def test_a_bar_of_an_unknown_name_or_value_is_refused(bar: str) -> None:
+    with pytest.raises(ValidationError, match="NAME=PROBABILITY"):
+        FusionConfig(bars=(bar,))
 
 
 def test_a_muted_attribute_is_not_named_in_a_flag() -> None:
@@ -240,19 +242,11 @@ def test_a_muted_attribute_is_not_named_in_a_flag() -> None:
     assert taken(fusion(muted=["emotions"]), both)[-1].attributes == (Attribute.ENGAGEMENT,)
 
 
-def test_a_cue_cools_down_between_units() -> None:
-    fused = fusion()
-    assert take(fused, finding(unit(10), "slow"))
-    assert take(fused, finding(unit(20), "slow")) is None
-    assert take(fused, finding(unit(45), "slow"))
-    assert counted(fused)["findings_cooling_down"] == 1
-
-
 def test_a_flood_of_one_attribute_is_limited_and_ends() -> None:
     fused = fusion(most_per_attribute=3)
     flags = [take(fused, finding(unit(10 * k, 10 * k + 1))) for k in range(10)]
     assert sum(flag is not None for flag in flags) == 3
-    assert counted(fused)["findings_over_rate_limit"] == 7
+    assert counted(fused)["events_over_rate_limit"] == 7
     assert take(fused, finding(unit(5_000, 5_001)))
 
 

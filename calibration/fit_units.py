@@ -1,0 +1,209 @@
+"""Fit the weights of units' facts: what each fact adds to the odds of an error and of a competence."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.additive_fit import AdditiveFit, Table, fit_additive
+from calibration.encounter_reader import EncounterReader, LabelledTurns
+from calibration.unit_examples import LabelledUnit
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_monitor.exchange.classifier import ExchangeClassifier
+from norm_monitor.fusion.unit_model import FORMAT, KIND, MADE_WITH, KindModel, OperatingPoint, Sensitivity, UnitModel
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_facts import MEASURES
+
+POLARITIES = tuple(Polarity)
+FITTED = (UnitKind.ROBOT_TURN, UnitKind.SILENCE, UnitKind.PERSON_TURN)
+# The false errors an hour of harmless talk that each sensitivity accepts, and how much recall of competences counts.
+BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sensitivity.KEEN: (20.0, 2.0)}
+# What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
+RISING = {
+    Polarity.ERROR: ("reads_amiss", "read_amiss_alone", "seen_amiss"),
+    Polarity.COMPETENCE: ("reads_well", "read_well_alone", "seen_well"),
+}
+# A fit of attributes needs so many units that have the attribute; else their share among the units is taken.
+_FEWEST_OF_ATTRIBUTE, _ATTRIBUTE_ROUNDS = 25, 120
+_INNER_FOLDS = 4
+Rows = NDArray[np.int64]
+Fitted = dict[UnitKind, tuple[Table, AdditiveFit]]
+_GRID = np.round(np.arange(0.05, 0.991, 0.01), 2)
+
+
+@record
+class Talk:
+    """An encounter as material: its writer, whether it has no labelled error, and its length."""
+
+    writer: str
+    harmless: bool
+    hours: float
+
+
+class Material:
+    """The labelled units of all talks, and the reader that is fitted on any part of them."""
+
+    def __init__(self, units: Sequence[LabelledUnit], talks: Sequence[Talk], encoder: SentenceEncoder) -> None:
+        """Compare all turns of the robot's with each other; takes seconds for thousands of them."""
+        self.units, self.talks = tuple(units), tuple(talks)
+        self.writers = np.array([talks[one.talk].writer for one in units])
+        self._places = np.flatnonzero([one.exchange is not None for one in units])
+        self._place_of = {int(row): place for place, row in enumerate(self._places)}
+        turns = [(one.exchange, one.polarity, one.attributes) for one in units if one.exchange is not None]
+        features = ExchangeClassifier(encoder).features
+        self.reader = EncounterReader(LabelledTurns.of(turns), features)
+
+    def seen(self, within: Rows, out: Rows) -> dict[int, LabelledUnit]:
+        """Return units with the facts of a reader that was fitted on other units."""
+        known = np.array([self._place_of[int(row)] for row in within if int(row) in self._place_of])
+        rows = [int(row) for row in out if int(row) in self._place_of]
+        found = {int(row): self.units[int(row)] for row in out}
+        if rows:
+            scores = self.reader.predict(known, np.array([self._place_of[row] for row in rows]))
+            for row, score in zip(rows, scores, strict=True):
+                facts = {**self.units[row].facts, **dict(zip(_SEEN, map(float, score), strict=True))}
+                found[row] = replace(self.units[row], facts=facts)
+        return found
+
+    def weights(self, within: Rows) -> dict[str, NDArray[np.float32]]:
+        """Return the weights of a reader that is fitted on these units."""
+        return self.reader.weights(np.array([self._place_of[int(row)] for row in within if int(row) in self._place_of]))
+
+
+# The facts that a reader of encounters gives, in the order of its outputs.
+_SEEN = (
+    "seen_amiss", "seen_well", *(f"seen_{how}_{attribute}" for how in ("amiss", "well") for attribute in Attribute)
+)  # fmt: skip
+
+
+def fit_unit_model(material: Material, within: Rows, fitted_on: Mapping[str, str]) -> UnitModel:
+    """Fit all weights on these units, and choose the operating points on folds of their writers."""
+    writers = sorted(set(material.writers[within]))
+    fold_of = {writer: at % _INNER_FOLDS for at, writer in enumerate(writers)}
+    folds = np.array([fold_of[writer] for writer in material.writers[within]])
+    seen: dict[int, LabelledUnit] = {}
+    for fold in range(_INNER_FOLDS):
+        seen |= material.seen(within[folds != fold], within[folds == fold])
+    units = [seen[int(row)] for row in within]
+    talks = [talk if talk.writer in fold_of else replace(talk, harmless=False) for talk in material.talks]
+    likely = np.zeros((len(units), len(POLARITIES)))
+    for fold in range(_INNER_FOLDS):
+        out = np.flatnonzero(folds == fold)
+        fitted = fit_polarities([one for one, at in zip(units, folds, strict=True) if at != fold])
+        likely[out] = probabilities(fitted, [units[int(row)] for row in out])
+    return UnitModel(
+        kind=KIND,
+        format=FORMAT,
+        made_on=date.today().isoformat(),
+        made_with=MADE_WITH,
+        fitted_on=dict(fitted_on),
+        kinds={kind: _fit_kind([one for one in units if one.kind is kind]) for kind in FITTED},
+        operating_points=operating_points(units, likely, talks),
+        cue_precision=cue_precision(units),
+    )
+
+
+def cue_precision(units: Sequence[LabelledUnit]) -> dict[str, float]:
+    """Return the share of each cue's findings that coders mark with its polarity and one of its attributes."""
+    count: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for one in units:
+        for cue_id, is_borne_out in set(one.found):
+            count[cue_id] += 1
+            right[cue_id] += is_borne_out
+    # A little doubt, so that three of three are not certainty.
+    return {cue_id: round((right[cue_id] + 1) / (count[cue_id] + 3), 3) for cue_id in sorted(count)}
+
+
+def probabilities(fitted: Fitted, units: Sequence[LabelledUnit]) -> NDArray[np.float64]:
+    """Return the probability of each unit and polarity."""
+    likely = np.zeros((len(units), len(POLARITIES)))
+    for kind, (table, fit) in fitted.items():
+        rows = np.flatnonzero([one.kind is kind for one in units])
+        if rows.size:
+            odds = np.exp(fit.scores(table.like([units[int(row)].facts for row in rows])))
+            likely[rows] = odds / (1 + odds.sum(axis=1, keepdims=True))
+    return likely
+
+
+def fit_polarities(units: Sequence[LabelledUnit]) -> Fitted:
+    """Fit the scores of both polarities for each kind of unit."""
+    found: Fitted = {}
+    for kind in FITTED:
+        chosen = [one for one in units if one.kind is kind]
+        table = Table.of([one.facts for one in chosen], tuple(MEASURES))
+        found[kind] = table, fit_additive(table, _marked(chosen), np.ones(len(chosen)), list(RISING.values()))
+    return found
+
+
+def _fit_kind(units: Sequence[LabelledUnit]) -> KindModel:
+    table = Table.of([one.facts for one in units], tuple(MEASURES))
+    fit = fit_additive(table, _marked(units), np.ones(len(units)), list(RISING.values()))
+    attributes, named_from = {}, {}
+    for polarity in POLARITIES:
+        rows = np.flatnonzero([one.polarity is polarity for one in units])
+        named = np.array([[one in units[int(row)].attributes for one in Attribute] for row in rows], bool)
+        named = named.reshape(-1, len(Attribute))
+        part = table.rows(rows)
+        rounds = _ATTRIBUTE_ROUNDS if len(rows) > 2 * _FEWEST_OF_ATTRIBUTE else 0
+        fits = {
+            one: fit_additive(
+                part,
+                named[:, [at]],
+                np.ones(len(rows)),
+                rounds=rounds if named[:, at].sum() >= _FEWEST_OF_ATTRIBUTE else 0,
+            )
+            for at, one in enumerate(Attribute)
+        }
+        attributes[polarity] = {one: fits[one].score(0, part) for one in Attribute}
+        named_from[polarity] = _named_from(np.column_stack([fits[one].scores(part)[:, 0] for one in Attribute]), named)
+    return KindModel(
+        polarities={polarity: fit.score(at, table) for at, polarity in enumerate(POLARITIES)},
+        attributes=attributes,
+        named_from=named_from,
+    )
+
+
+def _named_from(scores: NDArray[np.float64], named: NDArray[np.bool_]) -> float:
+    """Return the probability from which a further attribute is named, so that as many are named as coders do."""
+    if not len(named):
+        return 1.0
+    likely = -np.sort(-1 / (1 + np.exp(-scores)), axis=1)[:, 1:3]
+    aim = named.sum(axis=1).mean() - 1
+    means = np.array([(likely >= least).sum(axis=1).mean() for least in _GRID])
+    return float(_GRID[int(np.abs(means - aim).argmin())])
+
+
+def operating_points(
+    units: Sequence[LabelledUnit], likely: NDArray[np.float64], talks: Sequence[Talk]
+) -> dict[Sensitivity, OperatingPoint]:
+    """Choose the least bars within each budget, from probabilities of units that a fit has not seen."""
+    harmless = np.array([talks[one.talk].harmless for one in units])
+    hours = sum(talk.hours for talk in talks if talk.harmless)
+    flagged = likely.argmax(axis=1)
+    errors = np.array([((flagged == 0) & harmless & (likely[:, 0] >= bar)).sum() / max(hours, 1e-9) for bar in _GRID])
+    right = np.array([one.polarity is Polarity.COMPETENCE for one in units])
+    points = {}
+    for sensitivity, (budget, recall_counts) in BUDGETS.items():
+        place = int(np.argmax(errors <= budget)) if (errors <= budget).any() else len(_GRID) - 1
+        found = [_f_beta(right, (flagged == 1) & (likely[:, 1] >= bar), recall_counts) for bar in _GRID]
+        points[sensitivity] = OperatingPoint(
+            error=float(_GRID[place]),
+            competence=float(_GRID[int(np.argmax(found))]),
+            false_errors_per_hour=round(float(errors[place]), 1),
+        )
+    return points
+
+
+def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -> float:
+    hits = float((right & flagged).sum())
+    return (1 + beta**2) * hits / max(beta**2 * float(right.sum()) + float(flagged.sum()), 1.0)
+
+
+def _marked(units: Sequence[LabelledUnit]) -> NDArray[np.bool_]:
+    return np.array([[one.polarity is polarity for polarity in POLARITIES] for one in units], bool).reshape(-1, 2)

@@ -1,0 +1,96 @@
+"""What the monitor measures of each unit of labelled encounters, with the label."""
+
+from collections.abc import Iterable, Sequence
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.cues.finding import Finding
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.exchange.exchange_record import Exchange
+from norm_monitor.fusion.fusion import ClosedUnit
+from norm_monitor.fusion.unit_model import UnitModel
+from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_facts import Facts
+from norm_monitor.windows.cutter import Entry
+from sim_replays.scenarios.truth import TrueEvent, Truth
+
+# A label belongs to a unit that begins this close to it.
+_NEAR_NS = 2 * NS_PER_S
+# Onsets this close together are the same moment: then the robot's turn comes first.
+_SAME_NS = NS_PER_S // 5
+_ORDER = (UnitKind.ROBOT_TURN, UnitKind.SILENCE, UnitKind.PERSON_TURN, UnitKind.SIGHTING)
+# A model that flags nothing, to learn from what is measured.
+BLANK = UnitModel.blank()
+
+
+@record
+class LabelledUnit:
+    """The facts of a unit, the cues that found something in it, and what a coder marked."""
+
+    talk: int  # the number of its encounter
+    kind: UnitKind
+    onset_ns: int
+    facts: Facts
+    exchange: Exchange | None
+    found: tuple[tuple[str, bool], ...]  # the cues, and whether a label bears them out
+    polarity: Polarity | None  # None for an ordinary unit
+    attributes: tuple[Attribute, ...]
+
+
+def labelled_units(
+    talk: int,
+    given: Iterable[tuple[int, Entry]],
+    truth: Truth,
+    sources: Sequence[str],
+    meaning: Meaning,
+    table: ThresholdTable,
+) -> list[LabelledUnit]:
+    """Run the monitor on the records of an encounter, and label each unit that it measured."""
+    closed: list[ClosedUnit] = []
+    clock = ReplayClock()
+    monitor = Monitor(
+        MonitorConfig.for_replay(sources), table, meaning, clock, unit_model=BLANK, note_closed=closed.append
+    )
+    for at_ns, entry in given:
+        clock.advance_to(max(at_ns, clock.now_ns()))
+        monitor.take(entry)
+    monitor.end_input()
+    labels = _labels(closed, truth.events)
+    return [
+        LabelledUnit(
+            talk=talk,
+            kind=one.unit.kind,
+            onset_ns=one.unit.onset_ns,
+            facts=one.measured.facts if one.measured else {},
+            exchange=one.measured.exchange if one.measured else None,
+            found=tuple((finding.cue_id, _is_borne_out(finding, truth.events)) for finding in one.findings),
+            polarity=labels[place].polarity if place in labels else None,
+            attributes=labels[place].attributes if place in labels else (),
+        )
+        for place, one in enumerate(closed)
+    ]
+
+
+def _is_borne_out(finding: Finding, events: Iterable[TrueEvent]) -> bool:
+    """Whether a label of the same polarity is near, and shares an attribute."""
+    return any(
+        event.polarity is finding.polarity
+        and abs(event.onset_ns - finding.onset_ns) <= _NEAR_NS
+        and bool(set(event.attributes) & set(finding.attributes))
+        for event in events
+    )
+
+
+def _labels(units: Sequence[ClosedUnit], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
+    """Return the label of each unit that has one, by its place; the first label of a unit stays."""
+    labels: dict[int, TrueEvent] = {}
+    for event in events:
+        apart = {place: abs(one.unit.onset_ns - event.onset_ns) for place, one in enumerate(units)}
+        nearest_ns = min(apart.values(), default=_NEAR_NS)
+        if nearest_ns < _NEAR_NS:
+            same = [place for place, distance_ns in apart.items() if distance_ns <= nearest_ns + _SAME_NS]
+            labels.setdefault(min(same, key=lambda place: (_ORDER.index(units[place].unit.kind), place)), event)
+    return labels

@@ -1,0 +1,46 @@
+"""Load what calibration fits: a file that says what it was fitted on, and for what."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.config import Config, ConfigError
+
+A = TypeVar("A", bound="Artefact")
+
+
+class Artefact(Config):
+    """The head of every artefact; a subclass adds what was fitted."""
+
+    kind: str
+    format: int
+    made_on: str  # the date
+    made_with: dict[str, str]  # digests and names of what it depends on: a model, a prompt, an encoder
+    fitted_on: dict[str, str]  # the labelled material, in words and by digest
+
+
+def load_artefact(
+    model: type[A], path: Path, *, kind: str, format_: int, made_with: Mapping[str, str], remedy: str
+) -> A:
+    """Read an artefact; raise ConfigError if it is damaged, of another kind, or made for something else."""
+    try:
+        artefact = model.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}; check the path, or {remedy}") from error
+    except (UnicodeDecodeError, ValidationError) as error:
+        raise ConfigError(f"{path}: is no {kind} artefact; {remedy}") from error
+    if (artefact.kind, artefact.format) != (kind, format_):
+        found = f"{artefact.kind} artefact of format {artefact.format}"
+        raise ConfigError(f"{path}: is a {found}, not a {kind} artefact of format {format_}; {remedy}")
+    differing = sorted(name for name, value in made_with.items() if artefact.made_with.get(name) != value)
+    if differing:
+        raise ConfigError(f"{path}: was made with another {', '.join(differing)}; {remedy}")
+    return artefact
+
+
+def write_artefact(artefact: Artefact, path: Path) -> None:
+    """Write an artefact whole, or not at all."""
+    write_atomic(path, artefact.model_dump_json(indent=1) + "\n")

@@ -1,0 +1,145 @@
+"""How likely a unit is an error or a competence, by its facts: an additive model that calibration fits."""
+
+from bisect import bisect_right
+from enum import StrEnum
+from functools import lru_cache
+from math import exp
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.artefact import Artefact, load_artefact
+from norm_core.runtime.config import Config
+from norm_core.runtime.data_files import shipped_file
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
+
+SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
+KIND, FORMAT = "unit weights", 1
+MADE_WITH = {"facts": FACTS_VERSION}
+_FIT_ANEW = "fit it anew (python -m calibration.fit_units)"
+
+
+class Sensitivity(StrEnum):
+    """How many false errors an hour are accepted for more true ones."""
+
+    QUIET = "quiet"
+    BALANCED = "balanced"
+    KEEN = "keen"
+
+
+class Steps(Config):
+    """What one fact adds to a score: one value between each two cuts, another where the fact is missing."""
+
+    cuts: tuple[float, ...]
+    values: tuple[float, ...]
+    missing: float = 0.0
+
+    @model_validator(mode="after")
+    def _has_a_value_between_cuts(self) -> "Steps":
+        if len(self.values) != len(self.cuts) + 1 or list(self.cuts) != sorted(self.cuts):
+            raise ValueError("cuts rise, and there is one value more than cuts")
+        return self
+
+    def at(self, value: float | None) -> float:
+        """Return what a value of the fact adds."""
+        return self.missing if value is None else self.values[bisect_right(self.cuts, value)]
+
+
+class AdditiveScore(Config):
+    """A sum of what each fact adds, in log odds."""
+
+    intercept: float
+    facts: dict[str, Steps]
+
+    def of(self, facts: Facts) -> float:
+        """Return the score of a unit's facts."""
+        return self.intercept + sum(steps.at(facts.get(name)) for name, steps in self.facts.items())
+
+    def parts(self, facts: Facts) -> dict[str, float]:
+        """Return what each fact adds, the strongest support first."""
+        added = {name: steps.at(facts.get(name)) for name, steps in self.facts.items()}
+        return dict(sorted(added.items(), key=lambda part: (-part[1], part[0])))
+
+
+class KindModel(Config):
+    """The scores of one kind of unit: each polarity against an ordinary unit, then the attributes of each."""
+
+    polarities: dict[Polarity, AdditiveScore]
+    attributes: dict[Polarity, dict[Attribute, AdditiveScore]]
+    named_from: dict[Polarity, float]  # the probability from which a further attribute is named
+
+
+class OperatingPoint(Config):
+    """The probabilities from which units are flagged, and what to expect of them."""
+
+    error: float = Field(gt=0, le=1)
+    competence: float = Field(gt=0, le=1)
+    false_errors_per_hour: float  # in harmless talk by writers that the model was not fitted on
+
+    def bar(self, polarity: Polarity) -> float:
+        """Return the probability from which a polarity is flagged."""
+        return self.error if polarity is Polarity.ERROR else self.competence
+
+
+@record
+class UnitReading:
+    """What the facts of a unit amount to, before any other evidence."""
+
+    odds: dict[Polarity, float]  # against an ordinary unit
+    attributes: dict[Polarity, tuple[Attribute, ...]]  # likeliest first
+
+
+class UnitModel(Artefact):
+    """The fitted model of all kinds of units."""
+
+    kinds: dict[UnitKind, KindModel]
+    operating_points: dict[Sensitivity, OperatingPoint]
+    cue_precision: dict[str, float]  # the share of a cue's findings that coders mark so
+
+    @classmethod
+    def load(cls, path: Path = SHIPPED) -> "UnitModel":
+        """Load an artefact; raise ConfigError if it does not fit this version of the facts."""
+        return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=MADE_WITH, remedy=_FIT_ANEW)
+
+    @classmethod
+    def blank(cls) -> "UnitModel":
+        """Return a model that weighs nothing."""
+        point = OperatingPoint(error=1, competence=1, false_errors_per_hour=0)
+        return cls(
+            kind=KIND, format=FORMAT, made_on="", made_with=MADE_WITH, fitted_on={}, kinds={}, cue_precision={},
+            operating_points=dict.fromkeys(Sensitivity, point),
+        )  # fmt: skip
+
+    def read(self, kind: UnitKind, facts: Facts) -> UnitReading | None:
+        """Return what the facts amount to; None for a kind of unit that was not fitted."""
+        model = self.kinds.get(kind)
+        if model is None:
+            return None
+        return UnitReading(
+            odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
+            attributes={polarity: _named(model, polarity, facts) for polarity in model.attributes},
+        )
+
+
+@lru_cache(maxsize=1)
+def shipped_unit_model() -> UnitModel:
+    """Return the model that Tactful ships."""
+    return UnitModel.load()
+
+
+# A coder rarely names more.
+_MOST_ATTRIBUTES = 3
+
+
+def _named(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
+    """Return the likeliest attribute, and others that are likely enough."""
+    likely = {attribute: _probability(score.of(facts)) for attribute, score in model.attributes[polarity].items()}
+    order = sorted(likely, key=lambda one: (-likely[one], list(Attribute).index(one)))[:_MOST_ATTRIBUTES]
+    return tuple(one for rank, one in enumerate(order) if rank == 0 or likely[one] >= model.named_from[polarity])
+
+
+def _probability(score: float) -> float:
+    return 1 / (1 + exp(-max(-50.0, min(50.0, score))))

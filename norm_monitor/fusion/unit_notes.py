@@ -1,0 +1,105 @@
+"""What a flag says of a unit when no cue has noted anything: a cue id, one sentence and what to do instead."""
+
+from norm_core.records.flag import Attribute, Evidence, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.time import ns_to_s
+from norm_monitor.cues.finding import quote, quote_end
+from norm_monitor.fusion.unit_model import AdditiveScore
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_facts import MEASURES, MeasuredUnit
+
+# How many facts a flag cites, and the least weight of one.
+_MOST_CITED, _LEAST_WEIGHT = 3, 0.1
+
+_AMISS = {
+    Attribute.EMOTIONS: "missing how the person feels",
+    Attribute.ENGAGEMENT: "not noticing whether the person is interested",
+    Attribute.CONVERSATIONAL_MECHANICS: "not following from what was said",
+    Attribute.KNOWLEDGE_STATE: "ignoring what the person knows or has said",
+    Attribute.USER_INTENTION: "missing what the person wants",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place in front of these people",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "lacking the courtesy due here",
+}
+_INSTEAD = {
+    Attribute.EMOTIONS: "Acknowledge how the person feels first, and match your tone to it.",
+    Attribute.ENGAGEMENT: "Follow what interests the person, and stop when they lose interest.",
+    Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
+    Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
+    Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Consider who is there and how they relate to each other.",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Add the courtesy due here, such as a greeting, thanks or an apology.",
+}
+_WELL = {
+    Attribute.EMOTIONS: "responding to how the person feels",
+    Attribute.ENGAGEMENT: "keeping the person interested",
+    Attribute.CONVERSATIONAL_MECHANICS: "keeping the conversation going",
+    Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
+    Attribute.USER_INTENTION: "serving what the person wants",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful towards the people who are there",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
+}
+_CUES = {
+    (UnitKind.ROBOT_TURN, Polarity.ERROR): "reads_amiss",
+    (UnitKind.ROBOT_TURN, Polarity.COMPETENCE): "reads_well",
+    (UnitKind.SILENCE, Polarity.ERROR): "no_response",
+    (UnitKind.SILENCE, Polarity.COMPETENCE): "waits_for_end",
+    (UnitKind.PERSON_TURN, Polarity.ERROR): "talks_over_user",
+    (UnitKind.PERSON_TURN, Polarity.COMPETENCE): "waits_for_end",
+}
+
+
+@record
+class UnitNote:
+    """A note on a unit."""
+
+    cue_id: str
+    rationale: str
+    correction: str
+
+
+def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attribute, ...]) -> UnitNote:
+    """Say what the unit's facts amount to."""
+    unit, amiss = measured.unit, polarity is Polarity.ERROR
+    return UnitNote(
+        cue_id=_CUES.get((unit.kind, polarity), "reads_amiss" if amiss else "reads_well"),
+        rationale=_rationale(measured, amiss, attributes[0]),
+        correction=_correction(unit.kind, attributes[0]) if amiss else "",
+    )
+
+
+def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence, ...]:
+    """Return the facts that weigh most for a score, with their weights."""
+    heaviest = list(score.parts(measured.facts).items())[:_MOST_CITED]
+    return tuple(
+        Evidence(
+            measure=MEASURES[name][0],
+            value=round(measured.facts[name], 3),
+            weight=round(weight, 2),
+            unit=MEASURES[name][1],
+            start_ns=measured.unit.onset_ns,
+            end_ns=measured.unit.onset_ns if measured.unit.offset_ns is None else measured.unit.offset_ns,
+            source_topic=measured.turn.source_topic,
+            utterance_id=measured.turn.turn_id,
+            quote=measured.turn.text,
+        )
+        for rank, (name, weight) in enumerate(heaviest)
+        if name in measured.facts and (rank == 0 or weight >= _LEAST_WEIGHT)
+    )
+
+
+def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
+    turn, kind = measured.turn, measured.unit.kind
+    if kind is UnitKind.SILENCE:
+        end_ns = measured.unit.offset_ns
+        silent_s = measured.facts["gap_after_s"] if end_ns is None else ns_to_s(end_ns - measured.unit.onset_ns)
+        said = "the robot was silent" if amiss else "the robot left the person time"
+        return f"After {quote_end(turn)} {said} for {silent_s:.1f} s."
+    if kind is UnitKind.PERSON_TURN:
+        return f"The robot {'did not let' if amiss else 'let'} the person finish {quote(turn)}."
+    return f"The robot said {quote(turn)}, which reads as {(_AMISS if amiss else _WELL)[about]}."
+
+
+def _correction(kind: UnitKind, about: Attribute) -> str:
+    if kind is UnitKind.SILENCE:
+        return "Answer, or say that you did not understand or need time."
+    return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _INSTEAD[about]

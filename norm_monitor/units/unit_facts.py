@@ -1,0 +1,312 @@
+"""Measure the facts of a unit: how its words read, its timing, and who was seen."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import log
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.presence import Presence, PresenceState
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.context.exchange_context import exchange_context
+from norm_monitor.context.expectation import announces_pause, is_request, is_unfinished
+from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import GAP_NS, Turn
+from norm_monitor.context.wording import is_backchannel, is_question
+from norm_monitor.exchange.exchange_record import Exchange
+from norm_monitor.units.unit import Unit
+from norm_monitor.units.units_of_scene import units_of
+
+# Raise it when a fact changes its meaning: weights that were fitted before no longer load.
+FACTS_VERSION = "1"
+# Longer gaps and absences mean the same.
+LONGEST_S = 15.0
+# How far back a coming, a going or a change of distance belongs to a turn.
+_NEAR_NS, _EARLIER_NS, _AFTER_NS = 6 * NS_PER_S, 12 * NS_PER_S, NS_PER_S
+# How far before the units sightings are looked at.
+_LOOKED_BACK_NS = 60 * NS_PER_S
+# After so long without a word, no reaction is waited for.
+_QUIET_NS = 4 * NS_PER_S
+# How many turns on either side are looked at.
+_NEAREST = 12
+_FAR_M = 2.0
+
+Facts = Mapping[str, float]
+
+# What each fact measures, and its unit.
+MEASURES = {
+    "reads_amiss": ("log odds that the turn reads amiss", ""),
+    "reads_well": ("log odds that the turn reads well", ""),
+    "read_amiss_alone": ("log odds that the turn reads amiss before any reaction", ""),
+    "read_well_alone": ("log odds that the turn reads well before any reaction", ""),
+    "seen_amiss": ("score that the turn reads amiss, by the encounters", ""),
+    "seen_well": ("score that the turn reads well, by the encounters", ""),
+    **{
+        f"{source}_{how}_{attribute}": (f"score of {attribute.value.replace('_', ' ')}, if it reads {how}{by}", "")
+        for source, by in (("reads", ""), ("seen", ", by the encounters"))
+        for how in ("amiss", "well")
+        for attribute in Attribute
+    },
+    "known_after": ("what is known of the reaction: nothing, an answer, the robot's next turn", ""),
+    "words": ("words of the turn", "words"),
+    "duration_s": ("length of the turn", "s"),
+    "gap_before_s": ("silence before the turn", "s"),
+    "gap_after_s": ("silence after the turn", "s"),
+    "after_person_s": ("time since the person's turn", "s"),
+    "robot_silent_after_s": ("time until the robot speaks", "s"),
+    "people_silent_after_s": ("time until a person speaks", "s"),
+    "overlap_s": ("both voices at once", "s"),
+    "after_robot": ("the robot spoke before", ""),
+    "before_robot": ("the robot speaks next", ""),
+    "answered": ("somebody speaks after", ""),
+    "opening": ("the robot has not spoken before", ""),
+    "voices": ("people who talk", "people"),
+    "words_before": ("words of the person before", "words"),
+    "words_after": ("words of the person after", "words"),
+    "another_person": ("another person speaks after than before", ""),
+    "asks": ("the turn asks", ""),
+    "requests": ("the turn requests", ""),
+    "backchannel": ("the turn is a backchannel", ""),
+    "unfinished": ("the turn is unfinished", ""),
+    "announces_pause": ("the turn asks for time", ""),
+    "person_asked": ("the person before asked", ""),
+    "person_unfinished": ("the person before was not finished", ""),
+    "person_asks_then": ("the person after asks", ""),
+    "robot_asked": ("the robot's turn before asked", ""),
+    "seen_share": ("share of the turn in which somebody is seen", ""),
+    "away_share": ("share of the turn in which everybody looks away", ""),
+    "absent_at_start_s": ("nobody seen, at its start, for", "s"),
+    "absent_at_end_s": ("nobody seen, at its end, for", "s"),
+    "away_at_start_s": ("everybody looking away, at its start, for", "s"),
+    "away_at_end_s": ("everybody looking away, at its end, for", "s"),
+    "nobody_seen_yet": ("nobody was seen before", ""),
+    "seen_for_s": ("somebody seen for", "s"),
+    "somebody_away": ("somebody looks away", ""),
+    "faces": ("faces seen", "faces"),
+    "faces_came": ("faces that came before the turn", "faces"),
+    "faces_gone": ("faces that went before the turn", "faces"),
+    "faces_came_during": ("faces that came during the turn", "faces"),
+    "faces_gone_during": ("faces that went during the turn", "faces"),
+    "faces_came_after": ("faces that came after the turn", "faces"),
+    "faces_gone_after": ("faces that went after the turn", "faces"),
+    "distance_m": ("distance", "m"),
+    "came_nearer_m": ("the person or the robot came nearer by", "m"),
+}
+
+
+@record
+class MeasuredUnit:
+    """A unit, the turn that it is or follows, and its facts as far as they can be measured."""
+
+    unit: Unit
+    turn: Turn
+    facts: Facts
+    exchange: Exchange | None  # a turn of the robot's amid the words around it, in a language that is read
+    settled: bool  # what follows the turn is known, or nothing followed for long
+
+
+def measured_units(scene: Scene, meaning: Meaning, since_ns: int) -> Iterator[MeasuredUnit]:
+    """Measure each unit that ends at `since_ns` or later. A silence has the facts of the person's turn before it."""
+    turns = [turn for turn in scene.turns if turn.text.strip()]
+    sight = Sight(one for one in scene.presences if one.stamp_ns >= since_ns - _LOOKED_BACK_NS)
+    known: dict[int, MeasuredUnit] = {}
+    # A robot may use an id again.
+    places = {(turn.turn_id, at_ns): n for n, turn in enumerate(turns) for at_ns in (turn.start_ns, turn.end_ns)}
+    for unit in units_of(scene, since_ns):
+        place = places.get((unit.of_id, unit.onset_ns))
+        if place is None:
+            continue
+        if place not in known:
+            known[place] = _measured(unit, _Neighbours(turns, place), scene, meaning, sight)
+        yield replace(known[place], unit=unit)
+
+
+def _measured(unit: Unit, near: "_Neighbours", scene: Scene, meaning: Meaning, sight: "Sight") -> MeasuredUnit:
+    turn = near.turn
+    is_read = turn.is_robot and not turn.ongoing and not scene.other_language
+    exchange = exchange_context(scene, turn).exchange if is_read else None
+    reading = _reading(exchange, meaning) if exchange else {}
+    return MeasuredUnit(
+        unit=unit,
+        turn=turn,
+        facts={**_timing(near, scene), **_form(near), **sight.around(turn), **reading},
+        exchange=exchange,
+        settled=_is_settled(near, scene),
+    )
+
+
+class Sight:
+    """Who was seen, and how near, over time."""
+
+    def __init__(self, presences: Iterable[Presence]) -> None:
+        presences = tuple(presences)
+        self._seen = [one for one in presences if not one.persons]
+        self._stamps_ns = [one.stamp_ns for one in self._seen]
+        near = [
+            (one.stamp_ns, [person.distance_m for person in one.persons if person.distance_m is not None])
+            for one in presences
+            if one.persons
+        ]
+        self._near_m = [min(distances) for _, distances in near if distances]
+        self._near_ns = [at_ns for at_ns, distances in near if distances]
+
+    def around(self, turn: Turn) -> Facts:
+        """Measure who was seen around a turn, as far as sources saw anything."""
+        return {**self._faces(turn), **self._distances(turn)}
+
+    def _faces(self, turn: Turn) -> Facts:
+        before, at_end = self._at(turn.start_ns), self._at(turn.end_ns)
+        if before is None or at_end is None:
+            return {}
+        during = self._between(turn.start_ns, max(turn.end_ns, turn.start_ns + _AFTER_NS)) or [before]
+        earlier = self._between(turn.start_ns - _EARLIER_NS, turn.start_ns - _NEAR_NS)
+        lately = self._between(turn.start_ns - _NEAR_NS, turn.start_ns)
+        until_ns = turn.end_ns + _AFTER_NS
+        counts = [len(one.faces) for one in self._between(turn.start_ns, until_ns)] or [len(before.faces)]
+        later = [len(one.faces) for one in self._between(turn.end_ns, turn.end_ns + _NEAR_NS)] or counts[-1:]
+        count = len(before.faces)
+        return {
+            "seen_share": _share(one.state is PresenceState.PRESENT for one in during),
+            "away_share": _share(one.away_since_ns is not None for one in during),
+            "absent_at_start_s": _absent_s(before, turn.start_ns),
+            "absent_at_end_s": _absent_s(at_end, turn.end_ns),
+            "away_at_start_s": _away_s(before, turn.start_ns),
+            "away_at_end_s": _away_s(at_end, turn.end_ns),
+            "nobody_seen_yet": float(before.state is not PresenceState.PRESENT and before.last_seen_ns is None),
+            "seen_for_s": min(ns_to_s(turn.start_ns - before.since_ns), 60.0) if before.since_ns else 0.0,
+            "somebody_away": float(any(face.looking_away for face in before.faces)),
+            "faces": float(count),
+            "faces_came": float(max(0, count - max((len(one.faces) for one in earlier), default=count))),
+            "faces_gone": float(max(0, max((len(one.faces) for one in lately), default=count) - count)),
+            "faces_came_during": float(max(counts) - count),
+            "faces_gone_during": float(count - min(counts)),
+            "faces_came_after": float(max(later) - counts[-1]),
+            "faces_gone_after": float(counts[-1] - min(later)),
+        }
+
+    def _distances(self, turn: Turn) -> Facts:
+        starts = bisect_left(self._near_ns, turn.start_ns - _NEAR_NS), bisect_right(self._near_ns, turn.start_ns)
+        before = self._near_m[slice(*starts)]
+        during = self._near_m[starts[1] : bisect_right(self._near_ns, turn.end_ns + _AFTER_NS)]
+        if not before and not during:
+            return {}
+        nearest_m = min(before + during)
+        return {
+            "distance_m": min(nearest_m, _FAR_M),
+            "came_nearer_m": max(0.0, before[0] - min(during)) if before and during else 0.0,
+        }
+
+    def _at(self, at_ns: int) -> Presence | None:
+        place = bisect_right(self._stamps_ns, at_ns)
+        return self._seen[place - 1] if place else None
+
+    def _between(self, start_ns: int, end_ns: int) -> list[Presence]:
+        return self._seen[bisect_left(self._stamps_ns, start_ns) : bisect_right(self._stamps_ns, end_ns)]
+
+
+class _Neighbours:
+    """A turn, and the turns around it, the nearest first."""
+
+    def __init__(self, turns: Sequence[Turn], place: int) -> None:
+        self.turn = turns[place]
+        self.before = turns[max(0, place - _NEAREST) : place][::-1]
+        self.after = turns[place + 1 : place + 1 + _NEAREST]
+        self.person_before = next((one for one in self.before if not one.is_robot), None)
+        self.person_after = next((one for one in self.after if not one.is_robot), None)
+        self.robot_before = next((one for one in self.before if one.is_robot), None)
+        self.robot_after = next((one for one in self.after if one.is_robot), None)
+
+
+def _is_settled(near: _Neighbours, scene: Scene) -> bool:
+    """Whether the next turn is over, as far as pauses tell, or nobody speaks for a while."""
+    if near.turn.ongoing:
+        return False
+    due_ns = near.after[0].end_ns + GAP_NS if near.after else near.turn.end_ns + _QUIET_NS
+    return scene.input_ended or due_ns < scene.end_ns
+
+
+def _timing(near: _Neighbours, scene: Scene) -> Facts:
+    turn, known_ns = near.turn, max(scene.end_ns, near.turn.end_ns)
+    around = (*near.before, *near.after)
+    voices = {one.speaker_id for one in (turn, *around) if not one.is_robot}
+    found = {
+        "words": float(turn.word_count),
+        "duration_s": ns_to_s(turn.end_ns - turn.start_ns),
+        "gap_after_s": _gap_s((near.after[0].start_ns if near.after else known_ns) - turn.end_ns),
+        "robot_silent_after_s": _gap_s((near.robot_after.start_ns if near.robot_after else known_ns) - turn.end_ns),
+        "people_silent_after_s": _gap_s((near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns),
+        "overlap_s": ns_to_s(sum(turn.overlap_ns(one) for one in around if one.is_robot is not turn.is_robot)),
+        "after_robot": float(bool(near.before) and near.before[0].is_robot),
+        "before_robot": float(bool(near.after) and near.after[0].is_robot),
+        "answered": float(bool(near.after)),
+        "opening": float(near.robot_before is None),
+        "voices": float(len(voices)),
+        "words_before": float(near.person_before.word_count) if near.person_before else 0.0,
+        "words_after": float(near.person_after.word_count) if near.person_after else 0.0,
+    }
+    if near.before:
+        found["gap_before_s"] = _gap_s(turn.start_ns - max(one.end_ns for one in near.before))
+    if near.person_before:
+        found["after_person_s"] = _gap_s(turn.start_ns - near.person_before.end_ns)
+        if near.person_after:
+            found["another_person"] = float(near.person_before.speaker_id != near.person_after.speaker_id)
+    return found
+
+
+def _form(near: _Neighbours) -> Facts:
+    before, after, robot, text = near.person_before, near.person_after, near.robot_before, near.turn.text
+    return {
+        "asks": float(is_question(text)),
+        "requests": float(is_request(text)),
+        "backchannel": float(is_backchannel(text)),
+        "unfinished": float(is_unfinished(text)),
+        "announces_pause": float(announces_pause(text)),
+        "person_asked": float(before is not None and is_question(before.text)),
+        "person_unfinished": float(before is not None and is_unfinished(before.text)),
+        "person_asks_then": float(after is not None and is_question(after.text)),
+        "robot_asked": float(robot is not None and is_question(robot.text)),
+    }
+
+
+def _reading(exchange: Exchange, meaning: Meaning) -> Facts:
+    now, alone = meaning.read(exchange), meaning.read(replace(exchange, after="", then=""))
+    found = {"known_after": float(exchange.stage)}
+    for polarity in Polarity:
+        found[f"reads_{_READS[polarity]}"] = _log_odds(now.probability[polarity])
+        found[f"read_{_READS[polarity]}_alone"] = _log_odds(alone.probability[polarity])
+        found[f"seen_{_READS[polarity]}"] = now.seen.get(polarity, 0.0)
+        for attribute, score in now.scores.get(polarity, {}).items():
+            found[f"reads_{_READS[polarity]}_{attribute}"] = score
+        for attribute, score in now.seen_scores.get(polarity, {}).items():
+            found[f"seen_{_READS[polarity]}_{attribute}"] = score
+    return found
+
+
+_READS = {Polarity.ERROR: "amiss", Polarity.COMPETENCE: "well"}
+_SURE = 1e-4
+
+
+def _absent_s(presence: Presence, at_ns: int) -> float:
+    if presence.state is PresenceState.PRESENT:
+        return 0.0
+    return LONGEST_S if presence.last_seen_ns is None else min(ns_to_s(at_ns - presence.last_seen_ns), LONGEST_S)
+
+
+def _away_s(presence: Presence, at_ns: int) -> float:
+    return 0.0 if presence.away_since_ns is None else min(ns_to_s(at_ns - presence.away_since_ns), LONGEST_S)
+
+
+def _gap_s(gap_ns: int) -> float:
+    return max(-LONGEST_S, min(ns_to_s(gap_ns), LONGEST_S))
+
+
+def _share(found: Iterator[bool]) -> float:
+    every = list(found)
+    return sum(every) / len(every)
+
+
+def _log_odds(probability: float) -> float:
+    sure = min(max(probability, _SURE), 1 - _SURE)
+    return log(sure / (1 - sure))
