@@ -10,17 +10,26 @@ from numpy.typing import NDArray
 
 from calibration.additive_fit import AdditiveFit, Table, fit_additive
 from calibration.encounter_reader import EncounterReader, LabelledTurns
-from calibration.unit_examples import LabelledUnit
+from calibration.unit_examples import FITTED, LabelledUnit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_monitor.exchange.classifier import ExchangeClassifier
-from norm_monitor.fusion.unit_model import FORMAT, KIND, MADE_WITH, KindModel, OperatingPoint, Sensitivity, UnitModel
+from norm_monitor.fusion.unit_model import (
+    FORMAT,
+    FOUND,
+    KIND,
+    MADE_WITH,
+    KindModel,
+    OperatingPoint,
+    Sensitivity,
+    UnitModel,
+    with_cues,
+)
 from norm_monitor.units.unit import UnitKind
-from norm_monitor.units.unit_facts import MEASURES
+from norm_monitor.units.unit_facts import MEASURES, Facts
 
 POLARITIES = tuple(Polarity)
-FITTED = (UnitKind.ROBOT_TURN, UnitKind.SILENCE, UnitKind.PERSON_TURN)
 # The false errors an hour of harmless talk that each sensitivity accepts, and how much recall of competences counts.
 BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sensitivity.KEEN: (20.0, 2.0)}
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
@@ -126,7 +135,7 @@ def probabilities(fitted: Fitted, units: Sequence[LabelledUnit]) -> NDArray[np.f
     for kind, (table, fit) in fitted.items():
         rows = np.flatnonzero([one.kind is kind for one in units])
         if rows.size:
-            odds = np.exp(fit.scores(table.like([units[int(row)].facts for row in rows])))
+            odds = np.exp(fit.scores(table.like([_facts(units[int(row)], table.names) for row in rows])))
             likely[rows] = odds / (1 + odds.sum(axis=1, keepdims=True))
     return likely
 
@@ -136,13 +145,13 @@ def fit_polarities(units: Sequence[LabelledUnit]) -> Fitted:
     found: Fitted = {}
     for kind in FITTED:
         chosen = [one for one in units if one.kind is kind]
-        table = Table.of([one.facts for one in chosen], tuple(MEASURES))
+        table = _table(chosen)
         found[kind] = table, fit_additive(table, _marked(chosen), np.ones(len(chosen)), list(RISING.values()))
     return found
 
 
 def _fit_kind(units: Sequence[LabelledUnit]) -> KindModel:
-    table = Table.of([one.facts for one in units], tuple(MEASURES))
+    table = _table(units)
     fit = fit_additive(table, _marked(units), np.ones(len(units)), list(RISING.values()))
     attributes, named_from = {}, {}
     for polarity in POLARITIES:
@@ -203,6 +212,17 @@ def operating_points(
 def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -> float:
     hits = float((right & flagged).sum())
     return (1 + beta**2) * hits / max(beta**2 * float(right.sum()) + float(flagged.sum()), 1.0)
+
+
+def _table(units: Sequence[LabelledUnit]) -> Table:
+    cues = sorted({f"{FOUND}{cue_id}" for one in units for cue_id, _ in one.found})
+    names = (*MEASURES, *cues)
+    return Table.of([_facts(one, names) for one in units], names)
+
+
+def _facts(unit: LabelledUnit, names: Sequence[str]) -> Facts:
+    cues = (name.removeprefix(FOUND) for name in names if name.startswith(FOUND))
+    return with_cues(unit.facts, {cue_id for cue_id, _ in unit.found}, cues)
 
 
 def _marked(units: Sequence[LabelledUnit]) -> NDArray[np.bool_]:

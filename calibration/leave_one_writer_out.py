@@ -4,13 +4,13 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from calibration.fit_units import Material, Rows, Talk, fit_unit_model
-from calibration.unit_examples import LabelledUnit, labelled_units
+from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
@@ -20,7 +20,7 @@ from norm_monitor.context.meaning import Concepts, Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
 from norm_monitor.fusion.weighing import weigh
-from norm_monitor.windows.cutter import Entry
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
@@ -70,7 +70,7 @@ def sources(splits: Iterable[str], *, by_sound: bool = False) -> list[Source]:
 def collect(chosen: Sequence[Source], cache_folder: Path, jobs: int = 0) -> list[Collected]:
     """Run the monitor on every encounter, in several processes; sound is heard first where it is not cached."""
     work = partial(_collect_one, cache_folder=cache_folder)
-    with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=_prepare) as pool:
+    with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=_shared) as pool:
         return list(pool.map(work, range(len(chosen)), chosen, chunksize=2))
 
 
@@ -103,7 +103,7 @@ def flagged(collected: Sequence[Collected], found: Iterable[Fold], sensitivity: 
     for fold in found:
         point = fold.model.operating_points[sensitivity]
         for unit in fold.units:
-            reading = fold.model.read(unit.kind, unit.facts)
+            reading = fold.model.read(unit.kind, unit.facts, {cue_id for cue_id, _ in unit.found})
             if reading is None:
                 continue
             found_here = weigh((), None, 0, reading)
@@ -129,22 +129,24 @@ def _fold(material: Material, writer: str) -> Fold:
     )
 
 
-_SHARED: dict[str, object] = {}
+@cache
+def _shared() -> tuple[Meanings, ThresholdTable]:
+    """Load what every run of a process needs."""
+    return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped()), ThresholdTable.shipped()
 
 
-def _prepare() -> None:
-    _SHARED["meaning"] = Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
-    _SHARED["table"] = ThresholdTable.shipped()
+@cache
+def _recogniser() -> Whisper:
+    return Whisper(WhisperConfig())
 
 
 def _collect_one(talk: int, source: Source, cache_folder: Path) -> Collected:
-    meaning, table = _SHARED["meaning"], _SHARED["table"]
-    assert isinstance(meaning, Meanings) and isinstance(table, ThresholdTable)
-    given: Iterable[tuple[int, Entry]]
+    meaning, table = _shared()
     if source.by_sound:
         sensed = sense_encounter(source.encounter, cache_folder, _recogniser())
-        given, truth, names = [(one.at_ns, one.entry) for one in sensed.given], sensed.truth, sensed.sources
+        given = tuple((one.at_ns, one.entry) for one in sensed.given)
+        labelled = LabelledRecords(given=given, sources=sensed.sources, truth=sensed.truth)
     else:
-        given, truth = records_of_script(source.encounter)
-        names = (UTTERANCES,)
-    return Collected(truth=truth, units=tuple(labelled_units(talk, given, truth, names, meaning, table)))
+        entries, truth = records_of_script(source.encounter)
+        labelled = LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)
+    return Collected(truth=labelled.truth, units=tuple(labelled_units(talk, labelled, meaning, table)))

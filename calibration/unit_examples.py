@@ -22,6 +22,8 @@ _NEAR_NS = 2 * NS_PER_S
 # Onsets this close together are the same moment: then the robot's turn comes first.
 _SAME_NS = NS_PER_S // 5
 _ORDER = (UnitKind.ROBOT_TURN, UnitKind.SILENCE, UnitKind.PERSON_TURN, UnitKind.SIGHTING)
+# The kinds of units whose facts are weighed.
+FITTED = (UnitKind.ROBOT_TURN, UnitKind.SILENCE, UnitKind.PERSON_TURN)
 # A model that flags nothing, to learn from what is measured.
 BLANK = UnitModel.blank()
 
@@ -40,21 +42,24 @@ class LabelledUnit:
     attributes: tuple[Attribute, ...]
 
 
-def labelled_units(
-    talk: int,
-    given: Iterable[tuple[int, Entry]],
-    truth: Truth,
-    sources: Sequence[str],
-    meaning: Meaning,
-    table: ThresholdTable,
-) -> list[LabelledUnit]:
+@record
+class LabelledRecords:
+    """The records of an encounter by arrival, their sources, and its labels."""
+
+    given: tuple[tuple[int, Entry], ...]
+    sources: tuple[str, ...]
+    truth: Truth
+
+
+def labelled_units(talk: int, labelled: LabelledRecords, meaning: Meaning, table: ThresholdTable) -> list[LabelledUnit]:
     """Run the monitor on the records of an encounter, and label each unit that it measured."""
+    truth = labelled.truth
     closed: list[ClosedUnit] = []
     clock = ReplayClock()
     monitor = Monitor(
-        MonitorConfig.for_replay(sources), table, meaning, clock, unit_model=BLANK, note_closed=closed.append
+        MonitorConfig.for_replay(labelled.sources), table, meaning, clock, unit_model=BLANK, note_closed=closed.append
     )
-    for at_ns, entry in given:
+    for at_ns, entry in labelled.given:
         clock.advance_to(max(at_ns, clock.now_ns()))
         monitor.take(entry)
     monitor.end_input()
@@ -71,6 +76,7 @@ def labelled_units(
             attributes=labels[place].attributes if place in labels else (),
         )
         for place, one in enumerate(closed)
+        if one.measured or one.unit.kind not in FITTED
     ]
 
 

@@ -20,6 +20,7 @@ from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.prompt_files import PromptFiles
@@ -44,7 +45,9 @@ def flags(  # noqa: PLR0917
     robot_topic: RobotTopics = None,
     language: Language = "en",
     whisper: WhisperModel = "",
-    floor: Annotated[float, typer.Option(min=0, max=1, help="Least probability of a flag.")] = 0.5,
+    sensitivity: Annotated[
+        Sensitivity, typer.Option(help="How many false errors are accepted for more true ones.")
+    ] = Sensitivity.BALANCED,
     prompts: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +72,7 @@ def flags(  # noqa: PLR0917
         senses = senses_of(reader, topic, WhisperConfig(model=whisper, language=language), robot_topic or ())
         clock = ReplayClock()
         budget = CALLS_PER_HOUR if prompts else 0.0
-        monitor = replay_monitor(senses.sources, clock, FusionConfig(confidence_floor=floor), calls_per_hour=budget)
+        monitor = replay_monitor(senses.sources, clock, FusionConfig(sensitivity=sensitivity), calls_per_hour=budget)
         written = _prompt_files(prompts, model, context) if prompts else None
         found: dict[str, SocialFlag] = {}
         with err.status("listening") as progress:

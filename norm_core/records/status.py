@@ -52,6 +52,7 @@ class MonitorStatus:
     state: NodeState
     health: Health
     reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what to expect of it while it works
     software_version: str
     config_sha256: str
     instance_id: str

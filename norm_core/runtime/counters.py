@@ -78,8 +78,8 @@ MEANINGS: dict[str, str] = {
     "records_failed": "records that raised an error in the monitor; please report it",
     "events_opened": "events that were flagged",
     "events_withdrawn": "flags that were withdrawn, because the evidence no longer sufficed",
-    "findings_*": "findings that were no evidence, by reason: muted, below_confidence_floor, cooling_down, "
-    "over_rate_limit, after_close",
+    "events_over_rate_limit": "units that were not flagged, because their attribute had too many flags lately",
+    "findings_after_close": "findings that came after their unit's flag was closed",
     "facts_*": "statements of people about themselves that were forgotten, by reason: expired, of_departed, over_limit",
     "facts_forgotten_on_request": "statements of people about themselves that the service forget removed",
     "flags_*": "flag messages that were published, by polarity: error, competence",

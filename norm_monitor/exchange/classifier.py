@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zlib
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from zipfile import BadZipFile, is_zipfile
@@ -33,13 +34,13 @@ _REMEMBERED = 1_024
 class ExchangeClassifier:
     """The weights and their encoder; the most recent predictions are cached."""
 
-    def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED, seen: Path = SEEN) -> None:
-        """Load what was learnt from talks, and from encounters.
+    def __init__(self, encoder: SentenceEncoder, path: Path = SHIPPED, seen: Path | None = SEEN) -> None:
+        """Load what was learnt from talks, and from encounters if `seen` names it.
 
         Raises EngineFailedError if a file is unreadable or made with another encoder.
         """
         talks, talks_sha256 = _read_weights(path, encoder, LEARN_ANEW)
-        encounters, encounters_sha256 = _read_weights(seen, encoder, _FIT_ANEW)
+        encounters, encounters_sha256 = _read_weights(seen, encoder, _FIT_ANEW) if seen else ({}, "")
         self.made_from = json.loads(str(talks["made_from"]))
         self.weights_sha256 = hashlib.sha256((talks_sha256 + encounters_sha256).encode()).hexdigest()
         try:
@@ -47,6 +48,8 @@ class ExchangeClassifier:
             # One row per answer: the product with the features takes half the time of one column per answer.
             self._weights, self._seen = (
                 [np.ascontiguousarray(file[f"weights_{stage}"].T, np.float32) for stage in ExchangeStage]
+                if file
+                else []
                 for file in (talks, encounters)
             )
             self._logistic = [talks[f"logistic_{stage}"].astype(np.float64) for stage in ExchangeStage]
@@ -67,10 +70,15 @@ class ExchangeClassifier:
         features = self.features.of(exchange, stage)
         scores = self._weights[stage] @ features
         probabilities = probability(evidence(scores[None, :MARKS]), self._logistic[stage])[0]
-        seen = self._seen[stage][:, :-1] @ features + self._seen[stage][:, -1]
-        return ExchangePrediction(
+        prediction = ExchangePrediction(
             probability=dict(zip(POLARITIES, map(float, probabilities), strict=True)),
             scores=_by_attribute(scores[MARKS:]),
+        )
+        if not self._seen:
+            return prediction
+        seen = self._seen[stage][:, :-1] @ features + self._seen[stage][:, -1]
+        return replace(
+            prediction,
             seen=dict(zip(POLARITIES, map(float, seen[: len(POLARITIES)]), strict=True)),
             seen_scores=_by_attribute(seen[len(POLARITIES) :]),
         )

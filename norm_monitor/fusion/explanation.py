@@ -32,5 +32,6 @@ def explain(flag: SocialFlag) -> str:
 def _measured(evidence: Evidence) -> str:
     unit = f" {evidence.unit}" if evidence.unit else ""
     against = f" against a threshold of {evidence.threshold:g}{unit}" if evidence.threshold is not None else ""
+    against += f", weight {evidence.weight:+.2f}" if evidence.weight is not None else ""
     evidence_of = f", in “{evidence.quote}”" if evidence.quote else ""
     return f"{evidence.measure} {evidence.value:g}{unit}{against}{evidence_of}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import Field, field_validator
 
-from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, SocialFlag
+from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, SocialFlag, Tier
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.records.status import Counter
@@ -15,7 +15,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.unit_model import OperatingPoint, Sensitivity, UnitModel, UnitReading
-from norm_monitor.fusion.unit_notes import cited_facts, note_of
+from norm_monitor.fusion.unit_notes import cited_facts, cue_of, note_of
 from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit
@@ -86,7 +86,7 @@ class _OpenUnit:
     found_by: dict[tuple[str, str], Provenance] = field(default_factory=dict)
     measured: MeasuredUnit | None = None
     reading: UnitReading | None = None
-    measured_by: Provenance = Provenance()
+    measured_by: Provenance = field(default_factory=Provenance)
     judgement: UnitJudgement | None = None
     flag: SocialFlag | None = None
     over_limit: bool = False
@@ -150,11 +150,12 @@ class Fusion:
         """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
         key = finding.cue_id, finding.anchor
         state = self._open.get(finding.unit.unit_id)
-        if (state is None or key not in state.findings) and (reason := self._reason_refused(finding)):
-            self._tally[f"findings_{reason}"] += 1
+        if (state is None or key not in state.findings) and self._is_closed(finding.unit):
+            self._tally["findings_after_close"] += 1
             return None
         state = self._state_of(finding.unit)
         state.findings[key], state.found_by[key] = finding, make_provenance()
+        self._read(state)
         return self._changed(state, decision_ns)
 
     def take_facts(
@@ -165,7 +166,8 @@ class Fusion:
             return None  # what is measured of a unit changes as long as a window shows it
         state = self._state_of(measured.unit)
         if state.measured is None or state.measured.facts != measured.facts:
-            state.measured, state.reading = measured, self._model.read(measured.unit.kind, measured.facts)
+            state.measured = measured
+            self._read(state)
             if self._flag_of(state, FlagState.UPDATED, decision_ns):
                 state.measured_by = make_provenance()
         return self._changed(state, decision_ns)
@@ -231,13 +233,23 @@ class Fusion:
         state.flag = flag
         return flag
 
+    def _read(self, state: _OpenUnit) -> None:
+        if state.measured:
+            found = {finding.cue_id for finding in state.findings.values()}
+            state.reading = self._model.read(state.unit.kind, state.measured.facts, found)
+
     def _weighed(self, state: _OpenUnit) -> Assessment:
         findings: Iterable[Finding] = state.findings.values()
-        if state.reading is None:  # where no facts are weighed, a cue counts as much as it is right
+        if state.unit.kind not in self._model.kinds:  # where no facts are weighed, a cue counts as much as it is right
             precision = self._model.cue_precision
             findings = (replace(one, probability=one.probability or precision.get(one.cue_id, 0.0)) for one in findings)
-        findings = [one for one in findings if not (one.probability and one.cue_id in self._config.muted)]
-        return weigh(findings, state.judgement, self._config.judge_weight, state.reading)
+        muted = self._config.muted
+        findings = [one for one in findings if not (one.probability and one.cue_id in muted)]
+        reading = state.reading
+        if reading:
+            odds = {one: odds for one, odds in reading.odds.items() if cue_of(state.unit.kind, one) not in muted}
+            reading = replace(reading, odds=odds)
+        return weigh(findings, state.judgement, self._config.judge_weight, reading)
 
     def _flag_of(self, state: _OpenUnit, flag_state: FlagState, decision_ns: int) -> SocialFlag | None:
         """Return the flag that the evidence amounts to, or None if it does not suffice for one."""
@@ -248,10 +260,10 @@ class Fusion:
         if found.probability < self._bars[found.polarity.value] or not attributes:
             return None
         lead, note = self._lead(found), None
-        if lead is None and state.measured and state.reading:
+        if lead is None and found.tier is not Tier.JUDGE and state.measured:
             note = note_of(state.measured, found.polarity, attributes)
         cue_id = note.cue_id if note else lead.cue_id if lead else ""
-        if cue_id in self._config.muted:
+        if cue_id in self._config.muted and not found.judgement:
             return None
         unit, judgement = state.unit, found.judgement
         made_by = state.measured_by if state.reading or not lead else state.found_by[lead.cue_id, lead.anchor]
@@ -309,10 +321,6 @@ class Fusion:
         for known in onsets:
             known[unit.unit_id] = unit.onset_ns
         return False
-
-    def _reason_refused(self, finding: Finding) -> str:
-        """Return why a finding is no evidence; empty if it is."""
-        return "after_close" if self._is_closed(finding.unit) else ""
 
     def _is_closed(self, unit: Unit) -> bool:
         is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns

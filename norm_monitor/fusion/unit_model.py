@@ -1,6 +1,7 @@
 """How likely a unit is an error or a competence, by its facts: an additive model that calibration fits."""
 
 from bisect import bisect_right
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from functools import lru_cache
 from math import exp
@@ -18,6 +19,7 @@ from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
 
 SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
 KIND, FORMAT = "unit weights", 1
+FOUND = "found_"  # how the fact begins that a cue found something
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.fit_units)"
 
@@ -79,6 +81,13 @@ class OperatingPoint(Config):
     competence: float = Field(gt=0, le=1)
     false_errors_per_hour: float  # in harmless talk by writers that the model was not fitted on
 
+    def expectation(self, sensitivity: Sensitivity) -> str:
+        """Say what to expect of the sensitivity."""
+        return (
+            f"sensitivity {sensitivity}: expect about {self.false_errors_per_hour:g} false errors an hour in harmless "
+            "talk, as measured on scripts by other writers"
+        )
+
     def bar(self, polarity: Polarity) -> float:
         """Return the probability from which a polarity is flagged."""
         return self.error if polarity is Polarity.ERROR else self.competence
@@ -88,7 +97,7 @@ class OperatingPoint(Config):
 class UnitReading:
     """What the facts of a unit amount to, before any other evidence."""
 
-    odds: dict[Polarity, float]  # against an ordinary unit
+    odds: dict[Polarity, float]  # against an ordinary unit; a polarity that is missing is not weighed
     attributes: dict[Polarity, tuple[Attribute, ...]]  # likeliest first
 
 
@@ -113,15 +122,21 @@ class UnitModel(Artefact):
             operating_points=dict.fromkeys(Sensitivity, point),
         )  # fmt: skip
 
-    def read(self, kind: UnitKind, facts: Facts) -> UnitReading | None:
-        """Return what the facts amount to; None for a kind of unit that was not fitted."""
+    def read(self, kind: UnitKind, facts: Facts, found: Collection[str] = ()) -> UnitReading | None:
+        """Return what the facts and the cues that found something amount to; None for a kind that was not fitted."""
         model = self.kinds.get(kind)
         if model is None:
             return None
+        facts = with_cues(facts, found, self.cue_precision)
         return UnitReading(
             odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
             attributes={polarity: _named(model, polarity, facts) for polarity in model.attributes},
         )
+
+
+def with_cues(facts: Facts, found: Collection[str], cues: Iterable[str]) -> Facts:
+    """Return the facts with a further one for each cue: 1 where it found something."""
+    return {**facts, **{f"{FOUND}{cue_id}": float(cue_id in found) for cue_id in cues}}
 
 
 @lru_cache(maxsize=1)

@@ -48,6 +48,11 @@ _CUES = {
 }
 
 
+def cue_of(kind: UnitKind, polarity: Polarity) -> str:
+    """Return the cue under which the facts of a unit are flagged, where no cue of its own explains them."""
+    return _CUES.get((kind, polarity), "reads_amiss" if polarity is Polarity.ERROR else "reads_well")
+
+
 @record
 class UnitNote:
     """A note on a unit."""
@@ -61,7 +66,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
     """Say what the unit's facts amount to."""
     unit, amiss = measured.unit, polarity is Polarity.ERROR
     return UnitNote(
-        cue_id=_CUES.get((unit.kind, polarity), "reads_amiss" if amiss else "reads_well"),
+        cue_id=cue_of(unit.kind, polarity),
         rationale=_rationale(measured, amiss, attributes[0]),
         correction=_correction(unit.kind, attributes[0]) if amiss else "",
     )
@@ -69,7 +74,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
 
 def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence, ...]:
     """Return the facts that weigh most for a score, with their weights."""
-    heaviest = list(score.parts(measured.facts).items())[:_MOST_CITED]
+    heaviest = [part for part in score.parts(measured.facts).items() if part[0] in MEASURES][:_MOST_CITED]
     return tuple(
         Evidence(
             measure=MEASURES[name][0],

@@ -48,7 +48,7 @@ def weigh(
         probability=odds[polarity] / (1 + sum(odds.values())),
         attributes=_attributes(support, supports, reading, polarity),
         severity=_severity(support, polarity),
-        tier=_tier(bool(support or reading), bool(supports)),
+        tier=_tier(bool(support or (reading and reading.odds.get(polarity, 0) >= 1)), bool(supports)),
         support=support,
         judgement=supports,
     )
@@ -64,7 +64,7 @@ def _odds(
     """Return the odds of a polarity against an ordinary unit."""
     # Sorted, because rounding depends on the order.
     doubts = sorted(1 - one.probability for one in findings if one.polarity is polarity and one.probability)
-    if reading:
+    if reading and polarity in reading.odds:
         doubts.append(1 / (1 + reading.odds[polarity]))
     likely = _clipped(1 - prod(doubts))
     if judgement is None:

@@ -95,7 +95,7 @@ def test_weights_learnt_anew_tell_what_they_were_taught(tmp_path: Path) -> None:
     encoder = SentenceEncoder()
     examples = list(exchanges(read_talks(talks_of(tmp_path, "\n".join(lines)))))
     write(examples, encoder, "two kinds", tmp_path / "weights.npz")
-    reader = ExchangeClassifier(encoder, tmp_path / "weights.npz")
+    reader = ExchangeClassifier(encoder, tmp_path / "weights.npz", seen=None)
     for said, polarity in ((rude, Polarity.ERROR), (kind, Polarity.COMPETENCE)):
         found = reader.read(Exchange(before="I am looking for it.", said=said, opening=said == rude)).probability
         assert found[polarity] > SURE
@@ -115,7 +115,7 @@ def test_the_words_before_decide_whether_an_answer_is_right(tmp_path: Path) -> N
     encoder = SentenceEncoder()
     examples = list(exchanges(read_talks(talks_of(tmp_path, "\n\n".join(lines)))))
     write(examples, encoder, "twins", tmp_path / "weights.npz")
-    reader = ExchangeClassifier(encoder, tmp_path / "weights.npz")
+    reader = ExchangeClassifier(encoder, tmp_path / "weights.npz", seen=None)
     for told, before in news.items():
         for taken_for, answer in answers.items():
             amiss = reader.read(Exchange(before=before, said=answer, opening=True)).probability[Polarity.ERROR]
@@ -148,7 +148,7 @@ def test_damaged_weights_are_told_in_one_line(tmp_path: Path, kept_share: float)
 def test_weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
     with np.load(WEIGHTS) as file:
         kept = dict(file)
-    del kept["precision_at_score_1"]
+    del kept["logistic_1"]
     np.savez(tmp_path / "weights.npz", **kept)
-    with pytest.raises(EngineFailedError, match="precision_at_score_1"):
+    with pytest.raises(EngineFailedError, match="logistic_1"):
         ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")

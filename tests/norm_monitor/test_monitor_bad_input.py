@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
 from norm_monitor.context.meaning import Match, Meanings

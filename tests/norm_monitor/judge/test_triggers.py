@@ -47,7 +47,7 @@ def test_each_unit_is_judged_once_when_its_reaction_is_known() -> None:
 def test_a_budget_goes_to_the_unit_in_doubt() -> None:
     triggers = JudgeTriggers(1)
     doubtful = views_of(TALK)[UnitKind.ROBOT_TURN, 7].unit
-    triggers.note_window(scene(TALK, 12), [finding(doubtful, 0.55)])
+    triggers.note_window(scene(TALK, 12), [], lambda unit: 0.55 if unit == doubtful else 0.0)
     assert asked(triggers.take()) == [("robot_turn", 7.0)]
 
 

@@ -14,7 +14,7 @@ from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.window_config import Record, WindowConfig
-from tests.norm_monitor.encounter_talk import ALONE, at, robot, user, with_silence
+from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
 
 S = NS_PER_S
@@ -94,7 +94,7 @@ def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: Meanin
 
 
 def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> None:
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock())
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(), unit_model=cues_alone())
     talk = [entry for _, entry in with_silence([*user(1, 3, "Where can I buy a ticket?")], 30.0)]
     for number in range(1_000):
         monitor.take(Query(stamp_ns=at(9) + number, query_id=f"q{number}", episode_id="e", task="action"))

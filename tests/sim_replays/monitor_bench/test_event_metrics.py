@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
+from calibration.unit_examples import LabelledRecords, labelled_units
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
@@ -105,11 +106,13 @@ def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:
 
 
 def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: Meanings) -> None:
-    found = monitor_script(read(find("factory_shift")), meaning, ThresholdTable.shipped())
-    truth = next(event for event in found.truth.events if event.basis is Basis.SIGHT)
-    near = [alarm for alarm in found.alarms if abs(alarm.onset_ns - truth.onset_ns) < 2 * NS_PER_S]
-    # The robot's amends tell as much, yet not that it was a matter of the place people keep to themselves.
-    assert any(Attribute.SOCIAL_NORMS_AND_ROUTINES in alarm.attributes for alarm in near)
+    given, truth = records_of_script(read(find("factory_shift")))
+    labelled = LabelledRecords(given=tuple(given), sources=("utterances",), truth=truth)
+    event = next(event for event in truth.events if event.basis is Basis.SIGHT)
+    units = labelled_units(0, labelled, meaning, ThresholdTable.shipped())
+    near = [unit.facts for unit in units if abs(unit.onset_ns - event.onset_ns) < 2 * NS_PER_S]
+    assert min(facts["distance_m"] for facts in near) < 0.5
+    assert all("faces" in facts for facts in near)
 
 
 class Deaf:

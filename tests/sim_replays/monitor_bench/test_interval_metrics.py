@@ -29,6 +29,7 @@ from sim_replays.monitor_bench.labels_csv import LabelFileError
 from sim_replays.monitor_bench.labels_file import Interval, LabelClass, read_intervals
 from sim_replays.scenarios.library import shipped
 from tactful_cli.main import app
+from tests.norm_monitor.encounter_talk import cues_alone
 
 START_NS, END_NS = s_to_ns(1_000), s_to_ns(1_360)  # a tenth of an hour
 HEADER = "class,onset_s,offset_s\n"
@@ -209,7 +210,8 @@ def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning:
             yield now_ns, silence_mark(now_ns, "audio")
 
     clock = ReplayClock()
-    monitor = Monitor(MonitorConfig.for_replay(["utterances"]), ThresholdTable.shipped(), meaning, clock)
+    config, table = MonitorConfig.for_replay(["utterances"]), ThresholdTable.shipped()
+    monitor = Monitor(config, table, meaning, clock, unit_model=cues_alone())
     found = record_flags("bag", (START_NS, END_NS), (), records(), monitor, clock, ReplayClock())
     (missing,) = [one for one in found.raised if one.flag.cue_id == "no_response"]
     assert START_NS + s_to_ns(7) <= missing.known_ns <= START_NS + s_to_ns(9)

@@ -355,6 +355,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._attention.publish(Bool(data=attentive))
 
     def _take_counts(self) -> None:
+        self.notes = (self._monitor.operating_point.expectation(self.config.fusion.sensitivity),)
         for counter in self._monitor.counters:
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count

@@ -74,6 +74,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
         self._duplicate_seen_s = -math.inf
+        self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
         self._processed_by_topic: Counter[str] = Counter()
         self._published_by_topic: Counter[str] = Counter()
@@ -227,6 +228,7 @@ class NormNode(LifecycleNode, Generic[C]):
             state=self._state,
             health=self.health_log.health,
             reasons=self.health_log.reasons,
+            notes=self.notes,
             software_version=__version__,
             config_sha256=self.config.sha256(),
             instance_id=self.instance_id,

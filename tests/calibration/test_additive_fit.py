@@ -1,0 +1,71 @@
+"""Additive scores find what labels depend on, keep to what sense says, and survive being written down."""
+
+import numpy as np
+import pytest
+
+from calibration.additive_fit import AdditiveFit, Table, fit_additive
+
+COUNT = 600
+
+
+def rows(seed: int = 0) -> list[dict[str, float]]:
+    """One fact that matters, one of chance, and one that is missing in every third row."""
+    random = np.random.default_rng(seed)
+    found = []
+    for row in range(COUNT):
+        facts = {"matters": float(random.normal()), "chance": float(random.normal())}
+        found.append(facts if row % 3 else {**facts, "sometimes": float(random.normal())})
+    return found
+
+
+def fitted(found: list[dict[str, float]], labels: np.ndarray, **more: object) -> tuple[Table, AdditiveFit]:
+    table = Table.of(found, ("matters", "chance", "sometimes"))
+    return table, fit_additive(table, labels, np.ones(len(found)), **more)  # type: ignore[arg-type]
+
+
+def above_zero(found: list[dict[str, float]]) -> np.ndarray:
+    return np.array([[row["matters"] > 0] for row in found])
+
+
+def test_a_fit_tells_labels_by_the_fact_that_matters() -> None:
+    table, fit = fitted(rows(), above_zero(rows()))
+    others = rows(seed=1)
+    scores = fit.scores(table.like(others))[:, 0]
+    assert np.mean((scores > 0) == above_zero(others)[:, 0]) > 0.95
+
+
+def test_labels_by_chance_leave_the_share_of_labels() -> None:
+    labels = np.random.default_rng(2).random((COUNT, 1)) < 0.2
+    table, fit = fitted(rows(), labels)
+    likely = 1 / (1 + np.exp(-fit.scores(table.like(rows(seed=1)))))
+    assert likely.mean() == pytest.approx(0.2, abs=0.05)
+
+
+def test_a_fact_that_may_only_rise_never_lowers_a_score() -> None:
+    falling = ~above_zero(rows())
+    table, fit = fitted(rows(), falling, rising=[["matters"]])
+    steps = fit.score(0, table).facts.get("matters")
+    assert steps is None or list(steps.values) == sorted(steps.values)
+
+
+def test_two_classes_share_one_certainty() -> None:
+    found = rows()
+    labels = np.array([[row["matters"] > 0.5, row["matters"] < -0.5] for row in found])
+    table, fit = fitted(found, labels)
+    odds = np.exp(fit.scores(table))
+    likely = odds / (1 + odds.sum(axis=1, keepdims=True))
+    assert (likely.sum(axis=1) < 1).all()
+    assert np.mean(likely.argmax(axis=1)[labels.any(axis=1)] == labels.argmax(axis=1)[labels.any(axis=1)]) > 0.97
+
+
+def test_what_is_written_down_scores_like_the_fit() -> None:
+    found = rows()
+    table, fit = fitted(found, above_zero(found))
+    written = fit.score(0, table)
+    scores = fit.scores(table)[:, 0]
+    assert [written.of(row) for row in found] == pytest.approx(scores, abs=0.02)
+
+
+def test_a_class_without_labels_is_unlikely_and_no_error() -> None:
+    table, fit = fitted(rows(), np.zeros((COUNT, 1), bool))
+    assert (fit.scores(table) < -5).all()

@@ -1,0 +1,101 @@
+"""The weights of units' facts: their file, their sums, and what the shipped ones say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.config import ConfigError
+from norm_monitor.fusion.unit_model import (
+    SHIPPED,
+    AdditiveScore,
+    Sensitivity,
+    Steps,
+    UnitModel,
+    shipped_unit_model,
+)
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_facts import MEASURES
+
+
+def test_a_step_holds_from_its_cut_on() -> None:
+    steps = Steps(cuts=(1.0, 2.0), values=(-1.0, 0.0, 3.0), missing=0.5)
+    assert [steps.at(value) for value in (0.9, 1.0, 1.9, 2.0, None)] == [-1.0, 0.0, 0.0, 3.0, 0.5]
+
+
+def test_a_score_is_the_sum_of_its_parts() -> None:
+    score = AdditiveScore(
+        intercept=-2.0,
+        facts={"a": Steps(cuts=(0.5,), values=(0.0, 1.0)), "b": Steps(cuts=(), values=(0.25,), missing=-1.0)},
+    )
+    facts = {"a": 1.0}
+    assert score.of(facts) == score.intercept + sum(score.parts(facts).values()) == -2.0
+    assert list(score.parts(facts)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("wrong", [{"cuts": (1.0,), "values": (0.0,)}, {"cuts": (2.0, 1.0), "values": (0.0, 1.0, 2.0)}])
+def test_steps_that_do_not_fit_their_cuts_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="one value more"):
+        Steps(**wrong)
+
+
+def test_each_sensitivity_flags_more_than_the_one_before() -> None:
+    points = [shipped_unit_model().operating_points[one] for one in Sensitivity]
+    assert [point.error for point in points] == sorted((point.error for point in points), reverse=True)
+    assert [point.competence for point in points] == sorted((point.competence for point in points), reverse=True)
+    assert [point.false_errors_per_hour for point in points] == sorted(point.false_errors_per_hour for point in points)
+
+
+def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
+    model = shipped_unit_model()
+    cues = {f"found_{cue_id}" for cue_id in model.cue_precision}
+    weighed = {
+        name for kind in model.kinds.values() for score in kind.polarities.values() for name in score.facts
+    }  # fmt: skip
+    assert weighed <= MEASURES.keys() | cues
+    assert {"reads_amiss", "reads_well", "seen_amiss", "seen_well"} <= weighed
+
+
+@pytest.mark.parametrize("how", ["reads", "seen"])
+def test_a_turn_that_reads_worse_is_no_less_likely_an_error(how: str) -> None:
+    score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[f"{how}_amiss"]
+    assert list(score.values) == sorted(score.values)
+
+
+def test_the_likeliest_attribute_is_always_named_and_at_most_three() -> None:
+    reading = shipped_unit_model().read(UnitKind.ROBOT_TURN, {})
+    assert reading
+    for named in reading.attributes.values():
+        assert 1 <= len(named) <= 3
+        assert set(named) <= set(Attribute)
+
+
+def test_a_sighting_has_no_weights() -> None:
+    assert shipped_unit_model().read(UnitKind.SIGHTING, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": "judge"}, "is a judge artefact"),
+        ({"format": 99}, "of format 99"),
+        ({"made_with": {"facts": "0"}}, "another facts; fit it anew"),
+        ({"kinds": "none"}, "is no unit weights artefact"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_with_the_remedy(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    path = tmp_path / "weights.json"
+    path.write_text(json.dumps({**json.loads(SHIPPED.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    with pytest.raises(ConfigError, match=says):
+        UnitModel.load(path)
+
+
+def test_a_truncated_or_missing_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.json"
+    with pytest.raises(ConfigError, match="cannot be read"):
+        UnitModel.load(path)
+    path.write_text(SHIPPED.read_text(encoding="utf-8")[:500], encoding="utf-8")
+    with pytest.raises(ConfigError, match="is no unit weights artefact; fit it anew"):
+        UnitModel.load(path)
