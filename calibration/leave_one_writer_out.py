@@ -1,17 +1,20 @@
 """The monitor's figure of record: each writer's encounters, flagged by weights fitted without that writer."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import field
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.fit_units import Material, Rows, Talk, fit_unit_model
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.evaluation.f1 import f1_score
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
@@ -21,13 +24,15 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
 from norm_monitor.fusion.weighing import weigh
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from norm_monitor.units.unit import UnitKind
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
+from sim_replays.monitor_bench.event_metrics import AT_S, Alarm, EventSession, match_alarms
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters
 from sim_replays.scenarios.truth import Truth
 
+_DRAWS = 1_000
 # The splits whose writers are not known; each is taken for one writer.
 EARLIER = ("development", "held_out")
 
@@ -117,6 +122,35 @@ def flagged(collected: Sequence[Collected], found: Iterable[Fold], sensitivity: 
                     )
                 )
     return [EventSession(truth=one.truth, alarms=tuple(alarms.get(talk, ()))) for talk, one in enumerate(collected)]
+
+
+def reliability(found: Iterable[Fold], writers: Collection[str]) -> list[tuple[float, bool, UnitKind]]:
+    """Return for each unit of these writers how likely an error is stated, and whether a coder marked one."""
+    stated = []
+    for fold in found:
+        for unit in fold.units if fold.writer in writers else ():
+            reading = fold.model.read(unit.kind, unit.facts, {cue_id for cue_id, _ in unit.found})
+            if reading:
+                likely = reading.odds[Polarity.ERROR] / (1 + sum(reading.odds.values()))
+                stated.append((likely, unit.polarity is Polarity.ERROR, unit.kind))
+    return stated
+
+
+def writer_interval(
+    sessions: Sequence[EventSession], chosen: Sequence[Source], places: Iterable[int], polarity: Polarity
+) -> tuple[float, float]:
+    """Return the 95 % interval of F1 when writers, not encounters, are drawn again."""
+    counts: dict[str, NDArray[np.float64]] = {}
+    for place in places:
+        session = sessions[place]
+        marked = sum(one.polarity is polarity for one in session.truth.events)
+        raised = sum(one.polarity is polarity for one in session.alarms)
+        hits = sum(session.truth.events[event].polarity is polarity for event, _ in match_alarms(session, AT_S))
+        writer = chosen[place].writer
+        counts[writer] = counts.get(writer, np.zeros(2)) + np.array([hits, marked + raised], float)
+    rows = np.array(list(counts.values()))
+    drawn = rows[draw_clusters(len(rows), _DRAWS)].sum(axis=1)
+    return percentile_interval(f1_score(drawn[:, 0], drawn[:, 1], scale=100))
 
 
 def _fold(material: Material, writer: str) -> Fold:

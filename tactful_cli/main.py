@@ -28,6 +28,7 @@ VERBS = {
     "models": "models.group",
     "scenarios": "scenarios",
     "bench": "bench.group",
+    "calibrate": "calibrate.group",
     "norms": "norms",
     "study": "study.group",
     "nodes": "nodes",

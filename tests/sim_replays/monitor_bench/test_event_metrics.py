@@ -110,7 +110,7 @@ def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: Me
     labelled = LabelledRecords(given=tuple(given), sources=("utterances",), truth=truth)
     event = next(event for event in truth.events if event.basis is Basis.SIGHT)
     units = labelled_units(0, labelled, meaning, ThresholdTable.shipped())
-    near = [unit.facts for unit in units if abs(unit.onset_ns - event.onset_ns) < 2 * NS_PER_S]
+    near = [one.facts for one in units if one.facts and abs(one.onset_ns - event.onset_ns) < 2 * NS_PER_S]
     assert min(facts["distance_m"] for facts in near) < 0.5
     assert all("faces" in facts for facts in near)
 

@@ -1,0 +1,49 @@
+"""`tactful calibrate`: fit on labels what the robot's decisions rest on, and say how well it holds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tactful_cli.bench.monitor_bench import BenchSource
+from tactful_cli.verb import AsJson, group
+
+app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")
+
+
+@app.callback()
+def calibrate() -> None:
+    """Fit on labels."""
+
+
+@app.command("monitor")
+def monitor(  # noqa: PLR0917
+    source: Annotated[
+        BenchSource, typer.Option("--from", help="script: the records of the scripts; audio: through sound and ears.")
+    ] = BenchSource.SCRIPT,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--encounters", help="Folder with one folder of encounters a writer; default: the shipped ones."),
+    ] = None,
+    why: Annotated[str, typer.Option(help="Why you look; it goes to the log of looks.")] = "",
+    write: Annotated[
+        bool, typer.Option("--write", help="Ship the weights fitted on all writers; needs a checkout.")
+    ] = False,
+    cache_folder: Annotated[
+        Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
+    ] = Path("scratch/sensed"),
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the monitor on each writer by weights fitted without that writer: the figure of record."""
+    from tactful_cli.calibrate.monitor import Look, measure  # noqa: PLC0415  it takes a second to import
+
+    look = Look(
+        by_sound=source is BenchSource.AUDIO,
+        folder=folder,
+        why=why,
+        write=write,
+        cache_folder=cache_folder,
+        jobs=jobs,
+    )
+    measure(look, as_json)
