@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from norm_monitor.fusion.unit_model import AdditiveScore, Steps
 
 _BINS = 32
+# The share that a class without labels is taken to have.
+_RAREST = 1e-4
 _ROUNDS, _PACE, _RIDGE, _FEWEST = 300, 0.08, 5.0, 25
 # The share of facts that a round chooses among, so that no fact stands for all that resemble it.
 _CHOICE = 0.4
@@ -104,8 +106,8 @@ def fit_additive(
     `rising` names for each class the facts whose score may only rise with their value.
     """
     count, classes = labels.shape
-    shares = np.clip(np.average(labels, axis=0, weights=weights), 1e-4, 1 - 1e-4)
-    rest = max(1 - shares.sum(), 1e-4)
+    shares = np.clip(weights @ labels / max(float(weights.sum()), 1.0), _RAREST, 1 - _RAREST)
+    rest = max(1 - shares.sum(), _RAREST)
     fit = AdditiveFit(np.log(shares / rest), np.zeros((classes, len(table.names), _BINS + 1)))
     scores = np.tile(fit.intercepts, (count, 1))
     random = np.random.default_rng(0)
@@ -113,7 +115,7 @@ def fit_additive(
     only_rising = np.array([
         [name in rising[at] if at < len(rising) else False for name in table.names] for at in range(classes)
     ])  # fmt: skip
-    for _ in range(rounds):
+    for _ in range(rounds if count else 0):
         odds = np.exp(np.clip(scores, -30, 30))
         likely = odds / (1 + odds.sum(axis=1, keepdims=True))
         chosen = np.flatnonzero(random.random(len(table.names)) < _CHOICE)

@@ -96,13 +96,15 @@ def fit_unit_model(material: Material, within: Rows, fitted_on: Mapping[str, str
     fold_of = {writer: at % _INNER_FOLDS for at, writer in enumerate(writers)}
     folds = np.array([fold_of[writer] for writer in material.writers[within]])
     seen: dict[int, LabelledUnit] = {}
-    for fold in range(_INNER_FOLDS):
+    for fold in set(folds):
         seen |= material.seen(within[folds != fold], within[folds == fold])
     units = [seen[int(row)] for row in within]
     talks = [talk if talk.writer in fold_of else replace(talk, harmless=False) for talk in material.talks]
     likely = np.zeros((len(units), len(POLARITIES)))
     for fold in range(_INNER_FOLDS):
         out = np.flatnonzero(folds == fold)
+        if not out.size:
+            continue
         fitted = fit_polarities([one for one, at in zip(units, folds, strict=True) if at != fold])
         likely[out] = probabilities(fitted, [units[int(row)] for row in out])
     return UnitModel(
