@@ -11,7 +11,7 @@ from norm_core.records.status import Counter
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import is_question, question_in, tokens
+from norm_monitor.context.wording import is_question, tokens
 
 # The person before the robot, if people cannot be distinguished.
 USER = "user"
@@ -41,11 +41,10 @@ class MemoryConfig(Config):
 
 @record
 class Fact:
-    """A turn in which a person tells something about themselves; `question` is the robot's, if the turn answers one."""
+    """A turn in which a person tells something about themselves."""
 
     person_id: str
     turn: Turn
-    question: str = ""
 
 
 class PersonMemory:
@@ -81,22 +80,16 @@ class PersonMemory:
     def take(self, turns: Iterable[Turn], presences: Sequence[Presence], since_ns: int, now_ns: int) -> None:
         """Take the turns and presences of the last minutes, in order; before `since_ns` no turn is new or longer."""
         self._now_ns = max(self._now_ns, now_ns)
-        steps: list[tuple[int, int, Turn | Presence, str]] = []
-        robot: Turn | None = None
-        for turn in turns:
-            if turn.is_robot:
-                robot = turn
-                continue
-            if turn.end_ns >= since_ns:
-                steps.append((turn.end_ns, 1, turn, question_in(robot.text) if robot else ""))
-            robot = None  # the next speaker does not answer the robot's question
-        steps += [(seen.stamp_ns, 0, seen, "") for seen in presences if seen.stamp_ns > self._seen_ns]
-        for at_ns, _, step, question in sorted(steps, key=lambda one: one[:2]):
+        steps: list[tuple[int, int, Turn | Presence]] = [
+            (turn.end_ns, 1, turn) for turn in turns if not turn.is_robot and turn.end_ns >= since_ns
+        ]
+        steps += [(seen.stamp_ns, 0, seen) for seen in presences if seen.stamp_ns > self._seen_ns]
+        for at_ns, _, step in sorted(steps, key=lambda one: one[:2]):
             self._expire(at_ns)  # as if this were the end of the known input
             if isinstance(step, Presence):
                 self._add_presence(step)
             else:
-                self._add_turn(step, person_of(step, presences), question)
+                self._add_turn(step, person_of(step, presences))
         self._expire(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
@@ -107,11 +100,11 @@ class PersonMemory:
         self._tally["facts_forgotten_on_request"] += forgotten
         return forgotten
 
-    def _add_turn(self, turn: Turn, person_id: str, question: str) -> None:
+    def _add_turn(self, turn: Turn, person_id: str) -> None:
         self.heard_last = person_id
         if turn.end_ns > self._unseen_since_ns.get(person_id, turn.end_ns):
             del self._unseen_since_ns[person_id]  # the speaker is present
-        if not (question or is_self_disclosure(turn.text)) or is_question(turn.text):
+        if not is_self_disclosure(turn.text) or is_question(turn.text):
             return
         until_ns = max(self._all_forgotten_ns, self._forgotten_until_ns.get(person_id, self._all_forgotten_ns))
         if turn.start_ns <= until_ns:
@@ -119,7 +112,7 @@ class PersonMemory:
         for other in self._facts.values():
             other.pop(turn.turn_id, None)  # the speaker may be known better by now
         facts = self._facts.pop(person_id, {})
-        facts[turn.turn_id] = Fact(person_id=person_id, turn=turn, question=question)
+        facts[turn.turn_id] = Fact(person_id=person_id, turn=turn)
         self._facts[person_id] = facts
         while len(facts) > self._most_facts:
             self._drop(person_id, min(facts.values(), key=lambda fact: fact.turn.start_ns), "over_limit")

@@ -1,18 +1,13 @@
-"""People who look away, and whether the robot reacts."""
+"""People who look away while the robot talks on."""
 
 from collections.abc import Iterator
 
-from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote, quote_about
-from norm_monitor.cues.sightings import away_spells, departures, known_until_ns, seen_evidence, sighting_or_turn
+from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.sightings import away_spells, known_until_ns, seen_evidence, sighting_or_turn
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.units.unit import Unit
-
-# The time after a person turned away in which a question to them is a reaction.
-_REACTION_NS = 8 * NS_PER_S
 
 
 def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -44,31 +39,3 @@ def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
             ],
             rationale=f"While the person looked away for {away_s:.0f} s, the robot said {quote(robot)}.",
         )
-
-
-def checks_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot asks whether a person is still attentive, or wants to continue."""
-    for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing:
-            continue
-        if match := meaning.match(robot.text, "check_in"):
-            turned = _turned_before(scene, _said_ns(robot, match.sentence))
-            yield table.finding(
-                "checks_in",
-                Unit.of_turn(robot),
-                evidence=[evidence_of(robot, "nearness to checking in", match.nearness, match.threshold)],
-                rationale=f"The robot asked {quote_about(robot, match.sentence)}"
-                + (", just after the person had turned away." if turned else "."),
-            )
-
-
-def _said_ns(robot: Turn, sentence: str) -> int:
-    """Return about when the robot began a sentence of its turn."""
-    spoken_ns = robot.end_ns - robot.start_ns
-    return robot.start_ns + spoken_ns * max(0, robot.text.find(sentence)) // max(1, len(robot.text))
-
-
-def _turned_before(scene: Scene, said_ns: int) -> bool:
-    starts = [since_ns for since_ns, _ in away_spells(scene.presences)]
-    starts += [gone_ns for gone_ns, _ in departures(scene.presences)]
-    return any(0 <= said_ns - start_ns <= _REACTION_NS for start_ns in starts)

@@ -8,11 +8,7 @@ from norm_monitor.units.unit import Unit
 
 # The measures of each cue that must be at or below their threshold; all others must reach it.
 AT_MOST = {
-    "timely_answer": "silence before the answer",
-    "announced_delay": "filler after",
-    "yields_to_user": "robot stops after",
     "too_near": "distance",
-    "question_unanswered": "similarity of the reply",
     "wrong_name": "names used that were given",
 }
 

@@ -1,20 +1,16 @@
-"""The robot's words to and about people: rudeness, secrets of others, false identity, encouragement."""
+"""The robot's words to and about people: secrets of others, good wishes, comfort, offers, encouragement."""
 
 from collections.abc import Iterator
 
 from norm_monitor.context.meaning import Meaning
-from norm_monitor.context.rudeness import rudeness
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 _SAID = {
-    "rude": ("rude", "The robot said {words}, which is rude."),
     "disclosure": ("discloses", "The robot said {words}, which reads as telling something private about somebody."),
-    "introduction": ("introduces_itself", "The robot said {words}, which reads as introducing itself."),
     "well_wish": ("wishes_well", "The robot said {words}, which reads as wishing the person well."),
-    "adapting": ("adapts", "The robot said {words}, which reads as adapting to the person's needs."),
     "reassuring": ("reassures", "The robot said {words}, which reads as putting the person at ease."),
     "offering": ("offers_help", "The robot said {words}, which reads as an offer of help."),
     "praise": ("encourages", "The robot said {words}, which reads as praise or encouragement."),
@@ -22,13 +18,12 @@ _SAID = {
 
 
 def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot is rude, reveals a secret, misstates its identity or encourages a person."""
+    """The robot reveals a secret, or says something kind to a person."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         for concept, (cue_id, note) in _SAID.items():
-            match = rudeness(meaning, robot.text) if concept == "rude" else meaning.match(robot.text, concept)
-            if match:
+            if match := meaning.match(robot.text, concept):
                 measure = f"nearness to {concept.replace('_', ' ')}"
                 yield table.finding(
                     cue_id,

@@ -7,7 +7,7 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.units.unit import Unit
 
 # Cues that report a missing or late robot utterance.
-OMISSIONS = frozenset({"no_response", "response_delay", "no_greeting", "no_goodbye", "no_apology"})
+OMISSIONS = frozenset({"no_response", "response_delay", "no_greeting", "no_apology"})
 # All cues that rest on the robot's silence, including the one that approves of it.
 OMISSION_CUES = OMISSIONS | {"waits_for_end"}
 # How long before the omission an unidentified voice still matters: it may be the speech to answer.

@@ -25,7 +25,7 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         done = _criticized_turn(scene, user) if not user.is_robot else None
         match = meaning.match(user.text, "protest")
         if done is None or not match or meaning.match(user.text, "stop").nearness > match.nearness:
-            continue  # another cue covers whether the robot obeys a stop
+            continue  # a wish to stop, which need not object to what was said
         kinds = _kinds(meaning, match.sentence, PROTESTS)
         cue_id = kinds[0]
         cue = table.cues[cue_id]

@@ -8,36 +8,31 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
 from norm_monitor.context.meaning import Meaning, NoMeaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.cues.attention import checks_in, looking_away
+from norm_monitor.cues.attention import looking_away
 from norm_monitor.cues.distance import nearness
 from norm_monitor.cues.finding import Findings
 from norm_monitor.cues.follow_up import follow_up
-from norm_monitor.cues.forgotten_facts import asking_again, forgotten_facts
 from norm_monitor.cues.leaving import leaving
 from norm_monitor.cues.manners import manners
 from norm_monitor.cues.naming import names
 from norm_monitor.cues.protest import amends, protest
 from norm_monitor.cues.repair import user_repair
-from norm_monitor.cues.repetition import monologue, robot_repeats, user_repeats
-from norm_monitor.cues.requests import answering, stopping, waiting
+from norm_monitor.cues.repetition import monologue, robot_repeats
 from norm_monitor.cues.ritual import complaint, greeting, parting, thanks
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.cues.timing import answer_in_time
 from norm_monitor.cues.tone import tone
-from norm_monitor.cues.turn_taking import barge_in, robot_cuts_in, waits_for_end
+from norm_monitor.cues.turn_taking import robot_cuts_in, waits_for_end
 
 CueFunction = Callable[[Scene, ThresholdTable, Meaning], Iterator[Findings]]
 
 FAMILIES: tuple[CueFunction, ...] = (
-    answer_in_time, robot_cuts_in, barge_in, waits_for_end, user_repair, protest, amends, robot_repeats, user_repeats,
-    monologue,
-    looking_away, leaving, nearness, checks_in, greeting, parting, thanks, complaint, manners, follow_up, tone,
-    stopping, waiting, answering,
-    names, asking_again, forgotten_facts,
+    answer_in_time, robot_cuts_in, waits_for_end, user_repair, protest, amends, robot_repeats, monologue,
+    looking_away, leaving, nearness, greeting, parting, thanks, complaint, manners, follow_up, tone, names,
 )  # fmt: skip
 # The cues of timing and sight, which run in any language.
 WORDLESS: tuple[CueFunction, ...] = (
-    answer_in_time, robot_cuts_in, barge_in, waits_for_end, monologue, looking_away, leaving, nearness,
+    answer_in_time, robot_cuts_in, waits_for_end, monologue, looking_away, leaving, nearness,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Rituals that one side owes the other: greeting, parting, thanks and a reply to a protest."""
+"""Rituals between the robot and a person: greeting, parting, thanks and a reply to a protest."""
 
 import re
 from collections.abc import Iterator
@@ -13,10 +13,8 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 # A longer turn contains another request, which may be answered alone.
-LONGEST_RITUAL = 4
-LONGEST_LEAVE = 10
-# The probability that a farewell which is none in so many words was meant as one.
-UNCLEAR = 0.45
+_LONGEST_RITUAL = 4
+_LONGEST_LEAVE = 10
 _LEAVE = re.compile(
     r"((ok|okay|well|right|and|so|then|all right) )*"
     r"(good ?bye|bye( bye)?|see (you|ya)|good night|take care|ciao|cheerio"
@@ -30,12 +28,33 @@ _TALK_LASTS_NS = 60 * NS_PER_S
 
 def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot greets, or does not return a greeting."""
-    yield from _find_return(scene, table, meaning, "greeting", "greets", "no_greeting")
+    yield from _said(scene, table, meaning, "greeting", "greets")
+    within_ns = s_to_ns(table.cues["no_greeting"].value("within_s"))
+    for user in scene.recent:
+        match = None if user.is_robot else _ritual_in(meaning, user.text, "greeting")
+        if match is None or user.word_count > _LONGEST_RITUAL or _calls_out(scene, user):
+            continue
+        around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
+        if any(_ritual_in(meaning, robot.text, "greeting") for robot in around):
+            continue
+        due_ns = user.end_ns + within_ns
+        reply = next((r for r in around if r.start_ns >= user.start_ns), None)
+        if reply is None and scene.end_ns <= due_ns:
+            yield LookAgain(at_ns=due_ns + 1)
+        elif reply is None or not reply.ongoing:
+            answer = "did not return the greeting" if reply else "said nothing"
+            yield table.finding(
+                "no_greeting",
+                Unit.of_turn(reply) if reply else Unit.of_silence(user, due_ns),
+                anchor=user.turn_id,
+                evidence=[evidence_of(user, "nearness to a greeting", match.nearness, match.threshold)],
+                rationale=f"The person said {quote(user)}, and the robot {answer}.",
+            )
 
 
 def parting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot says goodbye, or does not return a goodbye."""
-    yield from _find_return(scene, table, meaning, "farewell", "says_goodbye", "no_goodbye")
+    """The robot says goodbye."""
+    yield from _said(scene, table, meaning, "farewell", "says_goodbye")
 
 
 def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
@@ -86,59 +105,20 @@ def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
             )
 
 
-def _find_return(  # noqa: PLR0917
-    scene: Scene, table: ThresholdTable, meaning: Meaning, concept: str, kept: str, broken: str
-) -> Iterator[Findings]:
-    """The robot returns a person's ritual, or fails to; the robot may also start."""
-    within_ns = s_to_ns(table.cues[broken].value("within_s"))
+def _said(scene: Scene, table: ThresholdTable, meaning: Meaning, concept: str, cue_id: str) -> Iterator[Findings]:
     for robot in scene.recent:
         if robot.is_robot and not robot.ongoing and (match := _ritual_in(meaning, robot.text, concept)):
-            yield _done(
-                table,
-                kept,
-                robot,
-                match,
-                f"The robot said {quote_about(robot, match.sentence)}, which reads as a {concept}.",
-            )
-    for user in scene.recent:
-        clear = concept == "farewell" and takes_leave(user.text)
-        match = _ritual_in(meaning, user.text, concept)
-        if user.is_robot or not (clear or (match and user.word_count <= LONGEST_RITUAL)):
-            continue
-        if concept == "greeting" and _calls_out(scene, user):
-            continue
-        around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
-        if any(_returns(meaning, robot.text, concept) for robot in around):
-            continue
-        due_ns = user.end_ns + within_ns
-        reply = next((r for r in around if r.start_ns >= user.start_ns), None)
-        if reply is None and scene.end_ns <= due_ns:
-            yield LookAgain(at_ns=due_ns + 1)
-        elif reply is None or not reply.ongoing:
-            nearest = match or meaning.match(user.text, concept)
-            answer = f"did not return the {concept}" if reply else "said nothing"
-            yield table.finding(
-                broken,
-                Unit.of_turn(reply) if reply else Unit.of_silence(user, due_ns),
-                anchor=user.turn_id,
-                evidence=[evidence_of(user, f"nearness to a {concept}", nearest.nearness, nearest.threshold)],
-                rationale=f"The person said {quote(user)}, and the robot {answer}.",
-            )
+            note = f"The robot said {quote_about(robot, match.sentence)}, which reads as a {concept}."
+            yield _done(table, cue_id, robot, match, note)
 
 
-def takes_leave(text: str) -> bool:
+def _takes_leave(text: str) -> bool:
     """Whether one clause of a short text is a parting formula."""
-    return word_count(text) <= LONGEST_LEAVE and any(
+    return word_count(text) <= _LONGEST_LEAVE and any(
         _LEAVE.fullmatch(" ".join(tokens(part))) or _LEAVE_ZH.search(part)
         for sentence in sentences(text)
         for part in clauses(sentence) or [sentence]
     )
-
-
-def _returns(meaning: Meaning, text: str, concept: str) -> bool:
-    """Whether the robot's words return the ritual; good wishes return a farewell."""
-    parts = concept == "farewell" and (takes_leave(text) or bool(meaning.match(text, "well_wish")))
-    return parts or _ritual_in(meaning, text, concept) is not None
 
 
 def _calls_out(scene: Scene, user: Turn) -> bool:
@@ -152,7 +132,7 @@ def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:
     match = meaning.match(text, concept)
     others = ("farewell", "welcome") if concept == "greeting" else ("greeting",)
     nearer = any(meaning.match(match.sentence, other).nearness > match.nearness for other in others)
-    leaves = concept == "greeting" and takes_leave(text)
+    leaves = concept == "greeting" and _takes_leave(text)
     return match if match and not nearer and not leaves else None
 
 

@@ -24,7 +24,7 @@ _JUST_NS = 5 * NS_PER_S
 
 
 def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """Late, announced and missing answers to what a person said to the robot."""
+    """Late and missing answers to what a person said to the robot."""
     for turn in scene.user_turns:
         if not turn.timed or turn.ongoing:
             continue
@@ -56,8 +56,7 @@ def _answer(
     until_ns = _silence_end_ns(turn, reply, scene)
     next_user = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns == until_ns), None)
     silence_s = ns_to_s(until_ns - turn.end_ns)
-    asked = _has_open_question(turn.text)
-    expects = asked or _greets(turn, scene, meaning)
+    expects = _has_open_question(turn.text) or _greets(turn, scene, meaning)
     cue = table.cues["no_response"]
     longest_s = cue.value("silence_s" if expects else "after_statement_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
@@ -71,29 +70,13 @@ def _answer(
     elif reply is None or next_user:
         if owed and next_user is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
-    elif is_filler(reply.text):
-        limit_s = table.cues["announced_delay"].value("filler_s")
-        if silence_s <= limit_s:
-            yield table.finding(
-                "announced_delay",
-                Unit.of_turn(reply),
-                evidence=[evidence_of(reply, "filler after", silence_s, limit_s, "s")],
-                rationale=f"The robot needed time and said so {silence_s:.1f} s after {quote_end(turn)}.",
-            )
-    elif silence_s >= late_s:
+    elif silence_s >= late_s and not is_filler(reply.text):
         yield table.finding(
             "response_delay",
             Unit.of_silence(turn, reply.start_ns),
             severity=table.cues["response_delay"].severity_of("delay_s", silence_s),
             evidence=[evidence_of(turn, "silence before the answer", silence_s, late_s, "s")],
             rationale=f"After {quote_end(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
-        )
-    elif asked and silence_s <= (limit_s := table.cues["timely_answer"].value("delay_s")):
-        yield table.finding(
-            "timely_answer",
-            Unit.of_turn(reply),
-            evidence=[evidence_of(turn, "silence before the answer", silence_s, limit_s, "s")],
-            rationale=f"The robot answered {quote_end(turn)} after {silence_s:.1f} s, as a person would.",
         )
 
 

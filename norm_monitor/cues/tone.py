@@ -11,7 +11,7 @@ from norm_monitor.units.unit import Unit
 
 
 def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """The robot reacts to bad news with cheer or not at all, or with fitting sympathy or shared joy."""
+    """The robot reacts to bad news with cheer or sympathy, or shares the joy in good news."""
     for user in scene.recent:
         if user.is_robot or (robot := scene.next_robot_turn(user)) is None or robot.ongoing:
             continue
@@ -51,15 +51,6 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             match,
             table,
             f"The person said {quote_about(user, bad.sentence)}, and the robot answered cheerfully.",
-        )
-    else:
-        yield _found(
-            "passes_over_feeling",
-            user,
-            robot,
-            bad,
-            table,
-            f"The person said {quote_about(user, bad.sentence)}, and the robot did not respond to the feeling in it.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Turn-taking: the robot interrupts, a person barges in, and one of them yields."""
+"""Turn-taking: the robot interrupts a person, or leaves them time."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from norm_monitor.context.scene import Scene
 from norm_monitor.context.set_phrases import is_warning
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_backchannel, is_filler, is_question, tokens
-from norm_monitor.cues.finding import Findings, evidence_of, quote, quote_end
+from norm_monitor.cues.finding import Findings, evidence_of, quote_end
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -49,45 +49,6 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
                 rationale=f"The robot began to speak before the person had finished {quote_end(user)}.",
             )
             break
-
-
-def barge_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    """A person claims the turn while the robot speaks, and the robot yields or talks on."""
-    cue = table.cues["talks_over_user"]
-    least_ns, stops_ns = s_to_ns(cue.value("overlap_s")), s_to_ns(cue.value("talks_on_s"))
-    for user in scene.recent:
-        if user.is_robot or not user.timed or is_backchannel(user.text):
-            continue
-        robot = next(
-            (
-                r
-                for r in scene.robot_turns
-                if any(s <= user.start_ns < e for s, e in r.spans) and r.start_ns < user.start_ns
-            ),
-            None,
-        )
-        if robot is None or user.word_count < cue.value("words"):
-            continue
-        talks_on_ns = robot.active_ns(user.start_ns, user.end_ns)
-        if robot.ongoing and talks_on_ns <= stops_ns:
-            continue
-        if talks_on_ns > stops_ns:
-            yield table.finding(
-                "talks_over_user",
-                Unit.of_turn(user),
-                evidence=[
-                    evidence_of(user, "robot talks on for", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s"),
-                    _words(robot),
-                ],
-                rationale=f"The person said {quote(user)} and the robot talked on for {ns_to_s(talks_on_ns):.1f} s.",
-            )
-        elif talks_on_ns >= min(least_ns, stops_ns) // 2 and user.end_ns - user.start_ns >= least_ns:
-            yield table.finding(
-                "yields_to_user",
-                Unit.of_turn(user),
-                evidence=[evidence_of(user, "robot stops after", ns_to_s(talks_on_ns), cue.value("talks_on_s"), "s")],
-                rationale=f"The person began to speak, and the robot stopped after {ns_to_s(talks_on_ns):.1f} s.",
-            )
 
 
 def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:

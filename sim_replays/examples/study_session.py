@@ -39,18 +39,18 @@ _TALK = (
 )
 # The possible flags after each of these, in order.
 CUES = (
-    ("greets", "response_delay", "introduces_itself"),
-    ("robot_cuts_in", "yields_to_user", "recalls_name"),
-    ("no_response", "response_delay", "announced_delay"),
-    ("user_repair", "repairs_at_once", "misunderstood"),
+    ("greets", "response_delay", "offers_help"),
+    ("robot_cuts_in", "waits_for_end", "recalls_name"),
+    ("no_response", "response_delay", "reads_well"),
+    ("user_repair", "reads_well", "misunderstood"),
     ("robot_repeats", "response_delay", "talks_over_user"),
-    ("user_repeats", "misunderstood", "no_apology"),
-    ("ignores_looking_away", "checks_in", "response_delay"),
+    ("reads_amiss", "misunderstood", "no_apology"),
+    ("ignores_looking_away", "asks_on", "response_delay"),
     ("cheerful_after_bad_news", "discloses", "cheerful_after_bad_news"),
     ("owns_up", "apologised_for", "sympathises"),
-    ("waits_for_return", "does_not_wait", "talks_over_user"),
-    ("asks_again", "response_delay", "no_response"),
-    ("no_goodbye", "accepts_thanks", "response_delay"),
+    ("waits_for_end", "protest_floor", "talks_over_user"),
+    ("robot_repeats", "response_delay", "no_response"),
+    ("says_goodbye", "accepts_thanks", "response_delay"),
 )
 
 

@@ -11,8 +11,7 @@ from sim_replays.scenarios.truth import Truth
 
 # Cues for a detector that knows who speaks when, but not the words.
 TIMING_CUES = frozenset({
-    "response_delay", "timely_answer", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user",
-    "yields_to_user", "monologue",
+    "response_delay", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user", "monologue",
 })  # fmt: skip
 # Events that rest on understanding alone have no cue.
 BASES_WITH_A_CUE = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})

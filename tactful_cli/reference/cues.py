@@ -11,16 +11,9 @@ What the monitor looks for without a judge. `./tactful api` generates this page 
 edit it. [Tune cues](../how-to/cues.md) shows how to mute a cue or change a number, and
 [custom_cue.py](../../examples/custom_cue.py) how to add one.
 
-A cue yields findings. Findings about one incident become one flag.
-"""
-
-PROBABILITIES = """## Probabilities
-
-- **Probability**: how likely a finding of this cue is right. Some cues compute a lower one where the evidence is weak.
-  The monitor raises a flag from `fusion.confidence_floor` on. A finding below it goes to the judge only.
-- **Discount below**: the exchange classifier rates the robot's turn too. If it agrees with the finding less than this,
-  the finding counts 0.4 at most.
-- **Cooldown**: for this long after the onset of a flag, a further finding of the same cue raises none.
+A cue's finding explains a flag: its note, its severity and its evidence. Fitted weights of many facts say how likely a
+unit is an error or a competence. `reads_amiss`, `reads_well` and `talks_over_user` have no function of their own: they
+name what these facts amount to where no cue found anything.
 """
 
 THRESHOLDS = """## Thresholds
@@ -34,10 +27,8 @@ or a score of a classifier.
 # What each threshold means, by its name, or by cue and name where a name is used in several ways.
 MEANINGS = {
     "delay_s": "least silence before a late answer",
-    "timely_answer.delay_s": "most silence before a timely answer",
     "after_statement_s": "least silence before a late answer to a statement",
     "no_response.after_statement_s": "least silence that counts as no answer to a request or a statement",
-    "filler_s": "most silence before the robot says that it needs time",
     "no_response.silence_s": "least silence that counts as no answer",
     "voice_active_s": "least time for which the person already speaks",
     "talks_on_s": "least time for which the robot talks on",
@@ -47,7 +38,6 @@ MEANINGS = {
     "waits_for_end.pause_s": "least pause after an unfinished sentence",
     "long_s": "least pause that counts as long",
     "most_s": "longest pause that counts",
-    "overlap_s": "least length of the person's speech, for a robot that stops",
     "words": "least words in the turn",
     "user_repair.words": "most words in the request",
     "protest.words": "most words in the protest",
@@ -56,20 +46,12 @@ MEANINGS = {
     "user_repair.within_s": "most time after the robot's turn",
     "protest.within_s": "most time after the robot's turn",
     "admits.within_s": "most time since the robot's turn that it is about",
-    "user_repeats.within_s": "most time since the person said it first",
     "no_greeting.within_s": "most time in which a greeting is due",
-    "no_goodbye.within_s": "most time in which a farewell is due",
-    "nearness": "least similarity to the turn that the person did not understand",
     "sound": "the least likeness of two names by sound that a recogniser may confuse",
-    "not_objected": "the probability while the person has not corrected the name",
-    "certain": "score from which a protest needs no further sign",
     "no_apology.certain": "least score of the protest",
     "similarity": "least similarity to the earlier turn",
-    "asks_again.similarity": "least similarity of the two questions",
-    "question_unanswered.similarity": "similarity below which a reply misses the question",
     "asks_on.similarity": "least similarity to what the person told",
     "robot_repeats.turns": "robot turns back in which a repetition counts",
-    "recalls_fact.turns": "least turns since the person said it",
     "away_s": "least time for which the person looks away",
     "lost_s": "least time for which nobody is seen",
     "answer_s": "longest answer to the last words of a person who leaves",
@@ -78,14 +60,6 @@ MEANINGS = {
     "lasting_s": "least time at that distance",
     "walks_m_s": "speed of an approach from which the person came, not the robot",
     "approach_s": "time over which that speed is measured",
-    "ignores_stop.resumes_s": "most time until the robot resumes",
-    "waits_for_return.silence_s": "least time for which the robot waits",
-    "talks_s": "least time for which the robot talks meanwhile",
-    "at_once": "probability from which a turn is flagged at its end, before anybody answers",
-    "quiet_s": "silence after which the classifier rates a turn that nobody answered",
-    "said": "least probability by the turn and what came before",
-    "answered": "least probability once a person answered",
-    "gone_on": "least probability once the robot went on",
 }
 
 
@@ -104,12 +78,6 @@ def _tables(table: ThresholdTable) -> Iterator[str]:
     for name, cue in table.cues.items():
         if cue.polarity is Polarity.COMPETENCE:
             yield _row(f"`{name}`", cue.finds, _attributes(cue))
-    yield from ("", PROBABILITIES, *_head("cue", "probability", "discount below", "cooldown"))
-    for name, cue in table.cues.items():
-        cooldown = f"{cue.cooldown_s:g} s" if cue.cooldown_s else ""
-        yield _row(
-            f"`{name}`", f"{cue.probability:g}", f"{cue.discount_below:g}" if cue.discount_below else "", cooldown
-        )
     yield from ("", THRESHOLDS, *_head("cue", "threshold", "value", "meaning", "evidence"))
     for name, cue in table.cues.items():
         for key, threshold in cue.thresholds.items():

@@ -304,7 +304,7 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
         return replace(session.flags[number], cue_id=cue_id, evidence=(fact,))
 
     flags = (
-        flag(0, "timely_answer", "silence before the answer", 1, 1),
+        flag(0, "too_near", "distance", 1, 1),
         flag(1, "response_delay", "silence before the answer", 2, 2),
         flag(2, "of_another_version", "words", 14, 14),
         flag(3, "of_another_version", "words", 9, 14),
@@ -319,7 +319,7 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
         )
         return str(browser.run("slider.parentElement.querySelector('output').textContent"))
 
-    assert moved("timely_answer · silence before the answer", 0.96).endswith(": 0 of 1")
+    assert moved("too_near · distance", 0.96).endswith(": 0 of 1")
     assert moved("response_delay · silence before the answer", 1.96).endswith(": 1 of 1")
     assert moved("of_another_version · words", 13).endswith(": 1 of 2")
 

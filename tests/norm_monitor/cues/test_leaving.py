@@ -104,7 +104,7 @@ def test_nothing_said_to_nobody_is_a_competence(meaning: Meanings) -> None:
 def test_source_that_fell_silent_sees_nobody(meaning: Meanings) -> None:
     tracked = [replace(one, source_topic="tracked") for one in seen(0, 8) if isinstance(one, Presence)]
     parting = robot(20, 23, "Goodbye, and have a pleasant day.")
-    assert not praised(Watched(meaning).watch(TALK, gone_from(8), tracked, parting, until_s=40))
+    assert 20.0 not in praised(Watched(meaning).watch(TALK, gone_from(8), tracked, parting, until_s=40))
 
 
 def test_robot_never_in_company_has_no_competence(meaning: Meanings) -> None:

@@ -6,10 +6,9 @@ from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.context.set_phrases import asks_to_repeat, is_remark, is_warning
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seen, user
+from tests.norm_monitor.encounter_talk import Watched, robot, user
 
 PRICE = "The ticket costs nineteen euros and is valid all day."
-SEAT = "I would like a window seat."
 STORY = "So I was telling my sister that we could go to the lake and"
 
 
@@ -53,13 +52,13 @@ def test_question_needs_an_answer(meaning: Meanings, question: str) -> None:
 @pytest.mark.parametrize("request_", ["Say that again?", "How much was it?", "Sorry, how much was it?", "Once more."])
 def test_repetition_on_request_is_no_error(meaning: Meanings, request_: str) -> None:
     assert asks_to_repeat(request_)
-    assert not _price_twice(meaning, request_)
+    assert "robot_repeats" not in _price_twice(meaning, request_)
 
 
 @pytest.mark.parametrize("other", ["And where is the platform?", "Which tram goes there?"])
 def test_repetition_without_request_is_an_error(meaning: Meanings, other: str) -> None:
     assert not asks_to_repeat(other)
-    assert {"robot_repeats", "reads_amiss"} & set(_price_twice(meaning, other))
+    assert "robot_repeats" in _price_twice(meaning, other)
 
 
 @pytest.mark.parametrize("warning", ["Careful, the step!", "Watch out!", "Mind your head!", "小心台阶！"])
@@ -68,10 +67,10 @@ def test_warning_may_cut_in(meaning: Meanings, warning: str) -> None:
     assert not _cut_in(meaning, warning)
 
 
-@pytest.mark.parametrize("words", ["The tickets are nine euros.", "Be careful what you wish for, they say."])
+@pytest.mark.parametrize("words", ["The tickets are nine euros.", "Be careful what you say to her, then."])
 def test_other_words_may_not_cut_in(meaning: Meanings, words: str) -> None:
     assert not is_warning(words)
-    assert {"robot_cuts_in", "reads_amiss"} & set(_cut_in(meaning, words))
+    assert "robot_cuts_in" in _cut_in(meaning, words)
 
 
 @pytest.mark.parametrize("call", ["Hey, that is great!", "Hey, wait.", "Hey."])
@@ -84,29 +83,11 @@ def test_hey_at_the_start_is_a_greeting(meaning: Meanings) -> None:
     assert "no_greeting" in _errors(meaning, user(0, 1, "Hey!"), robot(1.5, 3, "The ticket is five euros."))
 
 
-def test_another_person_with_the_same_wish_repeats_nothing(meaning: Meanings) -> None:
-    talk = (user(0, 2, SEAT, person="a"), robot(2.6, 4, "Sure, a window seat."), user(5, 7, SEAT, person="b"))
-    assert not _errors(meaning, *talk, robot(7.6, 9, "You get one as well."))
-
-
-def test_repeating_for_somebody_who_asked_is_no_error(meaning: Meanings) -> None:
-    box = "Put the red box on the table."
-    talk = (user(0, 2, box, person="a"), user(2.5, 3, "What did you say?", person="b"), user(3.5, 5.5, box, person="a"))
-    assert not _errors(meaning, *talk, robot(6.5, 8, "It is on the table."))
-
-
-def test_same_person_who_was_not_heard_repeats(meaning: Meanings) -> None:
-    talk = (user(0, 2, SEAT, person="a"), robot(3, 4, "The weather is fine."), user(5, 7, SEAT, person="a"))
-    assert "user_repeats" in _errors(meaning, *talk)
+@pytest.mark.parametrize("words", ["Bye, robot!", "Good night, Mr Thapa!", "Bye, and have a good afternoon."])
+def test_taking_leave_is_no_greeting(meaning: Meanings, words: str) -> None:
+    assert "no_greeting" not in _errors(meaning, user(0, 1, words), robot(1.5, 3, "The ticket is five euros."))
 
 
 def test_an_answer_to_a_question_that_thinks_aloud_is_no_cutting_in(meaning: Meanings) -> None:
     asked = user(0, 5, "So the next one would be, let me see, twenty past?")
     assert "robot_cuts_in" not in _errors(meaning, asked, robot(5.7, 7.6, "Two minutes later."))
-
-
-def test_question_at_the_end_of_a_lecture_is_no_reaction(meaning: Meanings) -> None:
-    lecture = "The pool is cooled to eight degrees. " * 5 + "Are you still there?"
-    away = seen(0, 30, away_from_s=2)
-    flags = Watched(meaning).watch(away, user(0, 1, "I see."), robot(3, 25, lecture))
-    assert "checks_in" not in last_of(flags)

@@ -11,7 +11,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.library import encounters
-from tests.norm_monitor.cues.test_registry import HAS
+from tests.norm_monitor.cues.test_registry import HAS, alone
 from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seen, user
 
 MOST_WORDS = 30
@@ -44,7 +44,7 @@ def test_note_of_each_cue_is_short_with_one_quote(meaning: Meanings, cue_id: str
 
 
 def test_quotation_marks_within_a_quote_become_single(meaning: Meanings) -> None:
-    said = "Get lost, the sign says “no dogs”."
+    said = "Good morning, the sign says “no dogs”."
     (flag, *_) = Watched(meaning).watch(user(0, 2, "May I bring my dog?"), robot(3, 5, said), until_s=9)
     assert "‘no dogs’" in flag.rationale
     _check(flag.rationale)
@@ -60,9 +60,9 @@ def test_note_on_a_silence_quotes_the_words_before_it(meaning: Meanings) -> None
 
 
 def test_note_quotes_the_sentence_that_it_is_about(meaning: Meanings) -> None:
-    said = "Room four is upstairs, on the left, behind the blue door at the end. Shut up."
+    said = "Room four is upstairs, on the left, behind the blue door at the end. Good luck in there!"
     (flag, *_) = Watched(meaning).watch(user(0, 2, "Where is room four?"), robot(3, 8, said), until_s=14)
-    assert flag.rationale == "The robot said “Shut up.”, which is rude."
+    assert flag.rationale == "The robot said “Good luck in there!”, which reads as wishing the person well."
 
 
 def test_note_on_a_leaving_quotes_the_last_words(meaning: Meanings) -> None:
@@ -75,5 +75,6 @@ def test_note_on_a_leaving_quotes_the_last_words(meaning: Meanings) -> None:
 
 
 def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: Meanings) -> None:
-    greeted = Watched(meaning).watch(user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
+    watched = Watched(meaning, fusion=alone("greets"))
+    greeted = watched.watch(user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
     assert "The robot said “Good morning, Callum.”, which reads as a greeting." in {flag.rationale for flag in greeted}

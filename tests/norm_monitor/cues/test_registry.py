@@ -22,25 +22,18 @@ LECTURE = "The museum was built by two brothers who loved old clocks and collect
 HAS: dict[str, Parts] = {
     "response_delay": [user(0, 2, QUESTION), robot(6.5, 9, REPLY)],
     "no_response": [user(0, 2, QUESTION)],
-    "announced_delay": [user(0, 2, QUESTION), robot(3, 4, "Let me see."), robot(8, 10, REPLY)],
     "robot_cuts_in": [user(0, 5, "I wanted to ask you whether I can come back tomorrow"), robot(3, 6, REPLY)],
-    "talks_over_user": [robot(0, 9, LECTURE), user(3, 5, "Excuse me, I have a question")],
-    "yields_to_user": [robot(0, 3.6, LECTURE), user(3, 5, "Excuse me, I have a question")],
     "user_repair": [robot(0, 2, "Please proceed to the vestibule."), user(2.6, 3.4, "Pardon? What did you say?")],
     "misunderstood": [robot(0, 2, "Here is your coffee."), user(2.5, 4, "No, that's not what I asked for.")],
     "robot_repeats": [robot(0, 3, "Please place your bag on the table."), user(4, 5, "Which one?"),
                       robot(6, 9, "Please place your bag on the table.")],
-    "user_repeats": [user(0, 2, "I would like a window seat."), robot(3, 4, "The weather is fine."),
-                     user(5, 7, "I would like a window seat.")],
     "monologue": [robot(0, 24, LECTURE)],
     "ignores_looking_away": [seen(0, 15, away_from_s=3), robot(1, 14, LECTURE)],
     "ignores_leaving": [seen(0, 5), seen(5, 15, gone=True), robot(1, 14, LECTURE)],
     "too_near": [near(0, 3, 1.2), near(3, 6, 0.3), near(6, 9, 1.2)],
-    "checks_in": [robot(0, 2, "Are you still there?")],
     "greets": [user(0, 1, "Hello!"), robot(1.5, 3, "Good morning, how can I help you?")],
     "no_greeting": [user(0, 1, "Good morning!"), robot(1.5, 3, "The ticket is five euros.")],
     "says_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "Goodbye, see you tomorrow.")],
-    "no_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "The ticket is five euros.")],
     "accepts_thanks": [user(0, 1, "Thank you very much."), robot(1.5, 2.5, "You're welcome.")],
     "no_apology": [robot(0, 2, "Please follow me to the lift."), user(2.5, 4, "You're not listening!"),
                    robot(5, 7, "Please follow me now.")],
@@ -60,19 +53,12 @@ HAS: dict[str, Parts] = {
                        robot(5, 7, "That was the wrong thing to say.")],
     "apologised_for": [robot(0, 2, "It is on the sign over there."), user(2.5, 4, "Well."),
                        robot(5, 7, "Oh, sorry.")],
-    "rude": [robot(0, 2, "You are stupid.")],
-    "introduces_itself": [robot(0, 3, "I'm Pepper, the reception robot.")],
     "discloses": [robot(0, 3, "Mr Weber next door is being treated for his drinking.")],
     "wishes_well": [robot(0, 2, "Good luck in there!")],
     "owns_up": [robot(0, 2, "That was my fault.")],
     "calls_by_name": [robot(0, 2, "Good morning, Viktor. It is your turn.")],
     "recalls_name": [user(0, 2, "My name is Anna."), robot(3, 5, "Nice to meet you, Anna.")],
     "wrong_name": [user(0, 2, "My name is Anna."), robot(3, 5, "Nice to meet you, Peter.")],
-    "asks_again": [robot(0, 2, "What is your name?"), user(3, 4, "Anna."), robot(5, 7, "May I ask your name?")],
-    "ignores_stop": [robot(0, 9, LECTURE), user(3, 4, "Stop!")],
-    "stops_when_asked": [robot(0, 4.3, LECTURE), user(3.5, 4, "Stop, please.")],
-    "waits_for_return": [user(0, 2, "I'll be right back."), robot(2.5, 3.5, "Okay."), user(12, 13, "Here I am.")],
-    "does_not_wait": [user(0, 2, "I'll be right back."), robot(3, 10, LECTURE)],
     "sympathises": [user(0, 2, "My grandmother died yesterday."), robot(3, 5, "I'm so sorry to hear that.")],
     "shares_joy": [user(0, 2, "I passed my exam!"), robot(3, 5, "Congratulations!")],
     "cheerful_after_bad_news": [user(0, 2, "My father passed away last week."), robot(3, 5, "Awesome! That's great!")],
@@ -83,30 +69,22 @@ HAS_NOT: dict[str, Parts] = {
     "response_delay": [user(0, 2, QUESTION), robot(2.6, 5, REPLY)],
     "no_response": [user(0, 2, "I like this picture."), robot(4, 5, "So do I.")],
     "robot_cuts_in": [user(0, 5, "I wanted to ask you whether I can come back tomorrow"), robot(5.6, 8, REPLY)],
-    "talks_over_user": [robot(0, 9, LECTURE), user(3, 3.4, "Mm-hm.")],
     "user_repair": [robot(0, 2, REPLY), user(2.6, 4, "What time does it open?")],
     "misunderstood": [robot(0, 2, "Would you like coffee?"), user(2.5, 4, "No, thank you.")],
     "robot_repeats": [robot(0, 3, "Please place your bag on the table."), user(4, 6, "Pardon? Can you repeat that?"),
                       robot(6.5, 9, "Please place your bag on the table.")],
-    "user_repeats": [user(0, 2, "I would like a window seat."), robot(3, 4, "Row four."), user(5, 7, "What is it?")],
     "monologue": [robot(0, 8, LECTURE)],
     "ignores_looking_away": [seen(0, 15, away_from_s=3), user(1, 14, "I tell you a long story")],
     "ignores_leaving": [user(3, 4, "Goodbye!"), seen(0, 5), seen(5, 15, gone=True), robot(1, 14, LECTURE)],
     "too_near": [near(0, 3, 1.2), near(3, 6, 0.3), robot(3, 4, "Here you are, please take it.")],
     "no_greeting": [user(0, 1, "Good morning!"), robot(1.5, 3, "Good morning!")],
-    "no_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "Bye bye!")],
     "no_apology": [robot(0, 2, "Please follow me to the lift."), user(2.5, 4, "You're not listening!"),
                    robot(5, 7, "I'm sorry, that was my mistake.")],
     "protest_wish": [robot(0, 2, "Would you like to dance?"), user(2.5, 4, "No, thank you.")],
     "apologised_for": [robot(0, 2, "How are you?"), user(2.5, 4, "My father died last week."),
                        robot(5, 7, "I'm so sorry to hear that.")],
-    "waits_for_return": [user(0, 2, "I'll wait over there."), robot(2.5, 3.5, "Okay.")],
-    "rude": [robot(0, 2, "That is a good question.")],
     "discloses": [robot(0, 3, "I cannot tell you about other patients.")],
     "wrong_name": [user(0, 2, "My name is Katharine."), robot(3, 5, "Nice to meet you, Catherine.")],
-    "asks_again": [robot(0, 2, "What is your name?"), user(3, 4, "Anna."), robot(5, 7, "Where are you from?")],
-    "ignores_stop": [robot(0, 9, LECTURE), user(3, 4, "Where is the bus stop?")],
-    "does_not_wait": [user(0, 2, "I'll be right back."), robot(2.5, 3.5, "Okay.")],
     "cheerful_after_bad_news": [user(0, 2, "I passed my exam!"), robot(3, 5, "Awesome! That's great!")],
 }  # fmt: skip
 
@@ -152,17 +130,7 @@ def test_after_a_farewell_nothing_is_told_to_an_empty_place(meaning: Meanings, t
         assert seconds(flags["ignores_leaving"].onset_ns) == pytest.approx(7)
 
 
-def test_two_people_who_say_the_same_at_once_repeat_nothing(meaning: Meanings) -> None:
-    """The one who ends last began first: an event of the two would have ended before it began."""
-    wish = "I would like a window seat."
-    flags = Watched(meaning, fusion=alone("user_repeats")).watch(
-        robot(0, 1, "Good morning."), user(2, 5, wish, person="a"), user(2.5, 4, wish, person="b")
-    )
-    assert not flags
-
-
 HEATING_OFF = "I have turned the heating off, and the room will stay warm for another hour or so."
-COURSE = "The course begins in May and you will need a pair of good walking boots for it."
 
 
 @pytest.mark.parametrize(
@@ -184,24 +152,9 @@ def test_a_wish_that_is_met_opens_no_error(meaning: Meanings, talk: Parts) -> No
     assert not [flag.rationale for flag in flags if flag.polarity is Polarity.ERROR]
 
 
-@pytest.mark.parametrize(
-    ("talk", "ignored"),
-    [
-        ([robot(0, 9, LECTURE), user(3, 4, "That's enough, thank you.")], True),
-        ([robot(0, 3.6, LECTURE), user(3, 4, "Stop, please."), robot(5, 9, f"As I said, {LECTURE}")], True),
-        ([robot(0, 3.6, LECTURE), user(3, 4, "Stop, please."), robot(3.9, 8, f"As I said, {LECTURE}")], True),
-        ([robot(0, 3.6, LECTURE), user(3, 4, "Stop, please."), robot(5, 9, f"Sorry for that. {COURSE}")], False),
-    ],
-)
-def test_a_stop_is_ignored_by_who_was_speaking_and_goes_on(meaning: Meanings, talk: Parts, ignored: bool) -> None:
-    flags = last_of(Watched(meaning, fusion=alone("ignores_stop")).watch(*talk))
-    assert ("ignores_stop" in flags) is ignored
-
-
 def test_every_error_cue_of_the_table_is_tried_here() -> None:
     errors = {name for name, cue in ThresholdTable.shipped().cues.items() if cue.polarity is Polarity.ERROR}
-    below_the_floor = {"question_unanswered", "passes_over_feeling"}  # for the judge
-    assert errors - set(HAS) <= {*below_the_floor, "reads_amiss"}  # the last has tests of its own
+    assert errors - set(HAS) == {"reads_amiss", "talks_over_user"}  # these name what the facts of a unit amount to
 
 
 def test_a_missing_answer_grows_worse_and_ends_with_the_answer(meaning: Meanings) -> None:
@@ -274,7 +227,8 @@ def test_chinese_is_understood(meaning: Meanings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_out", "why"), [("  rude:", "cues.rude: rude is missing"), ("      delay_s:", "response_delay: delay_s")]
+    ("left_out", "why"),
+    [("  discloses:", "cues.discloses: discloses is missing"), ("      delay_s:", "response_delay: delay_s")],
 )
 def test_a_table_of_ones_own_must_have_all_that_cues_look_for(tmp_path: Path, left_out: str, why: str) -> None:
     lines = SHIPPED.read_text(encoding="utf-8").splitlines()

@@ -4,6 +4,7 @@ import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_monitor.context.meaning import Meanings
+from norm_monitor.fusion.fusion import FusionConfig
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 
 WELCOME = robot(0, 2, "Good evening. Which room are you in?")
@@ -39,8 +40,11 @@ def test_long_silence_after_an_answer_to_the_robot_is_an_error(meaning: Meanings
 
 
 def test_silence_after_a_question_is_likelier_an_error(meaning: Meanings) -> None:
-    asked = Watched(meaning).watch(user(1, 3, "Where is the lift?"), until_s=18)
-    requested = Watched(meaning).watch(user(1, 3, "I need a new key card."), until_s=18)
+    any_error = FusionConfig(bars=("error=0.01", "competence=1"))
+    asked, requested = (
+        Watched(meaning, fusion=any_error, weighed=True).watch(user(1, 3, words), until_s=18)
+        for words in ("Where is the lift?", "I need a new key card.")
+    )
     assert errors(asked)[0].probability > errors(requested)[0].probability
 
 
