@@ -34,9 +34,12 @@ POLARITIES = tuple(Polarity)
 BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sensitivity.KEEN: (20.0, 2.0)}
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
 RISING = {
-    Polarity.ERROR: ("reads_amiss", "read_amiss_alone", "seen_amiss"),
-    Polarity.COMPETENCE: ("reads_well", "read_well_alone", "seen_well"),
-}
+    UnitKind.ROBOT_TURN: (
+        ("reads_amiss", "read_amiss_alone", "seen_amiss"), ("reads_well", "read_well_alone", "seen_well")
+    ),
+    UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s", "found_no_response", "found_response_delay"), ()),
+    UnitKind.PERSON_TURN: ((), ("found_waits_for_end",)),
+}  # fmt: skip
 # A fit of attributes needs so many units that have the attribute; else their share among the units is taken.
 _FEWEST_OF_ATTRIBUTE, _ATTRIBUTE_ROUNDS = 25, 120
 _INNER_FOLDS = 4
@@ -113,7 +116,7 @@ def fit_unit_model(material: Material, within: Rows, fitted_on: Mapping[str, str
         made_on=date.today().isoformat(),
         made_with=MADE_WITH,
         fitted_on=dict(fitted_on),
-        kinds={kind: _fit_kind([one for one in units if one.kind is kind]) for kind in FITTED},
+        kinds={kind: _fit_kind(kind, [one for one in units if one.kind is kind]) for kind in FITTED},
         operating_points=operating_points(units, likely, talks),
         cue_precision=cue_precision(units),
     )
@@ -148,13 +151,13 @@ def fit_polarities(units: Sequence[LabelledUnit]) -> Fitted:
     for kind in FITTED:
         chosen = [one for one in units if one.kind is kind]
         table = _table(chosen)
-        found[kind] = table, fit_additive(table, _marked(chosen), np.ones(len(chosen)), list(RISING.values()))
+        found[kind] = table, fit_additive(table, _marked(chosen), np.ones(len(chosen)), RISING[kind])
     return found
 
 
-def _fit_kind(units: Sequence[LabelledUnit]) -> KindModel:
+def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit]) -> KindModel:
     table = _table(units)
-    fit = fit_additive(table, _marked(units), np.ones(len(units)), list(RISING.values()))
+    fit = fit_additive(table, _marked(units), np.ones(len(units)), RISING[kind])
     attributes, named_from = {}, {}
     for polarity in POLARITIES:
         rows = np.flatnonzero([one.polarity is polarity for one in units])

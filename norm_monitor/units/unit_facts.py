@@ -236,7 +236,6 @@ def _timing(near: _Neighbours, scene: Scene) -> Facts:
         "duration_s": ns_to_s(turn.end_ns - turn.start_ns),
         "gap_after_s": _gap_s((near.after[0].start_ns if near.after else known_ns) - turn.end_ns),
         "robot_silent_after_s": _gap_s((near.robot_after.start_ns if near.robot_after else known_ns) - turn.end_ns),
-        "people_silent_after_s": _gap_s((near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns),
         "overlap_s": ns_to_s(sum(turn.overlap_ns(one) for one in around if one.is_robot is not turn.is_robot)),
         "after_robot": float(bool(near.before) and near.before[0].is_robot),
         "before_robot": float(bool(near.after) and near.after[0].is_robot),
@@ -246,6 +245,9 @@ def _timing(near: _Neighbours, scene: Scene) -> Facts:
         "words_before": float(near.person_before.word_count) if near.person_before else 0.0,
         "words_after": float(near.person_after.word_count) if near.person_after else 0.0,
     }
+    if turn.is_robot or not near.after or not near.after[0].is_robot:  # else it was the robot's turn to speak
+        silent_ns = (near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns
+        found["people_silent_after_s"] = _gap_s(silent_ns)
     if near.before:
         found["gap_before_s"] = _gap_s(turn.start_ns - max(one.end_ns for one in near.before))
     if near.person_before:
