@@ -99,6 +99,20 @@ def test_errors_flagged_in_harmless_talk_are_counted() -> None:
     assert scores.competences.flags == 0
 
 
+def test_false_errors_an_hour_have_an_interval_over_encounters() -> None:
+    """Of two talks of an hour, a draw takes the same one twice or both: 0, 2 or 4 false errors an hour."""
+    found = score_encounters([session([], [10, 20, 30, 40]), session([], []), session([50], [60])]).harmless
+    assert (found.encounters, found.false_errors, found.false_errors_per_hour) == (2, 4, 2.0)
+    assert found.false_errors_per_hour_interval == (0.0, 4.0)
+    competences_alone = session([], [10], Polarity.COMPETENCE)
+    assert score_encounters([competences_alone]).harmless.false_errors_per_hour_interval == (0.0, 0.0)
+
+
+def test_without_harmless_talk_there_is_no_rate() -> None:
+    found = score_encounters([session([10], [10])]).harmless
+    assert (found.encounters, found.minutes, found.false_errors, found.false_errors_per_hour) == (0, 0.0, 0, 0.0)
+
+
 def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:
     found = false_alarms(clean_talk(100, 3), meaning, ThresholdTable.shipped(), 3)
     assert found.hours == pytest.approx(0.05, rel=0.3)
