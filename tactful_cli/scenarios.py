@@ -9,7 +9,6 @@ from rich.table import Table
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.wording import count_of
-from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, paths, read
@@ -88,27 +87,7 @@ def make(  # noqa: PLR0917
     chosen += encounters(split) if split else ()
     if not chosen:
         raise ScenarioError("scenarios: nothing is named; name encounters, or a split with --split")
-    _generate(
-        chosen, folder, GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech), force
-    )
-
-
-@app.command()
-def clean(  # noqa: PLR0917
-    folder: Out,
-    length_s: Annotated[float, typer.Option(min=1, help="Least total length of the talks in seconds.")] = 7200,
-    seed: Seed = 0,
-    frames_hz: FramesHz = 1.0,
-    speech: SpeechBy = Speech.FLITE,
-    transcripts: Transcripts = False,
-    force: Force = False,
-) -> None:
-    """Write bags of ordinary talk that contains no error."""
     config = GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech)
-    _generate(list(clean_talk(length_s, seed)), folder, config, force)
-
-
-def _generate(chosen: list[Encounter], folder: Path, config: GenerationConfig, force: bool) -> None:
     present = [encounter.id for encounter in chosen if (folder / encounter.id).exists()]
     if present and not force:
         raise ScenarioError(f"{folder}: holds {', '.join(present)} already; remove it, or give --force")

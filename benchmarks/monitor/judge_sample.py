@@ -1,7 +1,7 @@
 """Measure how well a language model finds errors among the robot's turns, on a sample of development encounters.
 
 The model gets the judge's first question alone: cold, and after coded exchanges that resemble the turn. The shipped
-classifier reads the same turns. Answers are cached, so that an interrupted run resumes; no held-out encounter is read.
+classifier reads the same turns. Answers are cached, so that an interrupted run resumes.
 
 python benchmarks/monitor/judge_sample.py --model qwen2.5-coder-0.5b-q4 [--units 80] [--examples 4]
 """

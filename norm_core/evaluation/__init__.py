@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from norm_core.evaluation.event_matching import Matches, match_events
     from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
     from norm_core.evaluation.figures import Figure, average, average_grade, bootstrap, share
-    from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles, poisson_interval
+    from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles
     from norm_core.evaluation.probabilities import Bin, brier_score, expected_calibration_error, reliability_bins
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "match_events",
     "percentile_interval",
     "percentiles",
-    "poisson_interval",
     "reliability_bins",
     "share",
 ]
@@ -45,7 +44,7 @@ if not TYPE_CHECKING:
             "event_matching": ("Matches", "match_events"),
             "f1": ("class_f1", "confusion", "f1_score", "macro_f1"),
             "figures": ("Figure", "average", "average_grade", "bootstrap", "share"),
-            "intervals": ("draw_clusters", "percentile_interval", "percentiles", "poisson_interval"),
+            "intervals": ("draw_clusters", "percentile_interval", "percentiles"),
             "probabilities": ("Bin", "brier_score", "expected_calibration_error", "reliability_bins"),
         },
     )

@@ -15,7 +15,7 @@ from sim_replays.scenarios.truth import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
 AT_S = 2.0
-_DRAWS = 1000
+DRAWS = 1000  # of a bootstrap over encounters
 
 
 @record
@@ -147,7 +147,7 @@ def _f1(rows: np.ndarray) -> tuple[float, tuple[float, float]]:
     def of(totals: np.ndarray) -> np.ndarray:
         return f1_score(totals[..., 0], totals[..., 1] + totals[..., 2], scale=100)
 
-    drawn = rows[draw_clusters(len(rows), _DRAWS)].sum(axis=1)
+    drawn = rows[draw_clusters(len(rows), DRAWS)].sum(axis=1)
     return float(of(rows.sum(axis=0))), percentile_interval(of(drawn))
 
 

@@ -12,7 +12,7 @@ from sim_replays.scenarios.timeline import TimelineError, lay_out
 
 HERE = shipped_file("sim_replays.scenarios")
 # Many hands have a folder for each writer. A wheel has only the first split.
-SPLITS = tuple(split for split in ("development", "held_out", "many_hands") if (HERE / split).is_dir())
+SPLITS = tuple(split for split in ("development", "many_hands") if (HERE / split).is_dir())
 
 MOST_SHOWN = 20  # faults
 

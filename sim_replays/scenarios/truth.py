@@ -48,7 +48,7 @@ class TrueEvent:
 
 @record
 class Truth:
-    """The labels of one generated encounter. Clean talk has no script digest and no events."""
+    """The labels of one generated encounter."""
 
     encounter_id: str
     language: str

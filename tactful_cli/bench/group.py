@@ -282,7 +282,7 @@ def monitor(  # noqa: PLR0917
         Path | None, typer.Option("--encounters", metavar="FOLDER", help="Folder of encounters instead of a split.")
     ] = None,
     limit: Limit = 0,
-    seed: Annotated[int, typer.Option(help="Random seed of the gaps between turns and of clean talk.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the gaps between turns.")] = 0,
     source: Annotated[
         monitor_bench.BenchSource,
         typer.Option(
@@ -298,9 +298,6 @@ def monitor(  # noqa: PLR0917
             metavar="FILE.csv", help="Another coder's events (encounter, polarity, attributes, onset): show agreement."
         ),
     ] = None,
-    clean_s: Annotated[
-        float, typer.Option(min=0, max=36_000, help="Count false alarms in this many seconds of clean talk instead.")
-    ] = 0,
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
     calls_per_hour: Annotated[
         float, typer.Option(min=0, max=36_000, help="The most units that the judge is asked about in an hour.")
@@ -319,19 +316,17 @@ def monitor(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
-    source_of_talk = {"--split": split, "--encounters": folder, "--bag": bag or labels, "--clean-s": clean_s}
+    source_of_talk = {"--split": split, "--encounters": folder, "--bag": bag or labels}
     given = [name for name, value in source_of_talk.items() if value]
     if len(given) > 1:
         raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
-    if second_coder and (bag or labels or clean_s or triggering):
-        raise TactfulError("--second-coder: compares labels of encounters; leave out --bag, --clean-s and --triggering")
+    if second_coder and (bag or labels or triggering):
+        raise TactfulError("--second-coder: compares labels of encounters; leave out --bag and --triggering")
     talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
         labelled_bags.evaluate(bag or [], labels or [], topic, WhisperConfig(model=whisper, language=language), as_json)
     elif triggering:
         monitor_bench.show_triggering(talks, as_json)
-    elif clean_s:
-        monitor_bench.count_false_alarms(clean_s, seed, as_json)
     else:
         senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
         judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour)

@@ -23,7 +23,6 @@ from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.encounter_scores import score_encounters
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession
-from sim_replays.monitor_bench.false_alarms import false_alarms
 from sim_replays.monitor_bench.judge_triggering import (
     BUDGETS,
     CALLS_PER_HOUR,
@@ -33,7 +32,6 @@ from sim_replays.monitor_bench.judge_triggering import (
 )
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
-from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
@@ -168,21 +166,6 @@ def show_triggering(talks: Talks, as_json: bool) -> None:
             shown.add_row(name, f"{one.calls_per_hour:.0f}", kind, str(missed.events), f"{missed.unseen:.1f}")
     print_table(shown)
     print(f"{count_of(len(chosen), 'encounter')} of {talks.name}; a call is a unit that a judge would be asked about")
-
-
-def count_false_alarms(length_s: float, seed: int, as_json: bool) -> None:
-    """Print how many errors are flagged in clean talk."""
-    talks = track(list(clean_talk(length_s, seed)), "running the monitor", console=err)
-    found = false_alarms(talks, load_meaning(), ThresholdTable.shipped(), seed)
-    if as_json:
-        print_json(to_plain(found))
-        return
-    an_hour = f"{found.per_hour:.1f} an hour [{found.per_hour_interval[0]:.1f}, {found.per_hour_interval[1]:.1f}]"
-    by_cue = ", ".join(f"{name} {count}" for name, count in found.by_cue.items())
-    print(
-        f"{count_of(found.count, 'error')} flagged in {found.hours:.2f} hours of clean talk, {an_hour}"
-        + (f": {by_cue}" * bool(by_cue))
-    )
 
 
 def load_meaning() -> Meanings:

@@ -82,9 +82,10 @@ def _show_harmless(rows: Scores) -> None:
         print("Each encounter has a labelled error: false errors in harmless talk are not measured")
         return
     of = f"{count_of(harmless.encounters, 'encounter')}, {harmless.minutes:.1f} minutes"
-    shown = _table(f"harmless talk ({of})", "error flags")
+    shown = _table(f"harmless talk ({of})", "false\nerrors", "an hour")
     for name, row in rows.items():
-        shown.add_row(name, str(row.harmless.false_errors))
+        an_hour = _with_interval(row.harmless.false_errors_per_hour, row.harmless.false_errors_per_hour_interval)
+        shown.add_row(name, str(row.harmless.false_errors), an_hour)
     print_table(shown)
     print()
 

@@ -90,6 +90,7 @@ def test_a_folder_is_measured_beside_baselines_and_a_second_coder(folder: Path) 
         assert max(scores["by_attribute"].values()) > 0
     assert (found["harmless"]["encounters"], found["harmless"]["false_errors"]) == (1, 0)
     assert 0 < found["harmless"]["minutes"] < 1
+    assert found["harmless"]["false_errors_per_hour_interval"] == [0.0, 0.0]
     assert set(found["baselines"]) == {"speech timing alone", "prior", "always no"}
     assert found["baselines"]["always no"]["errors"]["recall"] == 0.0
     coder = found["second_coder"]
@@ -115,7 +116,7 @@ def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
         (["--encounters", "nowhere"], "nowhere: is no folder; give a folder of encounters"),
         (["--encounters", "."], ".: holds no *.yaml; write encounters"),
         (["--encounters", ".", "--split", "development"], "--split and --encounters: exclude each other; give one"),
-        (["--second-coder", "none.csv", "--clean-s", "10"], "--second-coder: compares labels of encounters; leave out"),
+        (["--second-coder", "none.csv", "--triggering"], "--second-coder: compares labels of encounters; leave out"),
     ],
 )
 def test_a_wrong_choice_of_talk_is_refused(

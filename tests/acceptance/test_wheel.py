@@ -83,7 +83,7 @@ def test_the_wheel_holds_our_packages_and_their_data_alone(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == OURS
     for shipped in ("norm_core/models/shipped", "norm_core/bags/interfaces/msg"):
         assert {f"{shipped}/{path.name}" for path in (ROOT / shipped).iterdir()} <= set(names)
-    left_out = ("held_out/", "shipped/zoo_keeper", "talks/", "tests/", "benchmarks/", "calibration/")
+    left_out = ("many_hands/", "shipped/zoo_keeper", "talks/", "tests/", "benchmarks/", "calibration/")
     assert [name for name in names if any(part in name for part in left_out)] == []
 
 

@@ -39,11 +39,6 @@ def test_a_bag_is_made_once_and_then_only_by_force(tmp_path: Path) -> None:
     assert "5 events" in run(*arguments, "--force")
 
 
-def test_clean_talk_is_made_as_long_as_asked(tmp_path: Path) -> None:
-    run("clean", "--out", str(tmp_path), "--length-s", "250", "--frames-hz", "0", "--transcripts")
-    assert len(list(tmp_path.glob("*/metadata.yaml"))) == 2
-
-
 def test_nothing_to_make_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TactfulError, match="name encounters, or a split"):
         run("generate", "--out", str(tmp_path))

@@ -5,16 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles, poisson_interval
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles
 from norm_core.evaluation.probabilities import brier_score, expected_calibration_error
-
-
-def test_a_rate_s_interval_is_the_exact_one() -> None:
-    """As tables of Poisson limits have it."""
-    low, high = poisson_interval(0)
-    assert low == 0.0
-    assert high == pytest.approx(3.689, abs=1e-3)
-    assert poisson_interval(4) == pytest.approx((1.090, 10.242), abs=1e-3)
 
 
 def test_a_bootstrap_of_a_mean_is_as_wide_as_its_standard_error_says() -> None:

@@ -18,9 +18,7 @@ from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import BASES_WITH_A_CUE, events_resting_on, prior_alarms, without_alarms
 from sim_replays.monitor_bench.encounter_scores import score_encounters
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms, score_online
-from sim_replays.monitor_bench.false_alarms import false_alarms
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter, TimedRecord, sense_encounter
-from sim_replays.scenarios.clean_talk import clean_talk
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.truth import TrueEvent, Truth
@@ -99,10 +97,18 @@ def test_errors_flagged_in_harmless_talk_are_counted() -> None:
     assert scores.competences.flags == 0
 
 
-def test_a_talk_without_errors_raises_hardly_any(meaning: Meanings) -> None:
-    found = false_alarms(clean_talk(100, 3), meaning, ThresholdTable.shipped(), 3)
-    assert found.hours == pytest.approx(0.05, rel=0.3)
-    assert found.count == sum(found.by_cue.values()) <= 1
+def test_false_errors_an_hour_have_an_interval_over_encounters() -> None:
+    """Of two talks of an hour, a draw takes the same one twice or both: 0, 2 or 4 false errors an hour."""
+    found = score_encounters([session([], [10, 20, 30, 40]), session([], []), session([50], [60])]).harmless
+    assert (found.encounters, found.false_errors, found.false_errors_per_hour) == (2, 4, 2.0)
+    assert found.false_errors_per_hour_interval == (0.0, 4.0)
+    competences_alone = session([], [10], Polarity.COMPETENCE)
+    assert score_encounters([competences_alone]).harmless.false_errors_per_hour_interval == (0.0, 0.0)
+
+
+def test_without_harmless_talk_there_is_no_rate() -> None:
+    found = score_encounters([session([10], [10])]).harmless
+    assert (found.encounters, found.minutes, found.false_errors, found.false_errors_per_hour) == (0, 0.0, 0, 0.0)
 
 
 def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: Meanings) -> None:

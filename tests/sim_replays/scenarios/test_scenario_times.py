@@ -1,9 +1,7 @@
 """How a script is laid out in time, and the records made from it."""
 
 import math
-from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +9,6 @@ from norm_core.records.presence import PresenceState
 from norm_core.records.speech import Speaker, SpeechEdge
 from norm_core.records.window import gather_window
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from sim_replays.scenarios.clean_talk import clean_talk, fragments
 from sim_replays.scenarios.encounter import Encounter, ScriptedPerson, ScriptedTurn
 from sim_replays.scenarios.generate import START_NS, records
 from sim_replays.scenarios.library import find, read
@@ -113,30 +110,3 @@ def test_somebody_who_leaves_is_gone_in_the_records() -> None:
     assert states[7] is PresenceState.LEFT
     assert states[8] is PresenceState.ABSENT
     assert [face.looking_away for p in senses.presences for face in p.faces] == [False, False, True, True]
-
-
-def test_clean_talk_is_as_long_as_asked_and_marks_nothing() -> None:
-    talks = list(clean_talk(1000, seed=5))
-    assert sum(lay_out(talk).length_s for talk in talks) >= 1000
-    assert not any(talk.events for talk in talks)
-    assert talks[:2] == list(clean_talk(300, seed=5))
-    assert talks[0].turns != next(clean_talk(10, seed=6)).turns
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_clean_talk_has_no_overlap_and_no_long_wait_for_the_robot(seed: int) -> None:
-    """What would be an error by timing alone must not be drawn."""
-    for talk in clean_talk(600, seed):
-        spoken = lay_out(talk, seed=seed).spoken
-        for before, after in pairwise(spoken):
-            gap_s = after.start_s - before.end_s
-            assert gap_s > 0
-            asked = before.text.endswith("?") and not before.by_robot
-            assert not asked or gap_s < 1.5
-
-
-def test_the_pool_of_clean_talk_is_large_and_without_repeats() -> None:
-    middles = fragments().middles
-    assert len(middles) >= 60
-    assert len({str(fragment) for fragment in middles}) == len(middles)
-    assert all(2 <= len(fragment) <= 6 for fragment in middles)
