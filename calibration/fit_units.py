@@ -31,7 +31,7 @@ from norm_monitor.units.unit_facts import MEASURES, Facts
 
 POLARITIES = tuple(Polarity)
 # The false errors an hour of harmless talk that each sensitivity accepts, and how much recall of competences counts.
-BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sensitivity.KEEN: (20.0, 2.0)}
+BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sensitivity.KEEN: (20.0, 1.4)}
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
 RISING = {
     UnitKind.ROBOT_TURN: (

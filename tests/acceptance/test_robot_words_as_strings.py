@@ -23,19 +23,20 @@ from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 TALK = [
-    *user(0, 2, "Where can I buy a ticket?"),
-    *user(12, 13, "Stop!"),
-    *user(24, 26, "I only wanted a ticket."),
+    *user(3, 6, "My mother died last week, I am only here for her picture."),
+    *user(11, 13, "No. Did you not hear what I said?"),
     *user(30, 32, "That is really annoying."),
+    *user(34, 35, "I will go now."),
     *user(36, 37, "Goodbye."),
 ]
 PEOPLE = [one for one in TALK if isinstance(one, Utterance)]
 # With the seconds in which the robot starts and stops.
 ROBOT = (
-    (6.2, 8.4, "You can buy it at the counter."),
-    (10.5, 16.0, "The museum was built by two brothers who loved old clocks and collected them."),
-    (27.0, 29.0, "The counter is on your left."),
+    (0.0, 2.0, "Hello, welcome to the museum."),
+    (7.0, 10.0, "Great! Do you want to hear a joke about whales?"),
+    (24.0, 27.0, "Here is the joke."),
 )
+FLAGGED = {"no_response", "cheerful_after_bad_news"}
 MISSING = "the robot's speech is missing"
 
 
@@ -84,7 +85,7 @@ def found(result: subprocess.CompletedProcess[str]) -> set[tuple[str, str, int]]
 def test_flags_come_of_strings_as_of_robot_speech(strings_bag: Path, edges_bag: Path) -> None:
     by_strings = flags(strings_bag, "--robot-topic", "/robot_says")
     by_edges = flags(edges_bag, "--robot-topic", "/edges")
-    assert {"response_delay", "ignores_stop"} <= {cue_id for cue_id, _, _ in found(by_strings)}
+    assert FLAGGED <= {cue_id for cue_id, _, _ in found(by_strings)}
     assert found(by_strings) == found(by_edges) == found(flags(edges_bag))
     assert MISSING not in by_strings.stderr + by_edges.stderr
 
@@ -99,7 +100,7 @@ def test_silence_is_not_flagged_of_a_robot_that_is_not_heard(tmp_path: Path) -> 
 
 def test_a_bag_without_a_robot_topic_says_so(strings_bag: Path) -> None:
     result = flags(strings_bag)
-    assert not {"response_delay", "ignores_stop"} & {cue_id for cue_id, _, _ in found(result)}
+    assert not FLAGGED & {cue_id for cue_id, _, _ in found(result)}
     assert MISSING in result.stderr
     assert "--robot-topic" in result.stderr
 

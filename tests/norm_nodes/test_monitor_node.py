@@ -30,11 +30,15 @@ from tests.patience import PATIENCE_S
 pytestmark = pytest.mark.ros
 
 TALK: list[Entry] = [
-    *user(0, 2, "Where can I buy a ticket?"),
-    *robot(6.2, 9, "You can buy it at the counter."),
-    *user(12, 13, "Stop!"),
-    *robot(10.5, 19, "The museum was built by two brothers who loved old clocks and collected them."),
+    *robot(0, 2, "Hello, welcome to the museum."),
+    *user(3, 6, "My mother died last week, I am only here for her picture."),
+    *robot(7, 10, "Great! Do you want to hear a joke about whales?"),
+    *user(11, 13, "No. Did you not hear what I said?"),
+    *robot(24, 27, "Here is the joke."),
 ]
+# What is flagged in it at a bar that leaves room for weights that are fitted anew.
+FLAGGED = {"no_response", "cheerful_after_bad_news"}
+BARS = {"bars": ["error=0.3"]}
 TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "presence"}
 
 
@@ -66,7 +70,9 @@ def flags_in(messages: list[Any]) -> dict[str, SocialFlag]:
 
 
 def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
-    return NodeProcess(["monitor"], {"monitor": {"windows": {"sources": ["utterances"]}, **parameters}}, domain_id)
+    fusion = {**BARS, **parameters.pop("fusion", {})}
+    own = {"windows": {"sources": ["utterances"]}, "fusion": fusion, **parameters}
+    return NodeProcess(["monitor"], {"monitor": own}, domain_id)
 
 
 @pytest.fixture
@@ -92,8 +98,8 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
     observer.watch_status()
     with monitor(domain_id):
         play(observer, [*TALK, *user(24, 25, "My name is Anna.")])
-        observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
-        late = flags_in(seen)["response_delay"]
+        observer.until(lambda: set(flags_in(seen)) >= FLAGGED, "both flags")
+        late = flags_in(seen)["no_response"]
         assert late.polarity is Polarity.ERROR
         assert late.evidence
         assert late.correction
@@ -104,7 +110,7 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         observer.until(lambda: [b.data for b in attention][-1:] == [False] and any(b.data for b in attention), "calm")
         answer = observer.call(Explain, "/tactful/explain", event_id=late.event_id)
         assert answer.found
-        assert "silence before the answer" in answer.explanation
+        assert "silence after the turn" in answer.explanation
         unknown = observer.call(Explain, "/tactful/explain", event_id="nothing")
         assert not unknown.found
         assert "no such event" in unknown.explanation
@@ -123,7 +129,7 @@ def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Obs
         play(observer, [*user(0, 2, "Where can I buy a ticket?"), *robot(6.2, 9, "At the counter.")], until_s=6.0)
         assert not seen
         assert observer.call(ChangeState, "/tactful/monitor/change_state", transition=deactivate).success
-        observer.until(lambda: "response_delay" in flags_in(seen), "the flag of the last turn")
+        observer.until(lambda: "no_response" in flags_in(seen), "the flag of the last turn")
 
 
 def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(domain_id: int, tmp_path: Path) -> None:
@@ -161,8 +167,8 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
     def review_and_kill() -> None:
         with monitor(domain_id, study=study) as process:
             play(observer, TALK)
-            observer.until(lambda: {"response_delay", "ignores_stop"} <= set(flags_in(seen)), "both flags")
-            reviewed.append(flags_in(seen)["response_delay"].event_id)
+            observer.until(lambda: set(flags_in(seen)) >= FLAGGED, "both flags")
+            reviewed.append(flags_in(seen)["no_response"].event_id)
             verdict = {"event_id": reviewed[0], "reviewer": "r1", "verdict": 1}
             assert observer.call(ReviewFlag, "/tactful/review", **verdict).recorded
             for wrong, why in (
@@ -185,16 +191,16 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
     recording = open_recording(log)
     assert [(r.event_id, r.reviewer, r.verdict) for r in recording.reviews] == [(reviewed[0], "r1", Verdict.REJECT)]
     assert recording.info.participants == (Participant(pseudonym="P-1", person_ids=("u1",)),)
-    assert {u.text for u in recording.utterances} >= {"Where can I buy a ticket?", "Stop!"}
+    assert {u.text for u in recording.utterances} >= {"No. Did you not hear what I said?"}
     assert recording.robot_speech
 
 
 def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:
     usual, shadow = flags(), flags("shadow/flags")
-    with monitor(domain_id, shadow=True, fusion={"muted": ["response_delay"]}):
+    with monitor(domain_id, shadow=True, fusion={"muted": ["no_response"]}):
         play(observer, [*TALK, *near(20, 24, 0.3)])
-        observer.until(lambda: {"ignores_stop", "too_near"} <= set(flags_in(shadow)), "the other flags")
-        assert "response_delay" not in flags_in(shadow)
+        observer.until(lambda: {"cheerful_after_bad_news", "too_near"} <= set(flags_in(shadow)), "the other flags")
+        assert "no_response" not in flags_in(shadow)
         assert usual == []
 
 
@@ -206,7 +212,7 @@ def test_a_dead_judge_degrades_the_status_and_cues_go_on(
     seen, statuses = flags(), observer.watch_status()
     with monitor(domain_id, judge={"model": "dead"}):
         play(observer, TALK)
-        observer.until(lambda: "ignores_stop" in flags_in(seen), "flags of cues")
+        observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
         observer.until(lambda: observer.counted("judge_failed") > 0, "the judge to fail")
         degraded = observer.until(
             lambda: [s for s in statuses if s.health is Health.DEGRADED and "judge" in " ".join(s.reasons)],
@@ -283,7 +289,7 @@ def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
     seen, statuses = flags(), observer.watch_status()
     with monitor(domain_id, judge={"model": "absent"}):
         play(observer, TALK)
-        observer.until(lambda: "ignores_stop" in flags_in(seen), "flags of cues")
+        observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
         degraded = observer.until(
             lambda: [s for s in statuses if s.health is Health.DEGRADED and "absent" in " ".join(s.reasons)],
             "the status",
