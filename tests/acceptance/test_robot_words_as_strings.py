@@ -73,7 +73,7 @@ def lights_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def flags(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tactful_cli", "flags", *map(str, arguments), "--json"]
+    command = [sys.executable, "-m", "tactful_cli", "flags", *map(str, arguments), "--sensitivity", "keen", "--json"]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
