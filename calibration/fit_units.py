@@ -17,17 +17,15 @@ from norm_core.records.record import record
 from norm_monitor.exchange.classifier import ExchangeClassifier
 from norm_monitor.fusion.unit_model import (
     FORMAT,
-    FOUND,
     KIND,
     MADE_WITH,
     KindModel,
     OperatingPoint,
     Sensitivity,
     UnitModel,
-    with_cues,
 )
 from norm_monitor.units.unit import UnitKind
-from norm_monitor.units.unit_facts import MEASURES, Facts
+from norm_monitor.units.unit_facts import MEASURES
 
 POLARITIES = tuple(Polarity)
 # The false errors an hour of harmless talk that each sensitivity accepts, and how much recall of competences counts.
@@ -37,8 +35,8 @@ RISING = {
     UnitKind.ROBOT_TURN: (
         ("reads_amiss", "read_amiss_alone", "seen_amiss"), ("reads_well", "read_well_alone", "seen_well")
     ),
-    UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s", "found_no_response", "found_response_delay"), ()),
-    UnitKind.PERSON_TURN: ((), ("found_waits_for_end",)),
+    UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s"), ()),
+    UnitKind.PERSON_TURN: ((), ()),
 }  # fmt: skip
 # A fit of attributes needs so many units that have the attribute; else their share among the units is taken.
 _FEWEST_OF_ATTRIBUTE, _ATTRIBUTE_ROUNDS = 25, 120
@@ -140,7 +138,7 @@ def probabilities(fitted: Fitted, units: Sequence[LabelledUnit]) -> NDArray[np.f
     for kind, (table, fit) in fitted.items():
         rows = np.flatnonzero([one.kind is kind for one in units])
         if rows.size:
-            odds = np.exp(fit.scores(table.like([_facts(units[int(row)], table.names) for row in rows])))
+            odds = np.exp(fit.scores(table.like([units[int(row)].facts for row in rows])))
             likely[rows] = odds / (1 + odds.sum(axis=1, keepdims=True))
     return likely
 
@@ -220,14 +218,7 @@ def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -
 
 
 def _table(units: Sequence[LabelledUnit]) -> Table:
-    cues = sorted({f"{FOUND}{cue_id}" for one in units for cue_id, _ in one.found})
-    names = (*MEASURES, *cues)
-    return Table.of([_facts(one, names) for one in units], names)
-
-
-def _facts(unit: LabelledUnit, names: Sequence[str]) -> Facts:
-    cues = (name.removeprefix(FOUND) for name in names if name.startswith(FOUND))
-    return with_cues(unit.facts, {cue_id for cue_id, _ in unit.found}, cues)
+    return Table.of([one.facts for one in units], tuple(MEASURES))
 
 
 def _marked(units: Sequence[LabelledUnit]) -> NDArray[np.bool_]:

@@ -108,7 +108,7 @@ def flagged(collected: Sequence[Collected], found: Iterable[Fold], sensitivity: 
     for fold in found:
         point = fold.model.operating_points[sensitivity]
         for unit in fold.units:
-            reading = fold.model.read(unit.kind, unit.facts, {cue_id for cue_id, _ in unit.found})
+            reading = fold.model.read(unit.kind, unit.facts)
             if reading is None:
                 continue
             found_here = weigh((), None, 0, reading)
@@ -129,7 +129,7 @@ def reliability(found: Iterable[Fold], writers: Collection[str]) -> list[tuple[f
     stated = []
     for fold in found:
         for unit in fold.units if fold.writer in writers else ():
-            reading = fold.model.read(unit.kind, unit.facts, {cue_id for cue_id, _ in unit.found})
+            reading = fold.model.read(unit.kind, unit.facts)
             if reading:
                 likely = reading.odds[Polarity.ERROR] / (1 + sum(reading.odds.values()))
                 stated.append((likely, unit.polarity is Polarity.ERROR, unit.kind))

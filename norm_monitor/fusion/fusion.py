@@ -155,7 +155,6 @@ class Fusion:
             return None
         state = self._state_of(finding.unit)
         state.findings[key], state.found_by[key] = finding, make_provenance()
-        self._read(state)
         return self._changed(state, decision_ns)
 
     def take_facts(
@@ -166,8 +165,7 @@ class Fusion:
             return None  # what is measured of a unit changes as long as a window shows it
         state = self._state_of(measured.unit)
         if state.measured is None or state.measured.facts != measured.facts:
-            state.measured = measured
-            self._read(state)
+            state.measured, state.reading = measured, self._model.read(measured.unit.kind, measured.facts)
             if self._flag_of(state, FlagState.UPDATED, decision_ns):
                 state.measured_by = make_provenance()
         return self._changed(state, decision_ns)
@@ -232,11 +230,6 @@ class Fusion:
             return None
         state.flag = flag
         return flag
-
-    def _read(self, state: _OpenUnit) -> None:
-        if state.measured:
-            found = {finding.cue_id for finding in state.findings.values()}
-            state.reading = self._model.read(state.unit.kind, state.measured.facts, found)
 
     def _weighed(self, state: _OpenUnit) -> Assessment:
         findings: Iterable[Finding] = state.findings.values()

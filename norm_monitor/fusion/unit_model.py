@@ -1,7 +1,6 @@
 """How likely a unit is an error or a competence, by its facts: an additive model that calibration fits."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
 from enum import StrEnum
 from functools import lru_cache
 from math import exp
@@ -19,7 +18,6 @@ from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
 
 SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
 KIND, FORMAT = "unit weights", 1
-FOUND = "found_"  # how the fact begins that a cue found something
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.fit_units)"
 
@@ -122,21 +120,15 @@ class UnitModel(Artefact):
             operating_points=dict.fromkeys(Sensitivity, point),
         )  # fmt: skip
 
-    def read(self, kind: UnitKind, facts: Facts, found: Collection[str] = ()) -> UnitReading | None:
-        """Return what the facts and the cues that found something amount to; None for a kind that was not fitted."""
+    def read(self, kind: UnitKind, facts: Facts) -> UnitReading | None:
+        """Return what the facts amount to; None for a kind of unit that was not fitted."""
         model = self.kinds.get(kind)
         if model is None:
             return None
-        facts = with_cues(facts, found, self.cue_precision)
         return UnitReading(
             odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
             attributes={polarity: _named(model, polarity, facts) for polarity in model.attributes},
         )
-
-
-def with_cues(facts: Facts, found: Collection[str], cues: Iterable[str]) -> Facts:
-    """Return the facts with a further one for each cue: 1 where it found something."""
-    return {**facts, **{f"{FOUND}{cue_id}": float(cue_id in found) for cue_id in cues}}
 
 
 @lru_cache(maxsize=1)

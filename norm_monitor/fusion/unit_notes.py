@@ -74,7 +74,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
 
 def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence, ...]:
     """Return the facts that weigh most for a score, with their weights."""
-    heaviest = [part for part in score.parts(measured.facts).items() if part[0] in MEASURES][:_MOST_CITED]
+    heaviest = list(score.parts(measured.facts).items())[:_MOST_CITED]
     return tuple(
         Evidence(
             measure=MEASURES[name][0],
