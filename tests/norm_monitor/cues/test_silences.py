@@ -40,7 +40,7 @@ def test_long_silence_after_an_answer_to_the_robot_is_an_error(meaning: Meanings
 
 
 def test_silence_after_a_question_is_likelier_an_error(meaning: Meanings) -> None:
-    any_error = FusionConfig(bars=("error=0.01", "competence=1"))
+    any_error = FusionConfig(bars=("error=0.01",), muted=("waits_for_end",))
     asked, requested = (
         Watched(meaning, fusion=any_error, weighed=True).watch(user(1, 3, words), until_s=18)
         for words in ("Where is the lift?", "I need a new key card.")
