@@ -4,7 +4,6 @@ import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.fusion.fusion import FusionConfig
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 
 WELCOME = robot(0, 2, "Good evening. Which room are you in?")
@@ -37,15 +36,6 @@ def test_long_silence_after_a_request_is_an_error(meaning: Meanings, words: str)
 def test_long_silence_after_an_answer_to_the_robot_is_an_error(meaning: Meanings) -> None:
     flags = Watched(meaning).watch(WELCOME, user(2.6, 4, "I am in five twenty one."), until_s=20)
     assert [flag.cue_id for flag in errors(flags)] == ["no_response"]
-
-
-def test_silence_after_a_question_is_likelier_an_error(meaning: Meanings) -> None:
-    any_error = FusionConfig(bars=("error=0.01",), muted=("waits_for_end",))
-    asked, requested = (
-        Watched(meaning, fusion=any_error, weighed=True).watch(user(1, 3, words), until_s=18)
-        for words in ("Where is the lift?", "I need a new key card.")
-    )
-    assert errors(asked)[0].probability > errors(requested)[0].probability
 
 
 def test_robot_has_longer_for_a_request_than_for_a_question(meaning: Meanings) -> None:
