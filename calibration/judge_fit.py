@@ -147,7 +147,8 @@ def _groups(units: Sequence[AnsweredUnit]) -> tuple[str, Places]:
 
 def _fit(rows: _Units, within: Places) -> tuple[float, float]:
     """Return the temperature of the judge alone, then the weight of its tempered answers beside the facts."""
-    judge, facts, labels, weights = (one[within] for one in (rows.judge, rows.facts, rows.labels, rows.weights))
+    judge, facts = rows.judge[within], rows.facts[within]
+    labels, weights = rows.labels[within], rows.weights[within]
     coldest, hottest = _TEMPERATURES
     scale = _best_scale(np.zeros_like(facts), judge, labels, weights, (1 / hottest, 1 / coldest))
     weighed = _as_weighed(judge * scale)
