@@ -150,16 +150,22 @@ def _fit(rows: _Units, within: Places) -> tuple[float, float]:
     judge, facts = rows.judge[within], rows.facts[within]
     labels, weights = rows.labels[within], rows.weights[within]
     coldest, hottest = _TEMPERATURES
-    scale = _best_scale(np.zeros_like(facts), judge, labels, weights, (1 / hottest, 1 / coldest))
+    weights = weights * len(weights) / weights.sum()
+    scale = _best_scale(np.zeros_like(facts), judge, labels, weights, (1 / hottest, 1 / coldest), usual=1.0)
     weighed = _as_weighed(judge * scale)
-    return 1 / scale, _best_scale(facts, weighed, labels, weights, (0.0, _MOST_WEIGHT))
+    return 1 / scale, _best_scale(facts, weighed, labels, weights, (0.0, _MOST_WEIGHT), usual=0.0)
 
 
-def _best_scale(base: Matrix, slope: Matrix, labels: Places, weights: Matrix, bounds: tuple[float, float]) -> float:
-    """Return the factor of the slope with the least log loss, which is convex in it, by golden section."""
+def _best_scale(  # noqa: PLR0917
+    base: Matrix, slope: Matrix, labels: Places, weights: Matrix, bounds: tuple[float, float], usual: float
+) -> float:
+    """Return the factor of the slope with the least loss, by golden section: it is convex.
+
+    A factor far from the usual one costs something, so that a few units that happen to be right do not decide alone.
+    """
 
     def loss(scale: float) -> float:
-        return float(weights @ _losses(_probabilities(base + scale * slope), labels))
+        return float(weights @ _losses(_probabilities(base + scale * slope), labels)) + (scale - usual) ** 2 / 2
 
     golden = (5**0.5 - 1) / 2
     low, high = bounds

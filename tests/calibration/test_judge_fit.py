@@ -72,6 +72,24 @@ def test_a_judge_that_is_wrong_weighs_nothing() -> None:
     assert fit_judge(found, counts(found)).weight < 0.01
 
 
+def test_a_few_right_answers_do_not_decide_alone() -> None:
+    found = [
+        AnsweredUnit(
+            encounter=f"talk_{place % 6}",
+            writer="one",
+            polarity=polarity,
+            judge=(0.9, 0.05, 0.05) if polarity else (0.05, 0.05, 0.9),
+            facts=(0.0, 0.0),
+        )
+        for place in range(20)
+        for polarity in (Polarity.ERROR, None)
+    ]
+    fit = fit_judge(found, counts(found))
+    assert fit.added.log_loss_interval[1] < 0
+    assert fit.weight < 2
+    assert fit.temperature > 0.3
+
+
 def test_a_sample_counts_as_often_as_its_class_stands_in_all() -> None:
     found = units(of_judge=1, of_facts=0)
     rare = [one for place, one in enumerate(found) if one.polarity is None or place % 5 == 0]
