@@ -63,7 +63,7 @@ def labelled_units(talk: int, labelled: LabelledRecords, meaning: Meaning, table
         clock.advance_to(max(at_ns, clock.now_ns()))
         monitor.take(entry)
     monitor.end_input()
-    labels = _labels(closed, truth.events)
+    labels = labels_of(closed, truth.events)
     return [
         LabelledUnit(
             talk=talk,
@@ -90,7 +90,7 @@ def _is_borne_out(finding: Finding, events: Iterable[TrueEvent]) -> bool:
     )
 
 
-def _labels(units: Sequence[ClosedUnit], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
+def labels_of(units: Sequence[ClosedUnit], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
     """Return the label of each unit that has one, by its place; the first label of a unit stays."""
     labels: dict[int, TrueEvent] = {}
     for event in events:

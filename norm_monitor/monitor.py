@@ -32,6 +32,7 @@ from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
 from norm_monitor.fusion.unit_model import OperatingPoint, UnitModel, shipped_unit_model
+from norm_monitor.judge.calibration import JudgeCalibration
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.triggers import JudgeTriggers
 from norm_monitor.units.judgement import UnitJudgement
@@ -79,6 +80,13 @@ class MonitorConfig(Config):
         """Read the fitted weights of units' facts; raise ConfigError if they are unusable."""
         return UnitModel.load(Path(self.fusion.weights)) if self.fusion.weights else shipped_unit_model()
 
+    def calibrated_fusion(self) -> FusionConfig:
+        """Return the fusion with the weight of the judge's calibration; raise ConfigError if that is unusable."""
+        if not (self.judge.model and self.judge.calibration):
+            return self.fusion
+        calibration = JudgeCalibration.load_for(Path(self.judge.calibration), self.judge.model)
+        return self.fusion.model_copy(update={"judge_weight": calibration.weight})
+
     def table(self) -> ThresholdTable:
         """Read the table of cues; raise ConfigError if it is unusable."""
         return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
@@ -108,6 +116,7 @@ class Monitor:
         self._table, self._meaning, self._clock = table, meaning, clock
         self._cues = tuple(cues)
         model = unit_model or config.unit_model()
+        fusion = config.calibrated_fusion()
         self.operating_point: OperatingPoint = model.operating_points[config.fusion.sensitivity]
         self._config_sha256 = sha256_of(
             {
@@ -116,14 +125,14 @@ class Monitor:
                 "meaning": meaning.sha256(),
                 # lateness_s is left out: it shows in a window as its missing sources.
                 "windows": config.windows.sha256(leave_out=("lateness_s",)),
-                "fusion": config.fusion.sha256(leave_out=("weights",)),
+                "fusion": fusion.sha256(leave_out=("weights",)),
                 "memory": config.memory.sha256(),
                 **({"cues": [source_sha256(cue) for cue in self._cues]} if cues else {}),
             }
         )
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
-        self._fusion = Fusion(config.fusion, model, note_closed)
+        self._fusion = Fusion(fusion, model, note_closed)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(config.judge.calls_per_hour if config.judge.model else 0.0)
         self._presence: tuple[object, ...] = ()

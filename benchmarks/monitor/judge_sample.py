@@ -23,6 +23,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.evaluation.average_precision import average_precision
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.models.catalogue import Catalogue
 from norm_core.prompts.judge import MARK
@@ -212,13 +213,6 @@ def _words_of_examples(examples: Sequence[LabelledExchange]) -> str:
         for nth, one in enumerate(examples, 1)
     )
     return "\n".join(["Examples from other talks, with a coder's answer:", *lines])
-
-
-def average_precision(scores: NDArray[np.float64], is_error: NDArray[np.bool_]) -> float:
-    """Return the mean precision at the errors; turns of equal score share the precision at their last."""
-    at_least = scores[None, :] >= scores[:, None]
-    precision = (at_least & is_error).sum(axis=1) / at_least.sum(axis=1)
-    return float(precision[is_error].mean())
 
 
 def precision_with_interval(

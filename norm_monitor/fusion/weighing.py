@@ -10,7 +10,7 @@ from norm_monitor.fusion.unit_model import UnitReading
 from norm_monitor.units.judgement import UnitJudgement
 
 # Bounds of a probability, so that no single piece of evidence is beyond doubt.
-_LEAST, _MOST = 0.01, 0.99
+LEAST, MOST = 0.01, 0.99
 
 
 @record
@@ -62,16 +62,22 @@ def _odds(
     reading: UnitReading | None,
 ) -> float:
     """Return the odds of a polarity against an ordinary unit."""
+    odds = evidence_odds(findings, polarity, reading)
+    if judgement is None:
+        return odds or 0.0
+    ordinary = 1 - sum(judgement.probability.values())
+    ratio = _clipped(judgement.probability[polarity]) / _clipped(ordinary)
+    return float((1.0 if odds is None else odds) * ratio**judge_weight)
+
+
+def evidence_odds(findings: Iterable[Finding], polarity: Polarity, reading: UnitReading | None) -> float | None:
+    """Return the odds of a polarity by facts and findings, without a judge; None where nothing is weighed."""
     # Sorted, because rounding depends on the order.
     doubts = sorted(1 - one.probability for one in findings if one.polarity is polarity and one.probability)
     if reading and polarity in reading.odds:
         doubts.append(1 / (1 + reading.odds[polarity]))
     likely = _clipped(1 - prod(doubts))
-    if judgement is None:
-        return likely / (1 - likely) if doubts else 0.0
-    ordinary = 1 - sum(judgement.probability.values())
-    ratio = _clipped(judgement.probability[polarity]) / _clipped(ordinary)
-    return float((likely / (1 - likely) if doubts else 1.0) * ratio**judge_weight)
+    return likely / (1 - likely) if doubts else None
 
 
 def _attributes(
@@ -103,7 +109,7 @@ def _tier(has_cues: bool, has_judgement: bool) -> Tier:
 
 
 def _clipped(probability: float) -> float:
-    return min(max(probability, _LEAST), _MOST)
+    return min(max(probability, LEAST), MOST)
 
 
 def _strongest_first(one: Finding) -> tuple[float, str, str]:

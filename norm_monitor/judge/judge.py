@@ -1,6 +1,7 @@
 """The judge: ask a model what a coder would mark about a unit, and return probabilities."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from pydantic import Field
@@ -9,8 +10,10 @@ from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores, provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Attribute, Evidence, Polarity
+from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
+from norm_monitor.judge.calibration import JudgeCalibration
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import Excerpt
 from norm_monitor.judge.note import Note, correction_of, quote_of, rationale_of
@@ -55,10 +58,15 @@ class JudgeConfig(PictureRules):
     images: int = Field(default=4, ge=0, le=32, description="the most pictures of a unit for the judge")
     note_tokens: int = Field(default=200, ge=0, le=1000, description="the longest note in tokens; 0 for no note")
     prompts_folder: str = Field(default="", description="private folder for the judge's prompts; empty to write none")
+    calibration: str = Field(
+        default="",
+        description="file of `tactful calibrate judge` for this model; its weight replaces fusion.judge_weight; "
+        "empty for none",
+    )
 
     def deciding_sha256(self) -> str:
-        """Compute the digest of everything that decides an answer, without triggers and prompt logging."""
-        return self.sha256(leave_out=("model", "calls_per_hour", "deadline_s", "prompts_folder"))
+        """Compute the digest of the settings that decide an answer, without triggers, logging and calibration."""
+        return self.sha256(leave_out=("model", "calls_per_hour", "deadline_s", "prompts_folder", "calibration"))
 
 
 def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
@@ -70,13 +78,20 @@ class Judge:
     """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes and a note."""
 
     def __init__(self, engine: JudgeModel, config: JudgeConfig | None = None) -> None:
+        """Load the calibration where one is named; raise ConfigError if it is for another model or prompt."""
         self._engine, self._config = engine, config or JudgeConfig()
+        path = self._config.calibration
+        self._calibration = JudgeCalibration.load(Path(path), engine.model_info) if path else None
 
     def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
         """Ask all questions about a unit; the provenance is that of the first question."""
         model_info = self._engine.model_info
         planned = plan(Excerpt.of_unit(view), images_for(model_info, self._config), self._config.deployment_context)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
+        config_sha256 = self._config.deciding_sha256()
+        if self._calibration:
+            first = replace(first, probabilities=self._calibration.temper(first.probabilities))
+            config_sha256 = sha256_of([config_sha256, self._calibration.sha256()])
         judged = UnitJudgement(
             unit=view.unit,
             outcome=first.outcome,
@@ -84,7 +99,7 @@ class Judge:
             probability=dict(zip(POLARITIES, first.probabilities, strict=False)),
             provenance=replace(
                 provenance(model_info, first, window_digest=window_digest(view.window)),
-                config_sha256=self._config.deciding_sha256(),
+                config_sha256=config_sha256,
                 window_late=view.window.late,
             ),
         )

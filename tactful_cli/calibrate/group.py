@@ -47,3 +47,28 @@ def monitor(  # noqa: PLR0917
         jobs=jobs,
     )
     measure(look, as_json)
+
+
+@app.command("judge")
+def judge(  # noqa: PLR0917
+    model: Annotated[str, typer.Option("--model", help="The judge's model (`tactful models list`).")],
+    labels: Annotated[
+        Path, typer.Option("--labels", help="Folder of labelled encounters, or with one folder of them a writer.")
+    ],
+    limit: Annotated[
+        int, typer.Option(min=0, help="Most units to ask about, half of them labelled; 0: all labelled ones.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the calibration, for judge.calibration.")
+    ] = None,
+    cache_folder: Annotated[
+        Path, typer.Option(metavar="DIR", help="Cache of answers; an interrupted run resumes from it.")
+    ] = Path("scratch/judge_answers"),
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model's temperature and its weight beside the facts, and measure what it adds."""
+    from tactful_cli.calibrate.judge import JudgeOptions, calibrate  # noqa: PLC0415  it takes a second to import
+
+    options = JudgeOptions(model=model, labels=labels, limit=limit, seed=seed, cache_folder=cache_folder, write=write)
+    calibrate(options, as_json)

@@ -1,0 +1,138 @@
+"""`tactful calibrate judge`: fit one model's temperature and weight on labels, and say what it adds."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from rich.progress import track
+from rich.table import Table
+
+from calibration.judge_answers import (
+    JudgeAnswers,
+    Labelled,
+    LabelledUnitView,
+    read_labels,
+    sample_units,
+    units_with_views,
+)
+from calibration.judge_fit import JudgeFit, Measured, fit_judge
+from calibration.unit_examples import LabelledRecords
+from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import sha256_of, to_plain
+from norm_core.records.record import record
+from norm_core.runtime.artefact import write_artefact
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.context.meaning import Concepts, Meanings
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.unit_model import shipped_unit_model
+from norm_monitor.judge.calibration import FORMAT, KIND, JudgeCalibration, made_with
+from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.scenarios.library import SPLITS, paths
+from tactful_cli.console import err, print_json, print_table
+
+
+@record
+class JudgeOptions:
+    """Which model is asked about which labels, and where answers and the calibration go."""
+
+    model: str
+    labels: Path
+    limit: int
+    seed: int
+    cache_folder: Path
+    write: Path | None
+
+
+def calibrate(options: JudgeOptions, as_json: bool) -> None:
+    """Ask, fit, print, and write the calibration if asked."""
+    clock = WallClock()
+    engine = open_engine_by_name(options.model, clock)  # a missing model fails at once
+    try:
+        sources = read_labels(options.labels)
+        _check_shipped(sources, writes=options.write is not None)
+        units = _units(sources)
+        sample = sample_units(units, options.limit, options.seed)
+        answers = JudgeAnswers(options.cache_folder / f"{options.model}.jsonl", engine, clock)
+        shown = f"asking {options.model}"
+        answered = answers.collect(sample, lambda every: track(every, shown, console=err))
+        model_info = engine.model_info
+    finally:
+        engine.close()
+    for why, count in answers.unanswered.items():
+        err.print(f"{count} units without an answer: {why}")
+    fit = fit_judge(answered, Counter(one.polarity for one in units))
+    if options.write:
+        write_artefact(_artefact(fit, model_info, sources), options.write)
+        err.print(f"{options.write} was written; name it in judge.calibration beside judge.model: {options.model}")
+    unanswered = sum(answers.unanswered.values())
+    if as_json:
+        print_json({"model": options.model, "asked": len(sample), "unanswered": unanswered, **to_plain(fit)})
+    else:
+        _show(fit, options.model, len(sample), unanswered)
+
+
+def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:
+    meaning, table = Meanings(SentenceEncoder(remembered=100_000), Concepts.shipped()), ThresholdTable.shipped()
+    model = shipped_unit_model()
+    units = []
+    for source in track(sources, "measuring the facts", console=err):
+        given, truth = records_of_script(source.encounter)
+        labelled = LabelledRecords(given=tuple(given), sources=(UTTERANCES,), truth=truth)
+        units += units_with_views(source, labelled, meaning, table, model)
+    return units
+
+
+def _check_shipped(sources: Sequence[Labelled], *, writes: bool) -> None:
+    """Warn where the facts have an advantage, and refuse to write what would then be fitted: too low a weight."""
+    shipped = {path.stem for split in SPLITS for path in paths(split)}
+    if known := sum(one.encounter.id in shipped for one in sources):
+        why = (
+            f"--labels: {known} of {len(sources)} encounters are shipped ones, on which the weights of the facts were "
+            "fitted, so a judge seems to add less than on new talk; label encounters of your own"
+        )
+        if writes:
+            raise TactfulError(why)
+        err.print(why)
+
+
+def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[Labelled]) -> JudgeCalibration:
+    return JudgeCalibration(
+        kind=KIND,
+        format=FORMAT,
+        made_on=date.today().isoformat(),
+        made_with=made_with(model_info),
+        fitted_on={
+            "encounters": sha256_of(sorted(one.encounter.sha256() for one in sources)),
+            "writers": ", ".join(sorted({one.writer for one in sources})),
+            "units": str(fit.units),
+        },
+        temperature=fit.temperature,
+        weight=fit.weight,
+    )
+
+
+def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
+    table = Table("reader", "log loss", "average precision of errors")
+    for name, one in {**fit.readers, "both less facts": fit.added}.items():
+        table.add_row(name, *_cells(one))
+    print_table(table)
+    print(f"{model}: temperature {fit.temperature:g}, weight {fit.weight:g}")
+    print(f"{asked} units asked, {fit.units} answered, {unanswered} not; {fit.left_out} left out in turn")
+    low, high = fit.added.log_loss_interval
+    if low > 0:
+        print("the judge does harm beside the facts: its log loss is higher with it; use another model")
+    elif high >= 0:
+        print("these labels do not show that the judge adds anything: the interval of the log loss includes 0")
+
+
+def _cells(one: Measured) -> tuple[str, str]:
+    losses, precisions = one.log_loss_interval, one.average_precision_interval
+    return (
+        f"{one.log_loss:.3f} [{losses[0]:.3f}, {losses[1]:.3f}]",
+        f"{one.average_precision:.2f} [{precisions[0]:.2f}, {precisions[1]:.2f}]",
+    )

@@ -1,0 +1,100 @@
+"""`tactful calibrate judge` with models behind servers: the labels weigh in, and the monitor takes what is written."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from norm_core.runtime.errors import TactfulError
+from norm_monitor.judge.calibration import JudgeCalibration
+from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.scenarios.library import paths, read
+from sim_replays.scenarios.truth import truth_path, write_truth
+from tactful_cli.main import app
+from tests.acceptance.judged_encounters import JUDGE, label_server
+from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
+
+ENCOUNTERS = 8
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Encounters by two writers, with a file of labels beside each for the server."""
+    folder = tmp_path_factory.mktemp("labels")
+    for number, path in enumerate(paths("development")[:ENCOUNTERS]):
+        own = folder / f"writer_{number % 2}"
+        own.mkdir(exist_ok=True)
+        copy = own / f"site_{path.name}"  # as a team's own, on which no weights were fitted
+        copy.write_text(path.read_text(encoding="utf-8").replace(f"id: {path.stem}", f"id: {copy.stem}", 1), "utf-8")
+        _, truth = records_of_script(read(copy))
+        write_truth(own / copy.stem, truth)
+    return folder
+
+
+@pytest.fixture
+def log(labels: Path, tmp_path: Path) -> Iterator[Path]:
+    truths = [truth_path(path.with_suffix("")) for path in sorted(labels.rglob("*.yaml"))]
+    with label_server(tmp_path, truths) as log:
+        yield log
+
+
+def run(labels: Path, folder: Path, *options: str) -> Any:
+    command = ["calibrate", "judge", "--labels", str(labels), "--cache-folder", str(folder / "cache"), *options]
+    return CliRunner().invoke(app, command)
+
+
+def refusal(result: Any) -> str:
+    """What `main` prints to the user, with an exit status of 2."""
+    assert isinstance(result.exception, TactfulError), result.output
+    return str(result.exception)
+
+
+def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path, tmp_path: Path) -> None:
+    written = tmp_path / "judge.json"
+    first = run(labels, tmp_path, "--model", JUDGE, "--write", str(written), "--json")
+    assert first.exit_code == 0, first.output
+    found = json.loads(first.stdout)
+    questions = len(log.read_text(encoding="utf-8").splitlines())
+    assert (found["asked"], found["unanswered"], found["units"]) == (questions, 0, questions)
+    assert found["left_out"] == "writers"
+    assert found["weight"] > 0.2
+    assert found["added"]["log_loss_interval"][1] < 0
+    assert found["readers"]["judge"]["average_precision"] > 0.9
+    calibration = JudgeCalibration.load_for(written, JUDGE)
+    assert (calibration.temperature, calibration.weight) == (found["temperature"], found["weight"])
+
+    again = run(labels, tmp_path, "--model", JUDGE)
+    assert again.exit_code == 0, again.output
+    assert f"{questions} units asked, {questions} answered, 0 not" in again.output
+    assert len(log.read_text(encoding="utf-8").splitlines()) == questions  # the answers were kept
+
+
+@pytest.mark.usefixtures("log")
+def test_a_small_sample_says_how_many_labels_are_missing(labels: Path, tmp_path: Path) -> None:
+    result = run(labels, tmp_path, "--model", JUDGE, "--limit", "24")
+    assert "12 labelled units have an answer, and 20 are needed: 8 are missing" in refusal(result)
+
+
+def test_a_model_that_never_answers_ends_the_asking(
+    labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe_model(tmp_path, "far", DEAD_URL)
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    result = run(labels, tmp_path, "--model", "far")
+    assert "gave no answer to 8 units" in refusal(result)
+
+
+def test_what_the_facts_were_fitted_on_calibrates_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe_model(tmp_path, "far", DEAD_URL)
+    shipped = paths("development")[0].parent
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    result = run(shipped, tmp_path, "--model", "far", "--write", str(tmp_path / "judge.json"))
+    assert "are shipped ones, on which the weights of the facts were fitted" in refusal(result)
+
+
+def test_a_model_that_nobody_knows_is_named(labels: Path, tmp_path: Path) -> None:
+    result = run(labels, tmp_path, "--model", "no-such-model")
+    assert "no-such-model" in refusal(result)
