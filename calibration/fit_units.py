@@ -125,7 +125,8 @@ def cue_precision(units: Sequence[LabelledUnit]) -> dict[str, float]:
     count: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for one in units:
-        for cue_id, is_borne_out in set(one.found):
+        found = {(finding.cue_id, right) for finding, right in zip(one.findings, one.borne_out, strict=True)}
+        for cue_id, is_borne_out in sorted(found):
             count[cue_id] += 1
             right[cue_id] += is_borne_out
     # A little doubt, so that three of three are not certainty.

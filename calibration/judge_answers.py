@@ -112,8 +112,7 @@ def _log_odds(closed: ClosedUnit, model: UnitModel) -> tuple[float, float] | Non
     """Return the log odds of an error and of a competence by the facts; None where they are not weighed."""
     if closed.measured is None or closed.unit.kind not in FITTED:
         return None
-    found = {finding.cue_id for finding in closed.findings}
-    reading = model.read(closed.unit.kind, closed.measured.facts, found)
+    reading = model.read(closed.unit.kind, closed.measured.facts)
     error, competence = (evidence_odds(closed.findings, polarity, reading) for polarity in Polarity)
     return (log(error), log(competence)) if error and competence else None
 

@@ -1,9 +1,9 @@
 """The monitor's figure of record: each writer's encounters, flagged by weights fitted without that writer."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_un
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.evaluation.f1 import f1_score
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
+from norm_core.evaluation.probabilities import Bin, expected_calibration_error, reliability_bins
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
@@ -22,19 +23,49 @@ from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Concepts, Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
-from norm_monitor.fusion.weighing import weigh
+from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from norm_monitor.units.unit import UnitKind
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.monitor_bench.event_metrics import AT_S, Alarm, EventSession, match_alarms
+from sim_replays.monitor_bench.baselines import prior_alarms
+from sim_replays.monitor_bench.encounter_scores import EncounterScores, score_encounters
+from sim_replays.monitor_bench.event_metrics import AT_S, DRAWS, Alarm, EventSession, match_alarms
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters
 from sim_replays.scenarios.truth import Truth
 
-_DRAWS = 1_000
-# The splits whose writers are not known; each is taken for one writer.
-EARLIER = ("development",)
+# Who wrote the encounters of this split is not known; it is taken for one writer.
+_UNATTRIBUTED, EARLIER = "development", "earlier"
+
+
+@record
+class Part:
+    """A part of the material that has figures of its own."""
+
+    source: str  # script or audio
+    material: str
+    language: str
+
+    def __str__(self) -> str:
+        """Its name in tables."""
+        return f"{self.source}, {self.material}, {self.language}"
+
+
+@record
+class Row:
+    """The figures of one part under one sensitivity."""
+
+    part: Part
+    sensitivity: Sensitivity
+    encounters: int
+    writers: int
+    scores: EncounterScores
+    interval_over_writers: dict[Polarity, tuple[float, float] | None]  # of F1
+    expected_calibration_error: float | None
+    reliability: tuple[Bin, ...]
+    attributes_per_flag: float | None
+    # The control: as many flags as there are labels, at random turns of the robot.
+    f1_by_chance: dict[Polarity, float]
 
 
 @record
@@ -44,6 +75,15 @@ class Source:
     encounter: Encounter
     writer: str
     by_sound: bool = False
+
+    @property
+    def part(self) -> Part:
+        """The part of the material whose figures it counts in."""
+        return Part(
+            source="audio" if self.by_sound else "script",
+            material=EARLIER if self.writer == EARLIER else "known writers",
+            language=self.encounter.language,
+        )
 
 
 @record
@@ -63,10 +103,10 @@ class Fold:
     units: tuple[LabelledUnit, ...] = field(repr=False)
 
 
-def sources(splits: Iterable[str], *, by_sound: bool = False) -> list[Source]:
+def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[Source]:
     """Return all encounters of splits with their writers."""
     return [
-        Source(encounter=one, writer="earlier" if split in EARLIER else one.writer, by_sound=by_sound)
+        Source(encounter=one, writer=EARLIER if split == _UNATTRIBUTED else one.writer, by_sound=by_sound)
         for split in splits
         for one in encounters(split)
     ]
@@ -79,19 +119,6 @@ def collect(chosen: Sequence[Source], cache_folder: Path, jobs: int = 0) -> list
         return list(pool.map(work, range(len(chosen)), chosen, chunksize=2))
 
 
-def material_of(chosen: Sequence[Source], collected: Sequence[Collected], encoder: SentenceEncoder) -> Material:
-    """Bring together what was measured."""
-    talks = [
-        Talk(
-            writer=source.writer,
-            harmless=not any(event.polarity is Polarity.ERROR for event in one.truth.events),
-            hours=(one.truth.end_ns - one.truth.start_ns) / NS_PER_S / 3600,
-        )
-        for source, one in zip(chosen, collected, strict=True)
-    ]
-    return Material([unit for one in collected for unit in one.units], talks, encoder)
-
-
 def folds(material: Material, track: Callable[[Sequence[str]], Iterable[str]] = iter) -> list[Fold]:
     """Fit the weights once without each writer."""
     return [_fold(material, writer) for writer in track(sorted(set(material.writers)))]
@@ -102,21 +129,71 @@ def everyone(material: Material) -> Rows:
     return np.arange(len(material.units))
 
 
+def parts_of(chosen: Sequence[Source]) -> dict[Part, list[int]]:
+    """Return the places of the encounters of each part."""
+    parts: dict[Part, list[int]] = {}
+    for place, one in enumerate(chosen):
+        parts.setdefault(one.part, []).append(place)
+    return dict(sorted(parts.items(), key=lambda row: str(row[0])))
+
+
+class Measured:
+    """What the monitor measured of all encounters, and the weights that are fitted without each writer."""
+
+    def __init__(self, chosen: Sequence[Source], collected: Sequence[Collected]) -> None:
+        """Bring together what was measured; takes a minute for thousands of turns."""
+        self.chosen, self.collected = chosen, collected
+        self.encoder = SentenceEncoder(remembered=100_000)
+        talks = [
+            Talk(
+                writer=source.writer,
+                harmless=not any(event.polarity is Polarity.ERROR for event in one.truth.events),
+                hours=(one.truth.end_ns - one.truth.start_ns) / NS_PER_S / 3600,
+            )
+            for source, one in zip(chosen, collected, strict=True)
+        ]
+        self.material = Material([unit for one in collected for unit in one.units], talks, self.encoder)
+
+    def rows(self, found: Sequence[Fold]) -> list[Row]:
+        """Return one row for each part and sensitivity."""
+        stated = _stated(found)
+        rows = []
+        for sensitivity in Sensitivity:
+            sessions = flagged(self.collected, found, sensitivity)
+            for part, places in parts_of(self.chosen).items():
+                part_sessions = [sessions[place] for place in places]
+                writers = [self.chosen[place].writer for place in places]
+                inside = set(places)
+                likely = [(error, right) for talk, error, right in stated if talk in inside]
+                by_chance = score_encounters(prior_alarms(part_sessions))
+                rows.append(
+                    Row(
+                        part=part,
+                        sensitivity=sensitivity,
+                        encounters=len(places),
+                        writers=len(set(writers)),
+                        scores=score_encounters(part_sessions),
+                        interval_over_writers={one: _over_writers(part_sessions, writers, one) for one in Polarity},
+                        expected_calibration_error=expected_calibration_error(likely),
+                        reliability=reliability_bins(likely),
+                        attributes_per_flag=_attributes_per_flag(part_sessions),
+                        f1_by_chance={one: by_chance.of(one).f1 for one in Polarity},
+                    )
+                )
+        return sorted(rows, key=lambda row: str(row.part))
+
+
 def flagged(collected: Sequence[Collected], found: Iterable[Fold], sensitivity: Sensitivity) -> list[EventSession]:
     """Return the flags that the weights without its writer raise in each encounter."""
     alarms: dict[int, list[Alarm]] = {}
     for fold in found:
         point = fold.model.operating_points[sensitivity]
-        for unit in fold.units:
-            reading = fold.model.read(unit.kind, unit.facts)
-            if reading is None:
-                continue
-            found_here = weigh((), None, 0, reading)
-            if found_here.probability >= point.bar(found_here.polarity):
+        for unit, weighed in _weighed(fold):
+            if weighed.probability >= point.bar(weighed.polarity) and weighed.attributes:
                 alarms.setdefault(unit.talk, []).append(
                     Alarm(
-                        polarity=found_here.polarity,
-                        attributes=found_here.attributes,
+                        polarity=weighed.polarity,
+                        attributes=weighed.attributes,
                         onset_ns=unit.onset_ns,
                         known_ns=unit.onset_ns,
                     )
@@ -124,32 +201,43 @@ def flagged(collected: Sequence[Collected], found: Iterable[Fold], sensitivity: 
     return [EventSession(truth=one.truth, alarms=tuple(alarms.get(talk, ()))) for talk, one in enumerate(collected)]
 
 
-def reliability(found: Iterable[Fold], writers: Collection[str]) -> list[tuple[float, bool, UnitKind]]:
-    """Return for each unit of these writers how likely an error is stated, and whether a coder marked one."""
-    stated = []
-    for fold in found:
-        for unit in fold.units if fold.writer in writers else ():
-            reading = fold.model.read(unit.kind, unit.facts)
-            if reading:
-                likely = reading.odds[Polarity.ERROR] / (1 + sum(reading.odds.values()))
-                stated.append((likely, unit.polarity is Polarity.ERROR, unit.kind))
-    return stated
+def _weighed(fold: Fold) -> Iterator[tuple[LabelledUnit, Assessment]]:
+    """Yield a fold's units with what its weights make of them."""
+    for unit in fold.units:
+        findings = fold.model.counted(unit.kind, unit.findings)
+        reading = fold.model.read(unit.kind, unit.facts)
+        if reading or any(one.probability for one in findings):
+            yield unit, weigh(findings, None, 0, reading)
 
 
-def writer_interval(
-    sessions: Sequence[EventSession], chosen: Sequence[Source], places: Iterable[int], polarity: Polarity
-) -> tuple[float, float]:
-    """Return the 95 % interval of F1 when writers, not encounters, are drawn again."""
+def _stated(found: Iterable[Fold]) -> list[tuple[int, float, bool]]:
+    """Return of each unit its talk, how likely an error is stated, and whether a coder marked one."""
+    return [
+        (unit.talk, weighed.likely[Polarity.ERROR], unit.polarity is Polarity.ERROR)
+        for fold in found
+        for unit, weighed in _weighed(fold)
+    ]
+
+
+def _attributes_per_flag(sessions: Sequence[EventSession]) -> float | None:
+    named = [len(alarm.attributes) for one in sessions for alarm in one.alarms]
+    return sum(named) / len(named) if named else None
+
+
+def _over_writers(
+    sessions: Sequence[EventSession], writers: Sequence[str], polarity: Polarity
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of F1 when writers, not encounters, are drawn again; None for a single writer."""
     counts: dict[str, NDArray[np.float64]] = {}
-    for place in places:
-        session = sessions[place]
-        marked = sum(one.polarity is polarity for one in session.truth.events)
-        raised = sum(one.polarity is polarity for one in session.alarms)
-        hits = sum(session.truth.events[event].polarity is polarity for event, _ in match_alarms(session, AT_S))
-        writer = chosen[place].writer
-        counts[writer] = counts.get(writer, np.zeros(2)) + np.array([hits, marked + raised], float)
+    for session, writer in zip(sessions, writers, strict=True):
+        events = replace(session.truth, events=tuple(e for e in session.truth.events if e.polarity is polarity))
+        alarms = tuple(one for one in session.alarms if one.polarity is polarity)
+        hits = len(match_alarms(EventSession(truth=events, alarms=alarms), AT_S))
+        counts[writer] = counts.get(writer, np.zeros(2)) + np.array([hits, len(events.events) + len(alarms)], float)
+    if len(counts) == 1:
+        return None
     rows = np.array(list(counts.values()))
-    drawn = rows[draw_clusters(len(rows), _DRAWS)].sum(axis=1)
+    drawn = rows[draw_clusters(len(rows), DRAWS)].sum(axis=1)
     return percentile_interval(f1_score(drawn[:, 0], drawn[:, 1], scale=100))
 
 

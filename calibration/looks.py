@@ -8,9 +8,9 @@ from norm_core.runtime.data_files import shipped_file
 
 LOG = shipped_file("calibration", "looks.csv")
 COLUMNS = (
-    "date", "commit", "source", "material", "sensitivity", "encounters", "errors_f1", "errors_low", "errors_high",
-    "competences_f1", "competences_low", "competences_high", "false_errors_per_hour", "expected_calibration_error",
-    "why",
+    "date", "commit", "source", "material", "language", "sensitivity", "encounters",
+    "errors_f1", "errors_low", "errors_high", "competences_f1", "competences_low", "competences_high",
+    "false_errors_per_hour", "expected_calibration_error", "why",
 )  # fmt: skip
 
 

@@ -37,7 +37,8 @@ class LabelledUnit:
     onset_ns: int
     facts: Facts
     exchange: Exchange | None
-    found: tuple[tuple[str, bool], ...]  # the cues, and whether a label bears them out
+    findings: tuple[Finding, ...]
+    borne_out: tuple[bool, ...]  # of each finding, whether a label bears it out
     polarity: Polarity | None  # None for an ordinary unit
     attributes: tuple[Attribute, ...]
 
@@ -71,7 +72,8 @@ def labelled_units(talk: int, labelled: LabelledRecords, meaning: Meaning, table
             onset_ns=one.unit.onset_ns,
             facts=one.measured.facts if one.measured else {},
             exchange=one.measured.exchange if one.measured else None,
-            found=tuple((finding.cue_id, _is_borne_out(finding, truth.events)) for finding in one.findings),
+            findings=one.findings,
+            borne_out=tuple(_is_borne_out(finding, truth.events) for finding in one.findings),
             polarity=labels[place].polarity if place in labels else None,
             attributes=labels[place].attributes if place in labels else (),
         )

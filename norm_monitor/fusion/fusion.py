@@ -232,11 +232,8 @@ class Fusion:
         return flag
 
     def _weighed(self, state: _OpenUnit) -> Assessment:
-        findings: Iterable[Finding] = state.findings.values()
-        if state.unit.kind not in self._model.kinds:  # where no facts are weighed, a cue counts as much as it is right
-            precision = self._model.cue_precision
-            findings = (replace(one, probability=one.probability or precision.get(one.cue_id, 0.0)) for one in findings)
         muted = self._config.muted
+        findings = self._model.counted(state.unit.kind, state.findings.values())
         findings = [one for one in findings if not (one.probability and one.cue_id in muted)]
         reading = state.reading
         if reading:

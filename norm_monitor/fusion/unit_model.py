@@ -1,6 +1,8 @@
 """How likely a unit is an error or a competence, by its facts: an additive model that calibration fits."""
 
 from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from math import exp
@@ -13,13 +15,14 @@ from norm_core.records.record import record
 from norm_core.runtime.artefact import Artefact, load_artefact
 from norm_core.runtime.config import Config
 from norm_core.runtime.data_files import shipped_file
+from norm_monitor.cues.finding import Finding
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
 
 SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
 KIND, FORMAT = "unit weights", 1
 MADE_WITH = {"facts": FACTS_VERSION}
-_FIT_ANEW = "fit it anew (python -m calibration.fit_units)"
+_FIT_ANEW = "fit it anew (./tactful calibrate monitor --write)"
 
 
 class Sensitivity(StrEnum):
@@ -129,6 +132,14 @@ class UnitModel(Artefact):
             odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
             attributes={polarity: _named(model, polarity, facts) for polarity in model.attributes},
         )
+
+    def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:
+        """Return findings with their weight: where no facts are weighed, a cue counts as much as it is right."""
+        if kind in self.kinds:
+            return list(findings)
+        return [
+            replace(one, probability=one.probability or self.cue_precision.get(one.cue_id, 0.0)) for one in findings
+        ]
 
 
 @lru_cache(maxsize=1)

@@ -18,12 +18,17 @@ class Assessment:
     """What all evidence on a unit amounts to."""
 
     polarity: Polarity
-    probability: float
+    likely: dict[Polarity, float]
     attributes: tuple[Attribute, ...]
     severity: Severity
     tier: Tier
     support: tuple[Finding, ...]  # the findings for the polarity, the strongest first
     judgement: UnitJudgement | None  # the judgement, if it is for the polarity
+
+    @property
+    def probability(self) -> float:
+        """The probability of the polarity."""
+        return self.likely[self.polarity]
 
 
 def weigh(
@@ -45,7 +50,7 @@ def weigh(
     supports = judgement if judgement and _is_for(judgement, polarity) else None
     return Assessment(
         polarity=polarity,
-        probability=odds[polarity] / (1 + sum(odds.values())),
+        likely={one: odds[one] / (1 + sum(odds.values())) for one in Polarity},
         attributes=_attributes(support, supports, reading, polarity),
         severity=_severity(support, polarity),
         tier=_tier(bool(support or (reading and reading.odds.get(polarity, 0) >= 1)), bool(supports)),

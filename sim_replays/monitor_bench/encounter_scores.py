@@ -30,6 +30,10 @@ class EncounterScores:
     competences: OnlineScores
     harmless: Harmless
 
+    def of(self, polarity: Polarity) -> OnlineScores:
+        """Return the scores of a polarity."""
+        return self.errors if polarity is Polarity.ERROR else self.competences
+
 
 def score_encounters(sessions: Sequence[EventSession]) -> EncounterScores:
     """Score both polarities, and count the error flags in harmless encounters."""

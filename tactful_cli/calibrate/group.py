@@ -19,8 +19,13 @@ def calibrate() -> None:
 @app.command("monitor")
 def monitor(  # noqa: PLR0917
     source: Annotated[
-        BenchSource, typer.Option("--from", help="script: the records of the scripts; audio: through sound and ears.")
-    ] = BenchSource.SCRIPT,
+        list[BenchSource] | None,
+        typer.Option(
+            "--from",
+            help="script: the records of the scripts (default); audio: through sound and ears. "
+            "Give it twice to fit on both.",
+        ),
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option("--encounters", help="Folder with one folder of encounters a writer; default: the shipped ones."),
@@ -39,7 +44,7 @@ def monitor(  # noqa: PLR0917
     from tactful_cli.calibrate.monitor import Look, measure  # noqa: PLC0415  it takes a second to import
 
     look = Look(
-        by_sound=source is BenchSource.AUDIO,
+        sources=tuple(dict.fromkeys(source or [BenchSource.SCRIPT])),
         folder=folder,
         why=why,
         write=write,
