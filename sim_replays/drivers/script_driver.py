@@ -11,6 +11,8 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.silence_marks import marks_of_script
@@ -35,10 +37,13 @@ def monitor_script(  # noqa: PLR0917
     seed: int = 0,
     attend: Attend = lambda monitor: (),
     calls_per_hour: float = 0.0,
+    *,
+    sensitivity: Sensitivity = Sensitivity.BALANCED,
 ) -> EventSession:
     """Run the monitor on an encounter's scripted records. Makes no sound or image."""
     given, truth = records_of_script(encounter, seed)
-    return _flagged(given, truth, (UTTERANCES,), meaning, table, attend, calls_per_hour)
+    config = _config((UTTERANCES,), calls_per_hour, sensitivity)
+    return _flagged(given, truth, config, meaning, table, attend)
 
 
 def records_of_script(
@@ -54,25 +59,28 @@ def monitor_from_sound(
     sensed: SensedEncounter,
     meaning: Meaning,
     table: ThresholdTable,
-    attend: Attend = lambda monitor: (),
-    calls_per_hour: float = 0.0,
+    *,
+    sensitivity: Sensitivity = Sensitivity.BALANCED,
 ) -> EventSession:
     """Run the monitor on what ears and camera made of an encounter's sound and images."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
-    return _flagged(given, sensed.truth, sensed.sources, meaning, table, attend, calls_per_hour)
+    return _flagged(given, sensed.truth, _config(sensed.sources, 0, sensitivity), meaning, table, lambda monitor: ())
+
+
+def _config(sources: tuple[str, ...], calls_per_hour: float, sensitivity: Sensitivity) -> MonitorConfig:
+    fusion = FusionConfig(sensitivity=sensitivity)
+    return MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion)
 
 
 def _flagged(  # noqa: PLR0917
     given: Iterable[tuple[int, Entry]],
     truth: Truth,
-    sources: tuple[str, ...],
+    config: MonitorConfig,
     meaning: Meaning,
     table: ThresholdTable,
     attend: Attend,
-    calls_per_hour: float,
 ) -> EventSession:
     clock = ReplayClock()
-    config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour)
     monitor = Monitor(config, table, meaning, clock)
     first: dict[str, tuple[SocialFlag, int]] = {}
     for given_ns, entry in given:

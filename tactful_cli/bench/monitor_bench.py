@@ -17,6 +17,7 @@ from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import Concepts, Meaning, Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
@@ -39,6 +40,7 @@ from tactful_cli.bench.monitor_tables import show_coder, show_judge, show_scores
 from tactful_cli.console import err, print_json, print_table
 
 DEFAULT_SPLIT = "development"
+BALANCED = f"monitor, {Sensitivity.BALANCED}"
 DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
 
 
@@ -103,8 +105,12 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
     chosen = every[: talks.limit or None]
     coding = read_coding(second_coder, every) if second_coder else None
     meaning, table = load_meaning(), ThresholdTable.shipped()
-    sessions = _run_monitor(chosen, meaning, table, talks.seed, senses)
-    rows = {"monitor": score_encounters(sessions)}
+    by_sensitivity = {
+        one: _run_monitor(chosen, meaning, table, talks.seed, senses, one)
+        for one in (Sensitivity.BALANCED, Sensitivity.QUIET, Sensitivity.KEEN)  # the default comes first
+    }
+    sessions = by_sensitivity[Sensitivity.BALANCED]
+    rows = {f"monitor, {one}": score_encounters(found) for one, found in by_sensitivity.items()}
     asked: dict[str, Any] = {}
     if engine:
         stand_in = JudgeStandIn(Judge(engine), clock)
@@ -119,12 +125,13 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
     weaker = {name: score_encounters(found) for name, found in baselines(sessions).items()}
     agreement = measure_coder(coding, [session.truth for session in sessions]) if coding else None
     if as_json:
-        scores: dict[str, Any] = to_plain(rows["monitor"])
+        scores: dict[str, Any] = to_plain(rows[BALANCED])
         found: dict[str, Any] = {
             **talks.head(len(chosen), table),
             "from": senses.source.value,
             "tolerance_s": AT_S,
             **scores,
+            "sensitivities": {one.value: to_plain(rows[f"monitor, {one}"]) for one in by_sensitivity},
             "parts": {
                 name: {"errors": to_plain(part.errors), "competences": to_plain(part.competences)}
                 for name, part in parts.items()
@@ -186,12 +193,17 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     }
 
 
-def _run_monitor(
-    chosen: Sequence[Encounter], meaning: Meaning, table: ThresholdTable, seed: int, senses: SenseInput
+def _run_monitor(  # noqa: PLR0917
+    chosen: Sequence[Encounter],
+    meaning: Meaning,
+    table: ThresholdTable,
+    seed: int,
+    senses: SenseInput,
+    sensitivity: Sensitivity,
 ) -> list[EventSession]:
-    followed = track(chosen, "running the monitor", console=err)
+    followed = track(chosen, f"running the monitor, {sensitivity}", console=err)
     if senses.source is BenchSource.SCRIPT:
-        return [monitor_script(one, meaning, table, seed) for one in followed]
+        return [monitor_script(one, meaning, table, seed, sensitivity=sensitivity) for one in followed]
     folder = senses.cache_folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -200,4 +212,7 @@ def _run_monitor(
             f"--cache-folder {folder}: cannot be written: {error.strerror}; name a folder of yours"
         ) from error
     whisper = Whisper(WhisperConfig())
-    return [monitor_from_sound(sense_encounter(one, folder, whisper, seed), meaning, table) for one in followed]
+    return [
+        monitor_from_sound(sense_encounter(one, folder, whisper, seed), meaning, table, sensitivity=sensitivity)
+        for one in followed
+    ]

@@ -18,6 +18,7 @@ from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
 from norm_monitor.exchange.classifier import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED
 from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
@@ -69,7 +70,7 @@ def _chosen(look: Look) -> list[Source]:
     folders = sorted(path for path in look.folder.iterdir() if path.is_dir()) if look.folder.is_dir() else []
     if len(folders) < FEWEST_WRITERS:
         raise TactfulError(
-            f"{look.folder}: has folders of {len(folders)} writers, and {FEWEST_WRITERS} are needed to leave one out; "
+            f"{look.folder}: has {count_of(len(folders), 'folder')}, and {FEWEST_WRITERS} writers are needed to leave one out; "
             "make a folder for each writer"
         )
     return [

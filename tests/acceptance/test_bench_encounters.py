@@ -91,6 +91,11 @@ def test_a_folder_is_measured_beside_baselines_and_a_second_coder(folder: Path) 
     assert (found["harmless"]["encounters"], found["harmless"]["false_errors"]) == (1, 0)
     assert 0 < found["harmless"]["minutes"] < 1
     assert found["harmless"]["false_errors_per_hour_interval"] == [0.0, 0.0]
+    by_sensitivity = found["sensitivities"]
+    assert list(by_sensitivity) == ["balanced", "quiet", "keen"]
+    assert by_sensitivity["balanced"] == {name: found[name] for name in ("errors", "competences", "harmless")}
+    flags = [by_sensitivity[name]["errors"]["flags"] for name in ("quiet", "balanced", "keen")]
+    assert flags == sorted(flags)
     assert set(found["baselines"]) == {"speech timing alone", "prior", "always no"}
     assert found["baselines"]["always no"]["errors"]["recall"] == 0.0
     coder = found["second_coder"]

@@ -1,0 +1,88 @@
+"""Leave one writer out: a writer's own labels decide nothing about the weights that flag that writer."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from calibration.leave_one_writer_out import (
+    EARLIER,
+    Collected,
+    Measured,
+    Source,
+    collect,
+    flagged,
+    folds,
+    shipped_sources,
+)
+from norm_core.records.flag import Polarity
+from norm_monitor.fusion.unit_model import Sensitivity
+from sim_replays.scenarios.library import SPLITS
+
+pytestmark = pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
+WRITERS, EACH = 3, 2
+
+
+@pytest.fixture(scope="module")
+def chosen() -> list[Source]:
+    by_writer: dict[str, list[Source]] = {}
+    for source in shipped_sources(["many_hands"]):
+        by_writer.setdefault(source.writer, []).append(source)
+    return [source for writer in sorted(by_writer)[:WRITERS] for source in by_writer[writer][:EACH]]
+
+
+@pytest.fixture(scope="module")
+def collected(chosen: list[Source], tmp_path_factory: pytest.TempPathFactory) -> list[Collected]:
+    return collect(chosen, tmp_path_factory.mktemp("sensed"), jobs=1)
+
+
+@pytest.fixture(scope="module")
+def measured(chosen: list[Source], collected: list[Collected]) -> Measured:
+    return Measured(chosen, collected)
+
+
+def test_each_fold_is_one_writer_and_all_units_are_in_one(measured: Measured, collected: list[Collected]) -> None:
+    found = folds(measured.material)
+    assert [fold.writer for fold in found] == sorted({one.writer for one in measured.chosen})
+    assert sum(len(fold.units) for fold in found) == sum(len(one.units) for one in collected)
+    for fold in found:
+        assert {measured.chosen[unit.talk].writer for unit in fold.units} == {fold.writer}
+        assert fold.model.fitted_on == {"without": fold.writer}
+
+
+def test_a_writer_s_labels_change_only_the_weights_for_others(
+    measured: Measured, chosen: list[Source], collected: list[Collected]
+) -> None:
+    left_out = chosen[0].writer
+    turned = [
+        replace(one, units=tuple(replace(unit, polarity=None, attributes=()) for unit in one.units))
+        if source.writer == left_out
+        else one
+        for source, one in zip(chosen, collected, strict=True)
+    ]
+    before = {fold.writer: fold.model for fold in folds(measured.material)}
+    after = {fold.writer: fold.model for fold in folds(Measured(chosen, turned).material)}
+    assert after[left_out].kinds == before[left_out].kinds
+    assert after[left_out].operating_points == before[left_out].operating_points
+    assert all(after[writer].kinds != before[writer].kinds for writer in before.keys() - {left_out})
+
+
+def test_rows_count_every_part_beside_chance(measured: Measured, collected: list[Collected]) -> None:
+    found = folds(measured.material)
+    rows = measured.rows(found)
+    assert {row.sensitivity for row in rows} == set(Sensitivity)
+    for sensitivity in Sensitivity:
+        own = [row for row in rows if row.sensitivity is sensitivity]
+        assert sum(row.encounters for row in own) == WRITERS * EACH
+        sessions = flagged(collected, found, sensitivity)
+        for polarity in Polarity:
+            raised = sum(alarm.polarity is polarity for one in sessions for alarm in one.alarms)
+            assert sum(row.scores.of(polarity).flags for row in own) == raised
+    for row in rows:
+        assert row.part.material != EARLIER
+        assert sum(part.count for part in row.reliability) > 0
+        assert 0 <= row.f1_by_chance[Polarity.ERROR] <= 100
+
+
+def test_the_earlier_encounters_count_as_one_writer() -> None:
+    assert {one.writer for one in shipped_sources(["development"])} == {EARLIER}
