@@ -112,11 +112,16 @@ def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[So
     ]
 
 
-def collect(chosen: Sequence[Source], cache_folder: Path, jobs: int = 0) -> list[Collected]:
+def collect(
+    chosen: Sequence[Source],
+    cache_folder: Path,
+    jobs: int = 0,
+    follow: Callable[[Iterable[Collected]], Iterable[Collected]] = iter,
+) -> list[Collected]:
     """Run the monitor on every encounter, in several processes; sound is heard first where it is not cached."""
     work = partial(_collect_one, cache_folder=cache_folder)
     with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=_shared) as pool:
-        return list(pool.map(work, range(len(chosen)), chosen, chunksize=2))
+        return list(follow(pool.map(work, range(len(chosen)), chosen, chunksize=2)))
 
 
 def folds(material: Material, track: Callable[[Sequence[str]], Iterable[str]] = iter) -> list[Fold]:

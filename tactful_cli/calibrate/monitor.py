@@ -50,8 +50,14 @@ def measure(look: Look, as_json: bool) -> None:
         raise TactfulError("--write: the shipped weights are fitted on the shipped encounters; leave out --encounters")
     chosen = _chosen(look)
     writers = len({one.writer for one in chosen})
-    err.print(f"{len({one.encounter.id for one in chosen})} encounters by {writers} writers; measuring")
-    measured = Measured(chosen, collect(chosen, look.cache_folder, look.jobs))
+    err.print(f"{len({one.encounter.id for one in chosen})} encounters by {writers} writers")
+    collected = collect(
+        chosen,
+        look.cache_folder,
+        look.jobs,
+        lambda some: track(some, "running the monitor", total=len(chosen), console=err),
+    )
+    measured = Measured(chosen, collected)
     rows = measured.rows(folds(measured.material, lambda some: track(some, "fitting without each writer", console=err)))
     if as_json:
         print_json({"rows": to_plain(rows)})
@@ -70,8 +76,8 @@ def _chosen(look: Look) -> list[Source]:
     folders = sorted(path for path in look.folder.iterdir() if path.is_dir()) if look.folder.is_dir() else []
     if len(folders) < FEWEST_WRITERS:
         raise TactfulError(
-            f"{look.folder}: has {count_of(len(folders), 'folder')}, and {FEWEST_WRITERS} writers are needed to leave one out; "
-            "make a folder for each writer"
+            f"{look.folder}: has {count_of(len(folders), 'folder')}, and {FEWEST_WRITERS} writers are needed to leave "
+            "one out; make a folder for each writer"
         )
     return [
         Source(encounter=one, writer=folder.name, by_sound=source is BenchSource.AUDIO)

@@ -1,7 +1,6 @@
 """Leave one writer out: a writer's own labels decide nothing about the weights that flag that writer."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
