@@ -115,7 +115,7 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         assert not unknown.found
         assert "no such event" in unknown.explanation
         assert observer.call(Trigger, "/tactful/forget").success
-        observer.until(lambda: observer.counted("facts_forgotten_on_request") == 1, "her name to be forgotten")
+        observer.until(lambda: observer.counted("facts_forgotten_on_request") == 2, "her loss and her name to be forgotten")
 
 
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:
@@ -129,7 +129,7 @@ def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Obs
         play(observer, [*user(0, 2, "Where can I buy a ticket?"), *robot(6.2, 9, "At the counter.")], until_s=6.0)
         assert not seen
         assert observer.call(ChangeState, "/tactful/monitor/change_state", transition=deactivate).success
-        observer.until(lambda: "no_response" in flags_in(seen), "the flag of the last turn")
+        observer.until(lambda: "response_delay" in flags_in(seen), "the flag of the last turn")
 
 
 def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(domain_id: int, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
 def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:
     usual, shadow = flags(), flags("shadow/flags")
     with monitor(domain_id, shadow=True, fusion={"muted": ["no_response"]}):
-        play(observer, [*TALK, *near(20, 24, 0.3)])
+        play(observer, [*TALK, *near(15, 19, 0.3)])
         observer.until(lambda: {"cheerful_after_bad_news", "too_near"} <= set(flags_in(shadow)), "the other flags")
         assert "no_response" not in flags_in(shadow)
         assert usual == []
