@@ -34,6 +34,9 @@ def monitor(  # noqa: PLR0917
     write: Annotated[
         bool, typer.Option("--write", help="Ship the weights fitted on all writers; needs a checkout.")
     ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw how often coders mark what is stated.")
+    ] = None,
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("scratch/sensed"),
@@ -48,6 +51,7 @@ def monitor(  # noqa: PLR0917
         folder=folder,
         why=why,
         write=write,
+        plot=plot,
         cache_folder=cache_folder,
         jobs=jobs,
     )

@@ -17,10 +17,13 @@ from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
+from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.exchange.classifier import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED
+from sim_replays.runs.results.calibration import CalibrationFigures
+from sim_replays.runs.results.plot import picture
 from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
 from tactful_cli.bench.monitor_bench import BenchSource
 from tactful_cli.console import err, print_json, print_table
@@ -38,6 +41,7 @@ class Look:
     folder: Path | None
     why: str
     write: bool
+    plot: Path | None
     cache_folder: Path
     jobs: int
 
@@ -63,6 +67,8 @@ def measure(look: Look, as_json: bool) -> None:
         print_json({"rows": to_plain(rows)})
     else:
         _show(rows)
+    if look.plot:
+        write_atomic(look.plot, drawn(rows))
     if look.folder is None:
         add_looks([_logged(row, look.why) for row in rows])
         err.print(f"{len(rows)} rows were added to {LOG.name}")
@@ -121,6 +127,21 @@ def _show(rows: Sequence[Row]) -> None:
     print_table(table)
     for row in rows[:: len({row.sensitivity for row in rows})]:
         _show_reliability(str(row.part), row.reliability)
+
+
+def drawn(rows: Iterable[Row]) -> str:
+    """Draw how often coders mark what is stated, a panel for each part."""
+    by_part = {str(row.part): row for row in rows}
+    panels = [
+        CalibrationFigures(
+            task=name,
+            count=sum(part.count for part in row.reliability),
+            error=100 * (row.expected_calibration_error or 0),
+            bins=row.reliability,
+        )
+        for name, row in by_part.items()
+    ]
+    return picture("stated probability of an error", panels, [])
 
 
 def _show_reliability(title: str, bins: Iterable[Bin]) -> None:

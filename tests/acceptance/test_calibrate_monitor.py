@@ -46,11 +46,13 @@ def test_each_writer_is_flagged_by_weights_fitted_without(folder: Path) -> None:
 
 
 def test_the_tables_are_shown_and_nothing_of_a_team_s_is_logged(folder: Path) -> None:
-    result = calibrate("--encounters", folder, "--jobs", "1")
+    plot = folder.parent / "reliability.svg"
+    result = calibrate("--encounters", folder, "--jobs", "1", "--plot", plot)
     assert result.returncode == 0, result.stderr
     for shown in ("errors", "competences", "by chance", "reliability: script", "balanced"):
         assert shown in result.stdout
     assert "rows were added" not in result.stderr
+    assert "known writers" in plot.read_text(encoding="utf-8")
 
 
 def test_a_look_says_why_and_needs_three_writers(tmp_path: Path) -> None:

@@ -115,7 +115,9 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         assert not unknown.found
         assert "no such event" in unknown.explanation
         assert observer.call(Trigger, "/tactful/forget").success
-        observer.until(lambda: observer.counted("facts_forgotten_on_request") == 2, "her loss and her name to be forgotten")
+        observer.until(
+            lambda: observer.counted("facts_forgotten_on_request") == 2, "her loss and her name to be forgotten"
+        )
 
 
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:

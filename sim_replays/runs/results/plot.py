@@ -29,9 +29,10 @@ def picture(title: str, calibrations: Sequence[CalibrationFigures], confusions: 
         parts.append(panel(column * WIDE + LEFT, row * HIGH + TOP))
     width, height = min(ACROSS, max(len(drawn), 1)) * WIDE, max(1, -(-len(drawn) // ACROSS)) * HIGH
     body = "\n".join(parts)
+    shown = "calibration and confusion" if confusions else "calibration"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
-        f"<title>{escape(title)}: calibration and confusion</title>\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
+        f"<title>{escape(title)}: {shown}</title>\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
     )
 
 
@@ -39,7 +40,7 @@ def _calibration(figures: CalibrationFigures, x: int, y: int) -> str:
     """Draw one bar per bin, with the share of right answers as height. The diagonal is perfect calibration."""
     title = f"{figures.task}: ECE {figures.error:.1f} %, n {figures.count}"
     parts = [
-        f'<text x="{x}" y="{y - 10}">{escape(title)}</text>',
+        f'<text x="{x + SIDE / 2:.0f}" y="{y - 10}" text-anchor="middle">{escape(title)}</text>',
         f'<rect class="axis" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>',
     ]
     for each in figures.bins:
