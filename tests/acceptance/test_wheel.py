@@ -39,6 +39,11 @@ def run(*command: object, cwd: Path, **environment: str) -> str:
     return ended.stdout
 
 
+def is_data(path: Path) -> bool:
+    """Whether a file is one that the code reads; scenarios are chosen for the wheel, and links are checked apart."""
+    return path.is_file() and path.suffix not in {".py", ".pyc"} and "scenarios" not in path.parts
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build in a copy, as setuptools leaves folders beside what it builds, and takes old files from them."""
@@ -83,6 +88,8 @@ def test_the_wheel_holds_our_packages_and_their_data_alone(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == OURS
     for shipped in ("norm_core/models/shipped", "norm_core/bags/interfaces/msg"):
         assert {f"{shipped}/{path.name}" for path in (ROOT / shipped).iterdir()} <= set(names)
+    files = (path for name in OURS for path in (ROOT / name).rglob("*.*") if is_data(path))
+    assert {str(path.relative_to(ROOT)) for path in files} - set(names) == set()
     left_out = ("many_hands/", "shipped/zoo_keeper", "talks/", "tests/", "benchmarks/", "calibration/")
     assert [name for name in names if any(part in name for part in left_out)] == []
 
