@@ -73,13 +73,14 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
 
 
 def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence, ...]:
-    """Return the facts that weigh most for a score, with their weights."""
-    heaviest = list(score.parts(measured.facts).items())[:_MOST_CITED]
+    """Return the measured facts that weigh most for a score, with their weights; always at least one."""
+    added = score.parts(measured.facts)
+    heaviest = sorted(measured.facts, key=lambda name: (-added.get(name, 0.0), name))[:_MOST_CITED]
     return tuple(
         Evidence(
             measure=MEASURES[name][0],
             value=round(measured.facts[name], 3),
-            weight=round(weight, 2),
+            weight=round(added.get(name, 0.0), 2),
             unit=MEASURES[name][1],
             start_ns=measured.unit.onset_ns,
             end_ns=measured.unit.onset_ns if measured.unit.offset_ns is None else measured.unit.offset_ns,
@@ -87,8 +88,8 @@ def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence,
             utterance_id=measured.turn.turn_id,
             quote=measured.turn.text,
         )
-        for rank, (name, weight) in enumerate(heaviest)
-        if name in measured.facts and (rank == 0 or weight >= _LEAST_WEIGHT)
+        for rank, name in enumerate(heaviest)
+        if rank == 0 or added.get(name, 0.0) >= _LEAST_WEIGHT
     )
 
 
