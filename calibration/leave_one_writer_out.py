@@ -142,7 +142,7 @@ def parts_of(chosen: Sequence[Source]) -> dict[Part, list[int]]:
     return dict(sorted(parts.items(), key=lambda row: str(row[0])))
 
 
-class Measured:
+class MeasuredMaterial:
     """What the monitor measured of all encounters, and the weights that are fitted without each writer."""
 
     def __init__(self, chosen: Sequence[Source], collected: Sequence[Collected]) -> None:

@@ -321,8 +321,14 @@ def _essence(flag: SocialFlag) -> tuple[object, ...]:
     """Return what of a flag is worth publishing a change of."""
     ended = flag.offset_ns is not None
     return (
-        flag.polarity, flag.attributes, flag.severity, round(flag.probability, 2), flag.tier, flag.cue_id, ended
-    )  # fmt: skip
+        flag.polarity,
+        frozenset(flag.attributes),
+        flag.severity,
+        round(flag.probability, 2),
+        flag.tier,
+        flag.cue_id,
+        ended,
+    )
 
 
 def _later(one_ns: int | None, other_ns: int | None) -> int | None:

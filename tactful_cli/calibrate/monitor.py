@@ -10,7 +10,16 @@ from rich.table import Table
 
 from calibration.encounter_reader import write_reader
 from calibration.fit_units import fit_unit_model
-from calibration.leave_one_writer_out import EARLIER, Measured, Row, Source, collect, everyone, folds, shipped_sources
+from calibration.leave_one_writer_out import (
+    EARLIER,
+    MeasuredMaterial,
+    Row,
+    Source,
+    collect,
+    everyone,
+    folds,
+    shipped_sources,
+)
 from calibration.looks import LOG, add_looks
 from norm_core.evaluation.probabilities import Bin
 from norm_core.records.flag import Polarity
@@ -61,7 +70,7 @@ def measure(look: Look, as_json: bool) -> None:
         look.jobs,
         lambda some: track(some, "running the monitor", total=len(chosen), console=err),
     )
-    measured = Measured(chosen, collected)
+    measured = MeasuredMaterial(chosen, collected)
     rows = measured.rows(folds(measured.material, lambda some: track(some, "fitting without each writer", console=err)))
     if as_json:
         print_json({"rows": to_plain(rows)})
@@ -196,7 +205,7 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _write(measured: Measured) -> None:
+def _write(measured: MeasuredMaterial) -> None:
     digest = sha256_of(sorted({one.encounter.sha256() for one in measured.chosen}))
     fitted_on = {
         "encounters": digest,

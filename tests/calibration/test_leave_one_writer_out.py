@@ -7,7 +7,7 @@ import pytest
 from calibration.leave_one_writer_out import (
     EARLIER,
     Collected,
-    Measured,
+    MeasuredMaterial,
     Source,
     collect,
     flagged,
@@ -36,11 +36,13 @@ def collected(chosen: list[Source], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def measured(chosen: list[Source], collected: list[Collected]) -> Measured:
-    return Measured(chosen, collected)
+def measured(chosen: list[Source], collected: list[Collected]) -> MeasuredMaterial:
+    return MeasuredMaterial(chosen, collected)
 
 
-def test_each_fold_is_one_writer_and_all_units_are_in_one(measured: Measured, collected: list[Collected]) -> None:
+def test_each_fold_is_one_writer_and_all_units_are_in_one(
+    measured: MeasuredMaterial, collected: list[Collected]
+) -> None:
     found = folds(measured.material)
     assert [fold.writer for fold in found] == sorted({one.writer for one in measured.chosen})
     assert sum(len(fold.units) for fold in found) == sum(len(one.units) for one in collected)
@@ -50,7 +52,7 @@ def test_each_fold_is_one_writer_and_all_units_are_in_one(measured: Measured, co
 
 
 def test_a_writer_s_labels_change_only_the_weights_for_others(
-    measured: Measured, chosen: list[Source], collected: list[Collected]
+    measured: MeasuredMaterial, chosen: list[Source], collected: list[Collected]
 ) -> None:
     left_out = chosen[0].writer
     turned = [
@@ -60,13 +62,13 @@ def test_a_writer_s_labels_change_only_the_weights_for_others(
         for source, one in zip(chosen, collected, strict=True)
     ]
     before = {fold.writer: fold.model for fold in folds(measured.material)}
-    after = {fold.writer: fold.model for fold in folds(Measured(chosen, turned).material)}
+    after = {fold.writer: fold.model for fold in folds(MeasuredMaterial(chosen, turned).material)}
     assert after[left_out].kinds == before[left_out].kinds
     assert after[left_out].operating_points == before[left_out].operating_points
     assert all(after[writer].kinds != before[writer].kinds for writer in before.keys() - {left_out})
 
 
-def test_rows_count_every_part_beside_chance(measured: Measured, collected: list[Collected]) -> None:
+def test_rows_count_every_part_beside_chance(measured: MeasuredMaterial, collected: list[Collected]) -> None:
     found = folds(measured.material)
     rows = measured.rows(found)
     assert {row.sensitivity for row in rows} == set(Sensitivity)
