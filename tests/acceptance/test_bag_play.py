@@ -70,7 +70,7 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
         counts = {one.topic: one.message_count for one in reader.topics}
     camera = topics_of(bag).camera
     nodes = ["camera", "monitor"] if camera else ["monitor"]
-    said = observer.collect(String, FLAGS, 1000)
+    messages = observer.collect(String, FLAGS, 1000)
     end_input = observer.node.create_publisher(Empty, ENDED, 1)
     parameters = parameter_file(tmp_path, bag, list(counts))
     command = [sys.executable, "-m", "tactful_cli", "nodes", *nodes, "--ros-args", "--params-file", str(parameters)]
@@ -92,11 +92,11 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
             observer.until(lambda: end_input.get_subscription_count() == 1, "a monitor that hears of the end")
             end_input.publish(Empty())
             observer.until(lambda: (s := monitor()).processed[ENDED] == 1 and s.idle, "a monitor that is done")
-            observer.until(lambda: len(said) == monitor().published[FLAGS], "every flag")
+            observer.until(lambda: len(messages) == monitor().published[FLAGS], "every flag")
         finally:
             process.terminate()
     assert process.returncode == 0
-    newest = {flag["event_id"]: flag for flag in (json.loads(message.data) for message in said)}
+    newest = {flag["event_id"]: flag for flag in (json.loads(message.data) for message in messages)}
     found = {event_id: flag for event_id, flag in newest.items() if flag["state"] != "withdrawn"}
     assert not [one for one in found.values() if one["provenance"]["window_late"]], by
     assert {name: lasting(one) for name, one in found.items()} == {
