@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from norm_monitor.exchange.classifier import ExchangeClassifier
     from norm_monitor.eyes import Eyes
     from norm_monitor.fusion.fusion import Fusion, FusionConfig
+    from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
     from norm_monitor.judge.deployment_context import DeploymentContext
     from norm_monitor.judge.judge import Judge, JudgeConfig, JudgeModel
     from norm_monitor.monitor import Monitor, MonitorConfig
@@ -64,6 +65,7 @@ __all__ = [
     "Recognizer",
     "RobotVoiceConfig",
     "Scene",
+    "Sensitivity",
     "SoundChunk",
     "SoundError",
     "SoundFileError",
@@ -72,6 +74,7 @@ __all__ = [
     "Unit",
     "UnitJudgement",
     "UnitKind",
+    "UnitModel",
     "UnitView",
     "Whisper",
     "WhisperConfig",
@@ -93,6 +96,7 @@ if not TYPE_CHECKING:
             "exchange.classifier": ("ExchangeClassifier",),
             "eyes": ("Eyes",),
             "fusion.fusion": ("Fusion", "FusionConfig"),
+            "fusion.unit_model": ("Sensitivity", "UnitModel"),
             "judge.deployment_context": ("DeploymentContext",),
             "judge.judge": ("Judge", "JudgeConfig", "JudgeModel"),
             "monitor": ("Monitor", "MonitorConfig"),

@@ -36,7 +36,7 @@ def test_transcript_gives_error_and_competences() -> None:
     shown = run("monitor_transcript.py", str(EXAMPLES / "transcript.csv"))
     events = re.findall(r"^([\d.]+) s  (\w+)  (\w+)", shown, re.MULTILINE)
     assert ("8.0", "error", "no_response") in events
-    assert ("27.0", "competence", "reads_well") in events
+    assert ("27.0", "competence", "wishes_well") in events
     assert "Instead: Answer, or say that you did not understand" in shown
 
 

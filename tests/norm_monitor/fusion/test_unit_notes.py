@@ -29,4 +29,5 @@ def test_a_flag_cites_what_was_measured_and_weighs_most(
     assert cited
     assert {one.measure for one in cited} <= {MEASURES[name][0] for name in facts}
     assert cited[0].weight == round(max(added.get(name, 0.0) for name in facts), 2)
-    assert [one.weight for one in cited] == sorted((one.weight for one in cited), reverse=True)
+    weights = [one.weight or 0.0 for one in cited]
+    assert weights == sorted(weights, reverse=True)
