@@ -19,7 +19,7 @@ EXIT_INTERRUPTED = 130
 # Each verb is the `app` of a module, imported on demand. Importing all modules takes half a second.
 VERBS = {
     "doctor": "doctor",
-    "setup": "setup",
+    "setup": "extras",
     "demo": "demo.demo",
     "bag": "bag.group",
     "see": "see",
