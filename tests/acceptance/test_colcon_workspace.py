@@ -1,0 +1,127 @@
+"""A workspace of our packages as colcon builds it, away from the checkout: its nodes and its command run from there."""
+
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from tests.acceptance.playback import play
+from tests.acceptance.test_wheel import BUILT_FROM, OF_A_CHECKOUT, ROOT, SHIPPED
+from tests.observer import Observer
+from tests.patience import PATIENCE_S
+
+pytestmark = [
+    pytest.mark.ros,
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("colcon_ros") is None, reason="colcon is not installed here"),
+]
+
+BUILD = f"{sys.executable} -m colcon build --executor sequential"
+OPTIONS = f"--cmake-args -DBUILD_TESTING=OFF -DPython3_EXECUTABLE={sys.executable} --no-warn-unused-cli"
+
+
+def start(command: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
+    """Start a line of shell with ROS and what our packages need, and with no path of the checkout."""
+    kept = {name: value for name, value in os.environ.items() if name not in OF_A_CHECKOUT}
+    kept |= {"AMENT_PREFIX_PATH": sys.prefix, "CMAKE_PREFIX_PATH": sys.prefix, "PIP_NO_INDEX": "1", **environment}
+    return subprocess.Popen(
+        ["sh", "-ec", command], cwd=folder, env=kept, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def run(command: str, folder: Path, **environment: str) -> str:
+    process = start(command, folder, **environment)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workspace")
+    clone = folder / "src/tactful"
+    clone.mkdir(parents=True)
+    for name in {name.split("/")[0] for name in BUILT_FROM} | {"requirements"}:
+        if (ROOT / name).is_file():
+            shutil.copy(ROOT / name, clone / name)
+        else:
+            shutil.copytree(ROOT / name, clone / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    # Those of this environment serve: compiling them takes minutes.
+    (clone / "ros2_ws/src/norm_interfaces/COLCON_IGNORE").touch()
+    said = run(f"{BUILD} {OPTIONS}", folder)
+    assert "Summary: 3 packages finished" in said
+    assert "ERROR" not in said
+    return folder
+
+
+@contextmanager
+def hosted(workspace: Path, *nodes: str) -> Iterator[None]:
+    """Nodes of the workspace with its own parameter file, once they are active; they must end clean on SIGINT."""
+    host = "install/norm_nodes/lib/norm_nodes/host"
+    parameters = "install/norm_bringup/share/norm_bringup/config/tactful.yaml"
+    command = f". install/setup.sh; exec {host} {' '.join(nodes)} --autostart --ros-args --params-file {parameters}"
+    process = start(command, workspace)
+    said: list[str] = []
+    try:
+        assert process.stdout
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("running "):
+                break
+        assert said[-1:][0].startswith("running "), "".join(said)
+        yield
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, "".join(said) + rest
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_its_nodes_flag_what_is_published(workspace: Path, domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    from std_msgs.msg import String
+
+    said = observer.collect(String, "/tactful/flags_json", 1000)
+    with BagReader(SHIPPED / "zh_teahouse") as reader:
+        topics = [one.topic for one in reader.topics]
+    with hosted(workspace, "camera", "monitor"):
+        observer.meet("monitor")
+        play(SHIPPED / "zh_teahouse", topics, tmp_path)
+        observer.until(lambda: said, "a flag")
+    assert json.loads(said[0].data)["polarity"] in {"error", "competence"}
+
+
+def test_its_command_and_nodes_are_those_of_the_workspace(workspace: Path, tmp_path: Path) -> None:
+    setup = shlex.quote(str(workspace / "install/setup.sh"))
+    python = workspace / "install/tactful/lib/tactful/venv/bin/python"
+    program = "import norm_core, norm_nodes; print(norm_core.__file__, norm_nodes.__file__)"
+    said = run(f". {setup}; command -v tactful; tactful version; {python} -Pc '{program}'", tmp_path)
+    assert said.startswith(f"{workspace}/install/tactful/bin/tactful\n")
+    assert said.split()[-2].startswith(f"{workspace}/install/tactful/")
+    assert said.split()[-1].startswith(f"{workspace}/install/norm_nodes/")
+
+
+def test_its_command_flags_a_bag(workspace: Path, tmp_path: Path) -> None:
+    shutil.copytree(SHIPPED / "zh_clinic", tmp_path / "zh_clinic")
+    setup = shlex.quote(str(workspace / "install/setup.sh"))
+    found = json.loads(run(f". {setup}; tactful flags zh_clinic --json", tmp_path, HOME=str(tmp_path)))
+    assert {flag["polarity"] for flag in found} <= {"error", "competence"}
+    assert found
+
+
+def test_a_second_build_takes_a_change_of_the_sources(workspace: Path, tmp_path: Path) -> None:
+    changed = workspace / "src/tactful/norm_core/__init__.py"
+    changed.write_text(changed.read_text(encoding="utf-8") + '\nPROBE = "changed"\n', encoding="utf-8")
+    run(f"{BUILD} --base-paths src/tactful/ros2_ws/src/tactful {OPTIONS}", workspace)
+    python = workspace / "install/tactful/lib/tactful/venv/bin/python"
+    assert run(f"{python} -Pc 'import norm_core; print(norm_core.PROBE)'", tmp_path) == "changed\n"

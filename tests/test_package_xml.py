@@ -1,0 +1,58 @@
+"""What package.xml declares: all that is imported, by names that rosdep knows."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+SRC = Path(__file__).resolve().parents[1] / "ros2_ws/src"
+PACKAGES = sorted(path.parent for path in SRC.glob("*/package.xml"))
+OURS = {path.name for path in PACKAGES}
+
+# Found for Ubuntu 24.04 and Jazzy in github.com/ros/rosdistro at commit 8468e88 of 2026-08-22.
+ROSDEP_KEYS = set(
+    """
+    action_msgs ament_cmake ament_cmake_python ament_index_python diagnostic_msgs launch launch_ros launch_testing
+    lifecycle_msgs python3-numpy python3-pip python3-pytest python3-venv rcl_interfaces rclpy rosidl_default_generators
+    rosidl_default_runtime sensor_msgs std_msgs std_srvs
+    """.split()  # noqa: SIM905
+)
+
+
+def declared(package: Path) -> set[str]:
+    """Every name in a tag whose own name ends in `depend`."""
+    root = ElementTree.parse(package / "package.xml").getroot()
+    return {str(tag.text) for tag in root if tag.tag.endswith("depend")}
+
+
+def imported(package: Path) -> Iterator[str]:
+    """Every top-level name that the package's Python files import."""
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_every_dependency_is_ours_or_a_rosdep_key(package: Path) -> None:
+    assert declared(package) - OURS - ROSDEP_KEYS == set()
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_every_ros_package_that_is_imported_is_declared(package: Path) -> None:
+    of_ros = {name for name in imported(package) if name in OURS | ROSDEP_KEYS}
+    assert of_ros - {package.name} - declared(package) == set()
+
+
+def test_the_nodes_import_no_ros_package_that_is_unknown_here() -> None:
+    """A new import of ROS must be looked up in rosdep's list, and noted above."""
+    of_the_wheel = {path.name for path in SRC.parents[1].iterdir() if (path / "__init__.py").is_file()}
+    of_its_requirements = {"pydantic", "pydantic_core", "yaml"}
+    known = OURS | ROSDEP_KEYS | of_the_wheel | of_its_requirements | set(sys.stdlib_module_names) | {"pytest"}
+    for package in PACKAGES:
+        assert set(imported(package)) - known == set()
