@@ -7,7 +7,7 @@ from pathlib import Path
 from norm_core.models.manifest import Manifest
 from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.config import ConfigError, load_config
-from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.data_files import shipped_file, site_folder
 
 _SHIPPED = shipped_file("norm_core.models", "shipped")
 
@@ -48,6 +48,6 @@ class Catalogue:
 
 
 def _own_folders() -> tuple[Path, ...]:
-    """Return the folder of local recipes, then the folders in TACTFUL_MODELS, separated as in PATH."""
+    """Return the folders of local recipes, an earlier version's first, then those in TACTFUL_MODELS, as in PATH."""
     given = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
-    return (make_cache_folder("manifests"), *(Path(folder) for folder in given if folder))
+    return (make_cache_folder("manifests"), site_folder("manifests"), *(Path(folder) for folder in given if folder))

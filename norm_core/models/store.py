@@ -11,6 +11,7 @@ from norm_core.models.lock import Lock, list_files, read_lock
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.data_files import site_folder
 from norm_core.runtime.wording import count_of
 
 
@@ -34,8 +35,7 @@ class Store:
     """The folder of pulled weights; an unmodified package is used where it is installed."""
 
     def __init__(self, root: Path | None = None) -> None:
-        given = os.environ.get("TACTFUL_WEIGHTS")
-        self.root = root or (Path(given) if given else make_cache_folder("models"))
+        self.root = root or _default_root()
 
     def folder(self, manifest: Manifest) -> Path:
         """Return the folder for pulled files. Models of one repository share it, such as nf4 and bf16."""
@@ -78,6 +78,14 @@ class Store:
                 f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; {remedy}"
             )
         return ModelFiles(folder=folder, sha256=lock.weights_sha256)
+
+
+def _default_root() -> Path:
+    """Return the folder that the user names, the one that an earlier version made, or the user's data folder."""
+    if given := os.environ.get("TACTFUL_WEIGHTS"):
+        return Path(given)
+    earlier = make_cache_folder("models")
+    return earlier if earlier.is_dir() else site_folder("models")
 
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:

@@ -1,4 +1,4 @@
-"""The cache folder for files that can be made or downloaded again: weights, converted models, compiled engines."""
+"""The cache folder for files that can be made again: converted models, compiled engines, embeddings."""
 
 import os
 from pathlib import Path
