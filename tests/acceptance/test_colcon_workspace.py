@@ -16,7 +16,8 @@ import pytest
 
 from norm_core.bags.reader import BagReader
 from tests.acceptance.playback import play
-from tests.acceptance.test_wheel import BUILT_FROM, OF_A_CHECKOUT, ROOT, SHIPPED
+from tests.acceptance.test_wheel import OF_A_CHECKOUT, ROOT, SHIPPED
+from tests.docker_file import copied
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -48,16 +49,16 @@ def run(command: str, folder: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build what an image copies, so that what it copies suffices."""
     folder = tmp_path_factory.mktemp("workspace")
-    clone = folder / "src/tactful"
-    clone.mkdir(parents=True)
-    for name in {name.split("/")[0] for name in BUILT_FROM} | {"requirements"}:
-        if (ROOT / name).is_file():
-            shutil.copy(ROOT / name, clone / name)
+    for source, target in copied():
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, folder / target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            shutil.copytree(ROOT / name, clone / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            (folder / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / source, folder / target)
     # Those of this environment serve: compiling them takes minutes.
-    (clone / "ros2_ws/src/norm_interfaces/COLCON_IGNORE").touch()
+    (folder / "src/tactful/ros2_ws/src/norm_interfaces/COLCON_IGNORE").touch()
     said = run(f"{BUILD} {OPTIONS}", folder)
     assert "Summary: 3 packages finished" in said
     assert "ERROR" not in said
