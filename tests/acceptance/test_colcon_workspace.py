@@ -30,6 +30,14 @@ pytestmark = [
 BUILD = f"{sys.executable} -m colcon build --executor sequential"
 OPTIONS = f"--cmake-args -DBUILD_TESTING=OFF -DPython3_EXECUTABLE={sys.executable} --no-warn-unused-cli"
 
+# A network of its own, with nothing in it.
+NO_NETWORK = "unshare --map-root-user --net"
+
+
+def can_go_without_network() -> bool:
+    tried = shutil.which("unshare") and subprocess.run([*NO_NETWORK.split(), "true"], capture_output=True, check=False)
+    return bool(tried) and tried.returncode == 0
+
 
 def start(command: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
     """Start a line of shell with ROS and what our packages need, and with no path of the checkout."""
@@ -66,9 +74,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def hosted(workspace: Path, *nodes: str) -> Iterator[None]:
+def hosted(workspace: Path, *nodes: str, inside: str = "") -> Iterator[None]:
     """Nodes of the workspace with its own parameter file, once they are active; they must end clean on SIGINT."""
-    host = "install/norm_nodes/lib/norm_nodes/host"
+    host = f"{inside} install/norm_nodes/lib/norm_nodes/host"
     parameters = "install/norm_bringup/share/norm_bringup/config/tactful.yaml"
     command = f". install/setup.sh; exec {host} {' '.join(nodes)} --autostart --ros-args --params-file {parameters}"
     process = start(command, workspace)
@@ -100,6 +108,12 @@ def test_its_nodes_flag_what_is_published(workspace: Path, domain_id: int, obser
         play(SHIPPED / "zh_teahouse", topics, tmp_path)
         observer.until(lambda: said, "a flag")
     assert json.loads(said[0].data)["polarity"] in {"error", "competence"}
+
+
+@pytest.mark.skipif(not can_go_without_network(), reason="unshare is not allowed here")
+def test_its_nodes_start_with_no_network(workspace: Path, domain_id: int) -> None:
+    with hosted(workspace, "camera", "ears", "monitor", inside=NO_NETWORK):
+        pass
 
 
 def test_its_command_and_nodes_are_those_of_the_workspace(workspace: Path, tmp_path: Path) -> None:
