@@ -140,3 +140,8 @@ def test_a_second_build_takes_a_change_of_the_sources(workspace: Path, tmp_path:
     run(f"{BUILD} --base-paths src/tactful/ros2_ws/src/tactful {OPTIONS}", workspace)
     python = workspace / "install/tactful/lib/tactful/venv/bin/python"
     assert run(f"{python} -Pc 'import norm_core; print(norm_core.PROBE)'", tmp_path) == "changed\n"
+
+
+def test_a_linked_install_can_run_the_host() -> None:
+    """`--symlink-install`, as ./tactful builds, links to what CMake copies from here with its mode."""
+    assert os.access(ROOT / "ros2_ws/src/norm_nodes/host.in", os.X_OK)
