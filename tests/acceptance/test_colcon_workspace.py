@@ -35,8 +35,9 @@ NO_NETWORK = "unshare --map-root-user --net"
 
 
 def can_go_without_network() -> bool:
-    tried = shutil.which("unshare") and subprocess.run([*NO_NETWORK.split(), "true"], capture_output=True, check=False)
-    return bool(tried) and tried.returncode == 0
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run([*NO_NETWORK.split(), "true"], capture_output=True, check=False).returncode == 0
 
 
 def start(command: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
