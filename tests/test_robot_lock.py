@@ -1,4 +1,4 @@
-"""The lock of a colcon workspace holds what the nodes need, in the versions that are tested, and leaves ROS its numpy."""
+"""The lock of a colcon workspace: all that the nodes need but numpy, in the versions that are tested."""
 
 import re
 import tomllib
