@@ -2,8 +2,17 @@
 
 import os
 import time
+from collections.abc import Callable
 
 PATIENCE_S = 600.0
+
+
+def comes_true(condition: Callable[[], object]) -> bool:
+    """Wait until a condition holds, at most PATIENCE_S; return whether it does."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    return bool(condition())
 
 
 def ends_in_time(pid: int) -> bool:

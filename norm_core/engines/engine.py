@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from norm_core.engines.backend import Backend
 from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, UnparsedError
+from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import ENCODE, PARSE, Deadline, RequestContext
@@ -33,6 +34,12 @@ class Engine:
     def model_info(self) -> ModelInfo:
         """The model's identity and limits."""
         return self._backend.model_info
+
+    @property
+    def server_status(self) -> ServerStatus | None:
+        """Whether the model's server can be reached; None for a model in this process."""
+        status: ServerStatus | None = getattr(self._backend, "server_status", None)
+        return status
 
     def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:
         """Return a probability for each option, from one pass over the prompt."""

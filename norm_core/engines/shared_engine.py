@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
+from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline
@@ -86,6 +87,11 @@ class SharedEngine:
     def model_info(self) -> ModelInfo:
         """The model's identity and limits."""
         return self._engine.model_info
+
+    @property
+    def server_status(self) -> ServerStatus | None:
+        """Whether the model's server can be reached; None for a model in this process."""
+        return self._engine.server_status
 
     def ask_many(
         self,

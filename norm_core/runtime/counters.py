@@ -9,6 +9,7 @@ MEANINGS: dict[str, str] = {
     "messages_lost": "messages that the middleware lost before the node took them",
     "messages_refused": "messages that were not used, because a field or the type is invalid",
     "duplicate_node_heartbeats": "heartbeats of another node of the same name",
+    "server_requests_refused": "requests that failed at once, because the model's server could not be reached",
     # camera
     "images_received": "camera images that arrived",
     "frames_kept": "camera images that were kept as frames",

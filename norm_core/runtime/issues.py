@@ -26,6 +26,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="the node could not be configured, activated or cleaned up",
         remedy="mend what the line names, and ask for the transition again",
     ),
+    "server of *": IssueHelp(
+        line="URL: cannot be reached",
+        meaning="no connection to the model's server; its requests fail at once, and it is tried in the background",
+        remedy="start the server, or correct source.url in the model's manifest",
+    ),
     "duplicate_node": IssueHelp(
         line="NODE: another node of this name runs on this ROS domain",
         meaning="two processes host the same node, and both publish",

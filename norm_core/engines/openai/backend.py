@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, parse_reply
 from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
@@ -93,6 +94,11 @@ class OpenAIBackend:
             asked["response_format"] = {"type": "json_schema", "json_schema": named}
         call.enter_segment(DECODE)
         return self._ask(_content(prompt.parts), asked, call).text
+
+    @property
+    def server_status(self) -> ServerStatus:
+        """Whether the server can be reached."""
+        return self._server.status
 
     def close(self) -> None:
         """Close the connections to the server."""

@@ -5,17 +5,19 @@ import json
 import os
 import random
 import re
+from threading import Event, Thread
 from typing import Any
 
 import httpx2
 
 from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, PastDeadlineError
 from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.engines.openai.circuit_breaker import CircuitBreaker, ServerStatus
 from norm_core.engines.request_context import RequestContext
 
 # The interval of deadline and cancellation checks while the server works.
 _POLL_S = 0.02
-_CONNECT_S = 5.0
+_CONNECT_S, _LEAST_CONNECT_S = 5.0, 1.0
 # A completion with the log-probabilities of thousands of tokens is smaller.
 _MOST_BYTES = 32 * 2**20
 _LONGEST_PAUSE_S = 10.0
@@ -31,39 +33,62 @@ class _BusyError(Exception):
         self.pause_s = pause_s
 
 
+class _UnreachableError(_BusyError):
+    """No connection could be made."""
+
+
 class OpenAIServer:
     """A server at `url`, such as http://gpu-box:8000/v1; the key comes from an environment variable and is never shown.
 
-    A silence longer than `stall_s` seconds is a failure, with or without a deadline. For one thread at a time.
+    A silence longer than `stall_s` seconds is a failure, with or without a deadline. After a failure to connect,
+    requests with a deadline fail at once, until a background thread reaches the server. For one thread at a time.
     """
 
     def __init__(
-        self, url: str, *, api_key_variable: str = "", tries: int = 4, backoff_s: float = 0.25, stall_s: float = 60.0
+        self,
+        url: str,
+        *,
+        api_key_variable: str = "",
+        tries: int = 4,
+        backoff_s: float = 0.25,
+        stall_s: float = 60.0,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         """Read the key and prepare the client. Raises EngineFailedError if the key or the address is unusable."""
         self.url, self._tries, self._backoff_s, self._stall_s = url.rstrip("/"), tries, backoff_s, stall_s
         self._key = os.environ.get(api_key_variable, "") if api_key_variable else ""
         if api_key_variable and not self._key:
             raise EngineFailedError(f"{url}: its key is missing; set the environment variable {api_key_variable}")
+        self._settings: dict[str, Any] = {
+            "headers": {"Content-Type": "application/json"}
+            | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
+            # A proxy from the environment would carry local requests off this machine.
+            "mounts": {"http://": None, "https://": None} if is_on_this_machine(self.url) else None,
+        }
         try:
-            self._client = httpx2.AsyncClient(
-                headers={"Content-Type": "application/json"}
-                | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
-                # A proxy from the environment would carry local requests off this machine.
-                mounts={"http://": None, "https://": None} if is_on_this_machine(self.url) else None,
-                timeout=httpx2.Timeout(stall_s, connect=min(stall_s, _CONNECT_S)),
-            )
+            self._client = httpx2.AsyncClient(**self._settings)
             self._endpoint = httpx2.URL(f"{self.url}/chat/completions")
         except (httpx2.InvalidURL, UnicodeError) as error:
             raise EngineFailedError(f"{url} or its key cannot be used: {type(error).__name__}") from None
         self._loop = asyncio.new_event_loop()
+        self._breaker = breaker or CircuitBreaker()
+        self._closed = Event()
+
+    @property
+    def status(self) -> ServerStatus:
+        """Whether the server can be reached; any thread may read it."""
+        return self._breaker.status
 
     def complete(self, body: dict[str, Any], call: RequestContext) -> bytes:
         """Return the server's answer to a chat completion request."""
+        # Without a deadline, as in an offline run, an answer is worth the wait.
+        if call.remaining_s() is not None and (outage := self._breaker.refuse()):
+            raise EngineFailedError(outage)
         return self._loop.run_until_complete(self._persist(json.dumps(body).encode(), call))
 
     def close(self) -> None:
-        """Close all connections; a second call does nothing."""
+        """Close all connections and stop probing; a second call does nothing."""
+        self._closed.set()
         if not self._loop.is_closed():
             self._loop.run_until_complete(self._client.aclose())
             self._loop.close()
@@ -72,15 +97,39 @@ class OpenAIServer:
         for nth in range(self._tries):
             call.check()
             try:
-                return await self._while_wanted(content, call)
+                answer = await self._while_wanted(content, call)
             except _BusyError as busy:
+                if isinstance(busy, _UnreachableError):
+                    outage = self._report_outage(str(busy))
+                    if call.remaining_s() is not None:
+                        raise EngineFailedError(outage) from None
                 if nth + 1 == self._tries:
                     raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None
                 # Spread the retries of many robots that share a server.
                 pause_s = busy.pause_s or self._backoff_s * 2**nth * random.uniform(0.5, 1.0)
                 await self._pause(min(pause_s, _LONGEST_PAUSE_S), str(busy), call)
                 call.add_usage(retries=1)
+            else:
+                self._breaker.close()
+                return answer
         raise EngineFailedError(f"{self.url} was to be tried {self._tries} times")
+
+    def _report_outage(self, reason: str) -> str:
+        """Open the breaker, probe the server from a thread until it answers, and return the outage for a user."""
+        outage = f"{self.url}: cannot be reached ({reason}); start the server, or correct source.url in the manifest"
+        if self._breaker.open(outage):
+            Thread(target=self._probe_until_reached, name=f"probe {self.url}", daemon=True).start()
+        return outage
+
+    def _probe_until_reached(self) -> None:
+        while (pause_s := self._breaker.until_probe_s()) is not None and not self._closed.wait(pause_s):
+            try:
+                with httpx2.Client(**self._settings, timeout=_CONNECT_S) as client:
+                    client.get(f"{self.url}/models")  # any answer shows that it is there
+            except httpx2.TransportError as error:
+                self._report_outage(str(error) or type(error).__name__)
+            else:
+                self._breaker.close()
 
     async def _pause(self, pause_s: float, reason: str, call: RequestContext) -> None:
         left_s = call.remaining_s()
@@ -93,7 +142,10 @@ class OpenAIServer:
 
     async def _while_wanted(self, content: bytes, call: RequestContext) -> bytes:
         """Send one request; hang up on cancellation, so that the server stops too."""
-        posted = asyncio.ensure_future(self._post(content))
+        left_s = call.remaining_s()
+        # Half of the time is left for the caller's next step, where a server does not even refuse.
+        connect_s = _CONNECT_S if left_s is None else min(_CONNECT_S, max(_LEAST_CONNECT_S, left_s / 2))
+        posted = asyncio.ensure_future(self._post(content, min(connect_s, self._stall_s)))
         try:
             while not posted.done():
                 call.check()
@@ -104,10 +156,11 @@ class OpenAIServer:
                 posted.cancel()
                 await asyncio.wait({posted}, timeout=_CONNECT_S)
 
-    async def _post(self, content: bytes) -> bytes:
+    async def _post(self, content: bytes, connect_s: float) -> bytes:
         received = bytearray()
+        timeout = httpx2.Timeout(self._stall_s, connect=connect_s)
         try:
-            async with self._client.stream("POST", self._endpoint, content=content) as response:
+            async with self._client.stream("POST", self._endpoint, content=content, timeout=timeout) as response:
                 async for piece in response.aiter_bytes():
                     received += piece
                     if len(received) > _MOST_BYTES:
@@ -116,7 +169,9 @@ class OpenAIServer:
                             "MB; check that the URL is that of a chat API"
                         )
         except httpx2.ConnectTimeout:
-            raise _BusyError("no connection") from None
+            raise _UnreachableError(f"no connection in {connect_s:.1f} s") from None
+        except httpx2.ConnectError as error:
+            raise _UnreachableError(str(error) or type(error).__name__) from None
         except httpx2.TimeoutException:
             raise EngineFailedError(
                 f"{self.url}: no data for {self._stall_s:g} s; check that the server is not overloaded"

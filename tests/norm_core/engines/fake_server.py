@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,8 +29,8 @@ class FakeServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.faults: deque[Callable[[_Handler], None]] = deque()
         self.bodies: list[Answer] = []
         self.headers: list[dict[str, str]] = []
@@ -135,10 +136,17 @@ def dropping(handler: _Handler) -> None:
     handler.close_connection = True
 
 
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
-def serving() -> Iterator[FakeServer]:
+def serving(port: int = 0) -> Iterator[FakeServer]:
     """A server of one's own, gone afterwards."""
-    with FakeServer() as server:
+    with FakeServer(port) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:

@@ -1,7 +1,7 @@
 import json
 import logging
 import math
-import socket
+import re
 from collections.abc import Iterator
 from threading import Event, Thread
 from typing import Any
@@ -11,11 +11,12 @@ import pytest
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.backend import Guide, OpenAIBackend
+from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.request_context import Deadline
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import NS_PER_MS, WallClock
+from norm_core.runtime.time import NS_PER_MS, WallClock, s_to_ns
 from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, assert_answered, picture
 from tests.norm_core.engines.fake_server import (
     CONTEXT_TOKENS,
@@ -26,10 +27,11 @@ from tests.norm_core.engines.fake_server import (
     dribbling,
     dropping,
     error,
+    free_port,
     serving,
     stalling,
 )
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, comes_true
 
 
 @pytest.fixture
@@ -115,13 +117,45 @@ def test_a_server_that_stays_broken_is_given_up(server: FakeServer, engine: Engi
 
 
 def test_no_server_is_a_failure_that_says_where() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        engine = connected(url := f"http://127.0.0.1:{free.getsockname()[1]}/v1")
-        scores = engine.score(SCENE, OPTIONS)
-        engine.close()
+    engine = connected(url := f"http://127.0.0.1:{free_port()}/v1")
+    scores = engine.score(SCENE, OPTIONS)
+    engine.close()
     assert (scores.outcome, scores.usage.retries) == (Outcome.FAILED, 3)
     assert url in scores.reason
+
+
+def soon() -> Deadline:
+    clock = WallClock()
+    return Deadline(clock, clock.now_ns() + s_to_ns(PATIENCE_S))
+
+
+def test_a_dead_server_is_asked_once_and_then_refused_at_once() -> None:
+    engine = connected(url := f"http://127.0.0.1:{free_port()}/v1")
+    first, second = (engine.score(SCENE, OPTIONS, soon()) for _ in range(2))
+    status = engine.server_status
+    engine.close()
+    assert {(scores.outcome, scores.usage.retries) for scores in (first, second)} == {(Outcome.FAILED, 0)}
+    assert first.reason == second.reason
+    assert re.match(f"{url}: cannot be reached .*; start the server, or correct source.url", first.reason)
+    assert status == ServerStatus(outage=first.reason, requests_refused=1)
+
+
+def test_a_server_that_comes_back_is_found_without_a_request() -> None:
+    engine = connected(f"http://127.0.0.1:{(port := free_port())}/v1")
+    assert engine.score(SCENE, OPTIONS, soon()).outcome is Outcome.FAILED
+    with serving(port) as server:
+        assert comes_true(lambda: engine.server_status == ServerStatus())
+        assert server.bodies == []
+        assert_answered(engine.score(SCENE, OPTIONS, soon()), 3)
+        engine.close()
+
+
+def test_a_request_without_a_deadline_is_never_refused_at_once() -> None:
+    """An offline run has time for the server's return."""
+    engine = connected(f"http://127.0.0.1:{free_port()}/v1")
+    retries = [engine.score(SCENE, OPTIONS).usage.retries for _ in range(2)]
+    engine.close()
+    assert retries == [3, 3]
 
 
 @pytest.mark.parametrize("fault", [stalling, dribbling])

@@ -5,7 +5,7 @@ import math
 import time
 import traceback
 import uuid
-from collections import Counter
+from collections import Counter as Tally
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +26,7 @@ from norm_core import __version__
 from norm_core.engines.engine_pool import EngineLease, EnginePool
 from norm_core.engines.shared_engine import Urgency
 from norm_core.records.json_codec import to_json
-from norm_core.records.status import Health, MonitorStatus, NodeState
+from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.health_log import HealthLog
@@ -76,8 +76,8 @@ class NormNode(LifecycleNode, Generic[C]):
         self._duplicate_seen_s = -math.inf
         self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
-        self._processed_by_topic: Counter[str] = Counter()
-        self._published_by_topic: Counter[str] = Counter()
+        self._processed_by_topic: Tally[str] = Tally()
+        self._published_by_topic: Tally[str] = Tally()
         self._counted_subscriptions: list[Any] = []
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
@@ -234,7 +234,7 @@ class NormNode(LifecycleNode, Generic[C]):
             instance_id=self.instance_id,
             started_ns=self.started_ns,
             queues=(*self.health_log.queues, *(lease.status() for lease in self._leases)),
-            counters=self.health_log.counters,
+            counters=tuple(sorted((*self.health_log.counters, *self._server_counters()), key=lambda c: c.name)),
         )
 
     def beat(self) -> None:
@@ -243,11 +243,27 @@ class NormNode(LifecycleNode, Generic[C]):
             return
         if time.monotonic() > self._duplicate_seen_s + DUPLICATE_FORGOTTEN_S:
             self.clear_issue("duplicate_node")
+        self._watch_servers()
         status = self.status()
         self._status.publish(to_ros(status))
         array = diagnosis(status)
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
+
+    def _watch_servers(self) -> None:
+        """Report the servers of leased models that cannot be reached."""
+        for lease in self._leases:
+            model, server = lease.model_info.model, lease.server_status
+            if server and server.outage:
+                why = f"{server.outage}; requests fail at once until it is reached again"
+                self.raise_issue(f"server of {model}", Health.DEGRADED, why)
+            else:
+                self.clear_issue(f"server of {model}")
+
+    def _server_counters(self) -> list[Counter]:
+        servers = [lease.server_status for lease in self._leases]
+        refused = sum(server.requests_refused for server in servers if server)
+        return [Counter(name="server_requests_refused", count=refused)] if any(servers) else []
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Read the parameters and call `open`."""
@@ -378,7 +394,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._counted_subscriptions.remove(subscription)
         self.destroy_subscription(subscription)
 
-    def _without_bookkeeping(self, tally: Counter[str]) -> dict[str, int]:
+    def _without_bookkeeping(self, tally: Tally[str]) -> dict[str, int]:
         return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}
 
     def _watch_duplicates(self, message: Any) -> None:
