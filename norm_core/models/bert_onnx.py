@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
+from norm_core.models.safetensors_header import read_safetensors_header
+from norm_core.runtime.extras import install_command
 
 _OPSET = 17
 _DTYPES = {"F32": np.float32, "F16": np.float16}
@@ -20,7 +22,8 @@ def write_onnx(folder: Path, target: Path) -> None:
     try:
         onnx = import_module("onnx")
     except ImportError as error:
-        raise EngineFailedError("writing ONNX models needs onnx, which is not installed") from error
+        remedy = f"install it with {install_command('weights')}"
+        raise EngineFailedError(f"writing ONNX models needs onnx, which is not installed; {remedy}") from error
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
         raise EngineFailedError(f"{folder}: only BERT with GELU is written out, not {config.get('model_type')}")
@@ -35,19 +38,17 @@ def write_onnx(folder: Path, target: Path) -> None:
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
     """Return the floating-point tensors in a file by name."""
-    content = path.read_bytes()
+    entries, start = read_safetensors_header(path)
+    body = memoryview(path.read_bytes())[start:]
     try:
-        length = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + length])
-        body = memoryview(content)[8 + length :]
         return {
             name: np.frombuffer(body[slice(*entry["data_offsets"])], _DTYPES[entry["dtype"]])
             .reshape(entry["shape"])
             .astype(np.float32)
-            for name, entry in header.items()
-            if name != "__metadata__" and entry["dtype"] in _DTYPES
+            for name, entry in entries.items()
+            if entry["dtype"] in _DTYPES
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise EngineFailedError(f"{path}: is no whole safetensors file: {error}") from error
 
 

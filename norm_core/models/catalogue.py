@@ -2,11 +2,16 @@
 
 import difflib
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from norm_core.models.manifest import Manifest
+from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.cache_dir import make_cache_folder
-from norm_core.runtime.config import ConfigError, load_config
+from norm_core.runtime.config import ConfigError, check_config, load_config
 from norm_core.runtime.data_files import shipped_file, site_folder
 
 _SHIPPED = shipped_file("norm_core.models", "shipped")
@@ -45,6 +50,20 @@ class Catalogue:
                 f"{path}: name: is {manifest.name!r}, and the file's name says {path.stem!r}; make them equal"
             )
         return manifest
+
+    def check_free(self, name: str) -> None:
+        """Raise ConfigError if a model of that name exists."""
+        if name in self.names():
+            raise ConfigError(f"--name: there is a model {name} already; give another name")
+
+    def write(self, plain: Mapping[str, Any]) -> Path:
+        """Write a manifest of one's own, and return its file; raise ConfigError if it is invalid."""
+        manifest = check_config(Manifest, plain, "the new manifest")  # before writing: a bad one breaks the listing
+        path = self.own / f"{manifest.name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as stream:
+            stream.write(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True).encode())
+        return path
 
 
 def _own_folders() -> tuple[Path, ...]:

@@ -13,7 +13,7 @@ def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
     if not (parameters and kv and context and bits):
         return None
     whole = (manifest.precise_million or 0.0) if bits < 16 else 0.0
-    load_mb = round((parameters - whole) * bits / 8 + whole * 2)
+    load_mb = max(1, round((parameters - whole) * bits / 8 + whole * 2))
     peak_mb = load_mb + round(kv * context / 1e6)
     how = f"{parameters:g} million parameters at {bits:g} bits"
     if whole:

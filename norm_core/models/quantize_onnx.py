@@ -11,6 +11,7 @@ import numpy as np
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CPU, Arrays, open_session
 from norm_core.records.record import record
+from norm_core.runtime.extras import install_command
 
 _OPSET = 17
 
@@ -105,5 +106,6 @@ def _tools() -> Any:
     try:
         tools = import_module("onnxruntime.quantization")
     except ImportError as error:
-        raise EngineFailedError(f"quantizing ONNX models needs {error.name}, which is not installed") from error
+        remedy = f"install it with {install_command('weights')}"
+        raise EngineFailedError(f"quantizing needs {error.name}, which is not installed; {remedy}") from error
     return tools

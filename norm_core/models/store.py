@@ -105,6 +105,11 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def hashed_file(folder: Path, name: str) -> HashedFile:
+    """Return a file of a folder with its present size and hash."""
+    return HashedFile(path=name, sha256=sha256_of_file(folder / name), size_bytes=(folder / name).stat().st_size)
+
+
 def _damage(path: Path, file: HashedFile) -> str:
     try:
         size = path.stat().st_size

@@ -9,12 +9,14 @@ from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.lock import locked_files
-from norm_core.models.manifest import Manifest, fitting_gpus_gb
+from norm_core.models.manifest import Manifest, Task, fitting_gpus_gb
 from norm_core.models.store import Store, find_damages
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.verb import AsJson, group
+
+_UNVERIFIED = "unverified until the first pull locks them"
 
 app = group("List, fetch, check, quantize and time models.")
 
@@ -70,6 +72,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
         "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
         "manifest_path": str(path),
         "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)),
+        "hashes": "stated" if manifest.files else "locked" if found else "unverified" if manifest.source.hub else "",
         "folder": str(found[0]) if found else None,
         "lock": found[1].model_dump(mode="json") if found else None,
     }
@@ -83,10 +86,66 @@ def show(name: Name, as_json: AsJson = False) -> None:
     for file in found[1].files if found else manifest.files:
         table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
     table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
+    table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"] or "none")
     table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8 and 16")
     table.add_row("manifest at", str(path))
     table.add_row("weights at", str(found[0]) if found else _without_weights(manifest))
     print_table(table)
+
+
+@app.command()
+def add(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER|HUB|FILE", help="Folder of weights, OWNER/NAME on the hub, or a .gguf or .onnx file."
+        ),
+    ],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the model; default: that of the folder or file.")] = "",
+    task: Annotated[Task | None, typer.Option(help="Use of the model, where its files do not say it.")] = None,
+    licence: Annotated[str, typer.Option(help="Licence, where its files do not say it.")] = "",
+    quantization: Annotated[
+        str, typer.Option(help="Form of the weights; nf4 or int8 quantizes a transformers model at load.")
+    ] = "",
+    context_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of a prompt; default: the model's own, at most 8192.")
+    ] = None,
+    max_images: Annotated[int | None, typer.Option(min=0, help="Images of a prompt; default: 15, or 0.")] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="File or pattern to choose among several, as q4_k_m.gguf. Repeatable."),
+    ] = None,
+    revision: Annotated[str, typer.Option(help="Commit of a hub's repository; default: the newest at the pull.")] = "",
+    mirror: Annotated[str, typer.Option(help="Server to use instead of the hub (or set HF_ENDPOINT).")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write the manifest of a model of one's own, with the hashes of its files."""
+    from tactful_cli.models.add import StatedFields, add_model  # noqa: PLC0415  the network modules, as for pull
+
+    stated = StatedFields(
+        name=name,
+        task=task,
+        licence=licence,
+        quantization=quantization,
+        context_tokens=context_tokens,
+        max_images=max_images,
+        include=tuple(include or ()),
+        revision=revision,
+        mirror=mirror,
+    )
+    added = add_model(source, stated)
+    if as_json:
+        print_json(added)
+        return
+    out.print(f"{added['name']}: {added['manifest_path']}", soft_wrap=True)
+    for key, value in added["manifest"].items():
+        if key not in ("name", "files"):
+            out.print(f"  {key}: {_written(value)}".replace("\n", ", "), soft_wrap=True)
+    files = len(added["manifest"].get("files", ()))
+    out.print(f"  files: {count_of(files, 'file')}, hashed" if files else f"  hashes: {_UNVERIFIED}")
+    for step in added["next"]:
+        out.print(f"next: {step}")
 
 
 @app.command("pull")

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import yaml
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import Arrays, open_session
@@ -21,8 +20,9 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.quantize_onnx import compare_outputs, int8_dynamic, int8_static
-from norm_core.models.store import Store, sha256_of_file
-from norm_core.runtime.config import ConfigError, check_config
+from norm_core.models.store import Store, hashed_file
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.extras import install_command
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import onnx_file
 from tactful_cli.bag.pictures import bag_inputs
@@ -58,8 +58,7 @@ def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict
     catalogue, store = Catalogue(), Store()
     manifest, beside = catalogue.manifest(name), catalogue.path(name).parent
     new_name = new_name or f"{name}-{recipe.value}"
-    if new_name in catalogue.names():
-        raise ConfigError(f"--name: there is a model {new_name} already; give another name")
+    catalogue.check_free(new_name)
     match recipe:
         case Recipe.NF4 | Recipe.INT8_BNB:
             return _when_loaded(manifest, recipe, new_name, catalogue)
@@ -115,7 +114,7 @@ def _onnx(
         "name": new_name,
         "engine": EngineKind.ONNX.value,
         "source": {"path": new_name},
-        "files": [_file(target.parent, target)],
+        "files": [hashed_file(target.parent, target.name).model_dump()],
         "quantization": recipe.value,
         "made_from": manifest.name,
         "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}, on {on}.",
@@ -149,7 +148,7 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
     plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
         "name": new_name,
         "source": {"path": new_name},
-        "files": [_file(made, made / name) for name in ("model.onnx", "tokenizer.json")],
+        "files": [hashed_file(made, name).model_dump() for name in ("model.onnx", "tokenizer.json")],
         "quantization": "int8",
         "made_from": manifest.name,
         "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its vectors is {measured.worst:.4f}, "
@@ -157,11 +156,6 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
     }
     figures = {"size_ratio": size_ratio, "fitted_on": 0, "compared_on": len(examples), "cosines": measured.cosines}
     return _written(plain, new_name, catalogue) | figures
-
-
-def _file(folder: Path, path: Path) -> dict[str, Any]:
-    relative = path.relative_to(folder).as_posix()
-    return {"path": relative, "sha256": sha256_of_file(path), "size_bytes": path.stat().st_size}
 
 
 def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
@@ -203,7 +197,7 @@ def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, ca
         "name": new_name,
         "engine": EngineKind.GENAI.value,
         "source": {"path": new_name},
-        "files": [_file(made, path) for path in files],
+        "files": [hashed_file(made, path.relative_to(made).as_posix()).model_dump() for path in files],
         "quantization": "int4",
         "made_from": manifest.name,
     }
@@ -221,13 +215,9 @@ def _need(module: str, recipe: Recipe, extra: str) -> None:
     if find_spec(module) is None:
         raise EngineFailedError(
             f"the recipe {recipe} needs {module.replace('_', '-')}, which is not installed here; "
-            f"install it with ./tactful setup {extra}"
+            f"install it with {install_command(extra)}"
         )
 
 
 def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:
-    path = catalogue.own / f"{new_name}.yaml"
-    check_config(Manifest, plain, str(path))  # before writing: a bad manifest breaks the listing
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    return {"name": new_name, "manifest_path": str(path)}
+    return {"name": new_name, "manifest_path": str(catalogue.write(plain))}

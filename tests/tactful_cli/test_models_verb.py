@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,47 +18,7 @@ from norm_core.bags.writer import BagWriter
 from tests.norm_core.engines.tiny_bert import write_tiny_bert
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
 from tests.norm_monitor.senses.camera_messages import face_image, scene
-from tests.patience import PATIENCE_S
-
-TINY = f"""
-name: tiny-vl
-task: vision-language
-engine: transformers
-source: {{hub: {REPOSITORY}}}
-quantization: bf16
-parameters_million: 100
-precise_million: 10
-kv_bytes_per_token: 1000
-context_tokens: 1000
-licence: MIT
-"""
-
-
-@pytest.fixture
-def models(tmp_path: Path) -> Any:
-    """Calls the verb with a store and manifests of its own; gives its code, output and complaints."""
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/tiny-vl.yaml").write_text(TINY)
-
-    def call(*arguments: str, **environment: str) -> tuple[int, str, str]:
-        given = {
-            "COLUMNS": "160",
-            "TACTFUL_MODELS": str(tmp_path / "own"),
-            "TACTFUL_WEIGHTS": str(tmp_path / "store"),
-            "TACTFUL_STATE": str(tmp_path / "state"),
-        }
-        shown = subprocess.run(
-            [sys.executable, "-m", "tactful_cli", *arguments],
-            env={**os.environ, **given, **environment},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert "Traceback" not in shown.stderr, shown.stderr
-        return shown.returncode, shown.stdout, shown.stderr
-
-    return call
+from tests.tactful_cli.conftest import TINY
 
 
 def test_list_shows_what_is_here_and_which_gpus_hold_it(models: Any) -> None:

@@ -42,10 +42,17 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
         assert manifest.source.revision is None
         assert manifest.files == ()
         assert manifest.memory == estimate_memory(manifest, manifest.quantization)
+    assert manifest.memory is None or len(manifest.memory.how) > 20
     if manifest.made_from:
         assert manifest.source == shipped.manifest(manifest.made_from).source
     if manifest.source.packages and (found := Store(tmp_path).found(manifest)):
         assert find_damages(*found) == []
+
+
+@pytest.mark.parametrize("memory", [None, {"load_mb": 1, "peak_mb": 2}, {"load_mb": 1, "peak_mb": 2, "how": "free -m"}])
+def test_memory_and_its_origin_may_be_left_out(memory: dict[str, Any] | None) -> None:
+    served = {"engine": "openai", "source": {"url": "http://gpu-box:8000/v1"}, "files": [], "memory": memory}
+    assert check_config(Manifest, GOOD | served, "tiny.yaml").engine == "openai"
 
 
 def test_the_packaged_models_of_the_default_install_are_found(shipped: Catalogue, tmp_path: Path) -> None:

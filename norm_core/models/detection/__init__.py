@@ -1,0 +1,1 @@
+"""Read from a model's own files what its manifest states."""

@@ -1,0 +1,122 @@
+"""Find a Hugging Face checkpoint: its task, size and limits from config.json and the headers of its weights."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from norm_core.models.detection.found_model import MOST_CONTEXT_TOKENS, MOST_IMAGES, FoundModel, key_value_bytes
+from norm_core.models.manifest import EngineKind, Task
+from norm_core.models.safetensors_header import read_safetensors_header
+from norm_core.runtime.config import ConfigError
+
+_NUMBER_FORMATS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+_LANGUAGE = re.compile(r"(ForCausalLM|LMHeadModel)$")
+# Parts that stay precise where the rest is quantized at load, as the transformers engine does.
+_PRECISE = re.compile(r"embed|lm_head|visual|vision_model|vision_tower|connector|multi_modal_projector")
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+
+
+def find_checkpoint(folder: Path, names: list[str]) -> FoundModel:
+    """Describe a folder with config.json and safetensors; raise ConfigError with what is missing."""
+    config = _read_json(folder / "config.json")
+    weights = sorted(name for name in names if name.endswith(".safetensors"))
+    if not weights:
+        raise ConfigError(
+            f"{folder}: holds config.json and no .safetensors file; save the model with "
+            "save_pretrained(..., safe_serialization=True), because pickled weights are not loaded"
+        )
+    _check_shards(folder, weights)
+    if not any(name in names for name in _TOKENIZERS):
+        raise ConfigError(f"{folder}: holds no tokenizer; copy tokenizer.json and tokenizer_config.json beside it")
+    facts = facts_of_config(config, str(folder / "config.json"))
+    shapes = {
+        name: entry["shape"] for file in weights for name, entry in read_safetensors_header(folder / file)[0].items()
+    }
+    counted = {} if "quantization_config" in config else _count(shapes)  # packed weights hide their number
+    engine = EngineKind.ENCODER if facts["task"] is Task.SENTENCE_MEANING else EngineKind.TRANSFORMERS
+    return FoundModel(
+        engine=engine,
+        task=facts.pop("task"),
+        folder=folder,
+        files=tuple(names),
+        fields={**facts, **counted, "licence": _licence(folder)},
+    )
+
+
+def facts_of_config(config: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return what config.json states: the task, and fields of the manifest; `place` names it in errors."""
+    text = config.get("text_config") or config
+    architecture = next(iter(config.get("architectures") or ()), "")
+    images = 0
+    if config.get("vision_config"):
+        task, images = Task.VISION_LANGUAGE, MOST_IMAGES
+    elif _LANGUAGE.search(architecture):
+        task = Task.LANGUAGE
+    elif config.get("model_type") == "bert":
+        task = Task.SENTENCE_MEANING
+    else:
+        kind = architecture or config.get("model_type") or "model without a type"
+        raise ConfigError(
+            f"{place}: a {kind} neither writes nor scores text; name a causal or image-text-to-text model, or for "
+            "Whisper a folder that ct2-transformers-converter has written"
+        )
+    heads, width = text.get("num_attention_heads"), text.get("hidden_size")
+    head_size = text.get("head_dim") or (width // heads if heads and width else None)
+    context = text.get("max_position_embeddings")
+    is_encoder = task is Task.SENTENCE_MEANING
+    return {
+        "task": task,
+        "quantization": _quantization(config, text),
+        "kv_bytes_per_token": None
+        if is_encoder
+        else key_value_bytes(text.get("num_hidden_layers"), text.get("num_key_value_heads") or heads, head_size),
+        "context_tokens": min(context, MOST_CONTEXT_TOKENS) if isinstance(context, int) and context > 0 else None,
+        "max_images": None if is_encoder else images,
+    }
+
+
+def _quantization(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:
+    held = config.get("quantization_config")
+    if held:
+        return str(held.get("quant_method", "quantized"))
+    stated = (part.get(key) for part in (config, text) for key in ("dtype", "torch_dtype"))
+    return _NUMBER_FORMATS.get(str(next(filter(None, stated), "")), "bf16")
+
+
+def _count(shapes: Mapping[str, list[int]]) -> dict[str, float]:
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    precise = sum(size for name, size in sizes.items() if len(shapes[name]) != 2 or _PRECISE.search(name))
+    counted = {"parameters_million": sum(sizes.values()) / 1e6, "precise_million": precise / 1e6}
+    return {key: round(value, 3) for key, value in counted.items() if value >= 0.001}
+
+
+def _check_shards(folder: Path, weights: list[str]) -> None:
+    """Raise ConfigError if an index names a file that is missing."""
+    for index in sorted(folder.glob("*.safetensors.index.json")):
+        named = set(_read_json(index).get("weight_map", {}).values())
+        if missing := sorted(named - set(weights)):
+            raise ConfigError(f"{folder}: {missing[0]} is missing, and {index.name} names it; download the whole model")
+
+
+def _licence(folder: Path) -> str:
+    """Return the licence that the model card's front matter states; empty if there is none."""
+    card = folder / "README.md"
+    text = card.read_text(encoding="utf-8", errors="replace")[:20_000] if card.is_file() else ""
+    front = text.split("\n---", 1)[0] if text.startswith("---") else ""
+    found = re.search(r"^license: *['\"]?([\w.+-]+)", front, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: is not JSON ({error}); download it again") from error
+    if not isinstance(read, dict):
+        raise ConfigError(f"{path}: is no configuration of a model; download it again")
+    return read

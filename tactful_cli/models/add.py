@@ -1,0 +1,167 @@
+"""Write the manifest of a model of one's own, from what its files say and what the options state."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.detection.find_model import find_model
+from norm_core.models.detection.found_model import memory_of_files
+from norm_core.models.detection.hub_model import find_on_hub, gguf_fields
+from norm_core.models.download import ProgressLine, PullError
+from norm_core.models.estimate import estimate_memory
+from norm_core.models.hub import HUB
+from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
+from norm_core.models.store import hashed_file
+from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.extras import install_command
+from tactful_cli.console import err
+
+_HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
+_AT_LOAD = {"nf4", "int8"}
+_NUMBER_FORMATS = {"bf16", "f16", "f32"}
+_MODULES = {
+    EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama_cpp", EngineKind.GENAI: "onnxruntime_genai",
+}  # fmt: skip
+_HUB_TIMEOUT_S = 30.0
+
+
+@record
+class StatedFields:
+    """What the user states; None or empty leaves it to the model's files."""
+
+    name: str = ""
+    task: Task | None = None
+    licence: str = ""
+    quantization: str = ""
+    context_tokens: int | None = None
+    max_images: int | None = None
+    include: tuple[str, ...] = ()
+    revision: str = ""
+    mirror: str = ""
+
+
+def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
+    """Write the manifest. Returns the values that the command prints."""
+    path = Path(source).expanduser()
+    if path.exists():
+        if stated.revision or stated.mirror:
+            raise ConfigError(f"{source}: is on this machine; --revision and --mirror are for a hub's model")
+        fields, name, size_bytes = _of_files(path.absolute(), stated)
+    elif _HUB_NAME.match(source):
+        fields, name, size_bytes = _of_hub(source, stated), source.rpartition("/")[2], None
+    else:
+        raise ConfigError(f"{source}: there is no such folder or file; correct the path, or name a hub's OWNER/NAME")
+    catalogue = Catalogue()
+    plain = _merged(fields, stated, stated.name or _name_of(name))
+    catalogue.check_free(plain["name"])
+    manifest = check_config(Manifest, plain, source)
+    quantized = manifest.quantization in _AT_LOAD and manifest.precise_million is None
+    memory = None if quantized else estimate_memory(manifest, manifest.quantization)
+    memory = memory or (memory_of_files(size_bytes, manifest) if size_bytes else None)
+    if memory:
+        plain["memory"] = memory.model_dump(mode="json")
+    return {
+        "name": manifest.name,
+        "manifest_path": str(catalogue.write(plain)),
+        "manifest": plain,
+        "hashes": "stated" if manifest.files else "unverified",
+        "next": _next_steps(manifest),
+    }
+
+
+def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, int]:
+    found = find_model(path, stated.include)
+    with err.status(f"hashing {len(found.files)} files ..."):
+        files = [hashed_file(found.folder, name).model_dump() for name in found.files]
+    fields = {
+        **found.fields,
+        "engine": found.engine,
+        "task": found.task,
+        "source": {"path": str(found.folder)},
+        "files": files,
+    }
+    name = path.name if path.is_dir() else re.sub(r"-00001-of-\d{5}$", "", path.stem)
+    if path.parent.name == "snapshots":  # a hub's cache names the folder by its commit
+        name = path.parent.parent.name.rpartition("--")[2]
+    return fields, name, sum(file["size_bytes"] for file in files)
+
+
+def _of_hub(repository: str, stated: StatedFields) -> dict[str, Any]:
+    line = ProgressLine(token=os.environ.get("HF_TOKEN", ""), timeout_s=_HUB_TIMEOUT_S)
+    server = stated.mirror or os.environ.get("HF_ENDPOINT") or HUB
+    try:
+        found = find_on_hub(repository, stated.revision, stated.include, server, line)
+    except PullError as error:
+        if stated.task is None:
+            raise ConfigError(
+                f"{repository}: is no folder or file here, and the hub does not describe it: {error}; "
+                "mend that, or state --task to write the manifest without the hub"
+            ) from error
+        found = gguf_fields(stated.include, stated.include) if any(".gguf" in each for each in stated.include) else {}
+        found = {"engine": EngineKind.TRANSFORMERS, "quantization": "bf16", "include": stated.include, **found}
+    source = {"hub": repository, "revision": stated.revision, "include": list(found.pop("include", ()))}
+    return {**found, "source": {key: value for key, value in source.items() if value}}
+
+
+def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[str, Any]:
+    engine, quantization = fields["engine"], stated.quantization or fields["quantization"]
+    if stated.quantization and stated.quantization != fields["quantization"]:
+        changes_at_load = engine is EngineKind.TRANSFORMERS and fields["quantization"] in _NUMBER_FORMATS
+        if fields["quantization"] not in ("unknown", "gguf") and not changes_at_load:
+            raise ConfigError(
+                f"--quantization: the weights are {fields['quantization']} already; leave the option out, or add a "
+                "transformers model that is not quantized"
+            )
+    task = stated.task or fields.get("task") or _ask_task(name)
+    plain = {
+        "name": name,
+        "task": task.value,
+        "engine": engine.value,
+        "source": fields["source"],
+        "files": fields.get("files"),
+        "quantization": quantization,
+        **{key: fields.get(key) for key in ("parameters_million", "precise_million", "kv_bytes_per_token")},
+        "context_tokens": stated.context_tokens or fields.get("context_tokens"),
+        "max_images": fields.get("max_images") if stated.max_images is None else stated.max_images,
+        "licence": stated.licence or fields.get("licence") or "not stated",
+    }
+    return {key: value for key, value in plain.items() if value is not None}
+
+
+def _ask_task(name: str) -> Task:
+    tasks = ", ".join(Task)
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {tasks}")
+    while (answer := typer.prompt(f"What is {name} for ({tasks})?")) not in list(Task):
+        err.print(f"{answer}: is no task")
+    return Task(answer)
+
+
+def _name_of(text: str) -> str:
+    """Return a name of a manifest that is as near to a file's name as the rule for names allows."""
+    name = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")
+    if not name:
+        raise ConfigError(f"{text}: gives no name for the model; state --name")
+    return name
+
+
+def _next_steps(manifest: Manifest) -> list[str]:
+    """List the commands that make the model usable on this machine."""
+    steps = []
+    if (module := _MODULES.get(manifest.engine)) and find_spec(module) is None:
+        steps.append(install_command(EXTRAS[manifest.engine]))
+    if manifest.source.hub:
+        steps.append(f"./tactful models pull {manifest.name}")
+    if manifest.engine is EngineKind.ENCODER and "model.onnx" not in {file.path for file in manifest.files}:
+        return [*steps, f"./tactful models quantize {manifest.name} --recipe int8-encoder"]
+    if manifest.engine is not EngineKind.CTRANSLATE2:
+        steps.append(f"./tactful models bench {manifest.name}")
+    return steps

@@ -1,0 +1,194 @@
+"""A model's own files say what it is; what cannot be used is refused with a remedy."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from norm_core.models.bert_onnx import write_onnx
+from norm_core.models.detection.find_model import find_model
+from norm_core.models.detection.found_model import FoundModel
+from norm_core.models.manifest import EngineKind, Task
+from norm_core.runtime.errors import TactfulError
+from tests.norm_core.engines.tiny_bert import write_tiny_bert
+from tests.norm_core.models.detection.tiny_files import (
+    METADATA,
+    SHAPES,
+    write_checkpoint,
+    write_gguf,
+    write_safetensors,
+)
+
+
+def gguf(folder: Path, name: str, **changes: object) -> Path:
+    write_gguf(folder / name, {**METADATA, **changes}, SHAPES)
+    return folder / name
+
+
+def test_a_language_checkpoint_states_its_size_and_limits(tmp_path: Path) -> None:
+    found = find_model(write_checkpoint(tmp_path / "tiny"))
+    assert (found.engine, found.task) == (EngineKind.TRANSFORMERS, Task.LANGUAGE)
+    assert found.files == ("config.json", "model.safetensors", "tokenizer.json")
+    assert found.fields == {
+        "quantization": "bf16",
+        "kv_bytes_per_token": 2 * 2 * 2 * 16 * 2,
+        "context_tokens": 8192,
+        "max_images": 0,
+        "parameters_million": 0.015,
+        "precise_million": 0.006,
+        "licence": "mit",
+    }
+
+
+def test_a_vision_checkpoint_is_read_by_its_text_part(tmp_path: Path) -> None:
+    text = {"num_hidden_layers": 3, "num_attention_heads": 2, "head_dim": 8, "max_position_embeddings": 512}
+    found = find_model(write_checkpoint(tmp_path / "tiny", vision_config={"depth": 1}, text_config=text))
+    assert found.task is Task.VISION_LANGUAGE
+    assert (found.fields["kv_bytes_per_token"], found.fields["context_tokens"]) == (2 * 3 * 2 * 8 * 2, 512)
+    assert found.fields["max_images"] == 15
+
+
+def test_a_quantized_checkpoint_names_its_method(tmp_path: Path) -> None:
+    found = find_model(write_checkpoint(tmp_path / "tiny", quantization_config={"quant_method": "awq"}))
+    assert found.fields["quantization"] == "awq"
+    assert "parameters_million" not in found.fields
+
+
+def test_a_gguf_file_states_its_size_and_limits(tmp_path: Path) -> None:
+    found = find_model(gguf(tmp_path, "tiny-q4.gguf"))
+    assert (found.engine, found.task, found.files) == (EngineKind.LLAMA_CPP, Task.LANGUAGE, ("tiny-q4.gguf",))
+    assert found.fields == {
+        "quantization": "q4_k_m",
+        "parameters_million": None,  # too few to be stated in millions
+        "kv_bytes_per_token": 2 * 2 * 2 * 16 * 2,
+        "context_tokens": 1024,
+        "max_images": 0,
+        "licence": "apache-2.0",
+    }
+
+
+def test_a_folder_with_a_projector_takes_pictures(tmp_path: Path) -> None:
+    gguf(tmp_path, "tiny-q4.gguf")
+    gguf(tmp_path, "mmproj-tiny.gguf", **{"general.type": "mmproj"})
+    found = find_model(tmp_path)
+    assert (found.task, found.fields["max_images"]) == (Task.VISION_LANGUAGE, 15)
+    assert set(found.files) == {"tiny-q4.gguf", "mmproj-tiny.gguf"}
+
+
+def test_one_gguf_of_several_is_chosen(tmp_path: Path) -> None:
+    for name in ("tiny-q4.gguf", "tiny-q8.gguf"):
+        gguf(tmp_path, name)
+    assert find_model(tmp_path, ["*q8*"]).files == ("tiny-q8.gguf",)
+
+
+def test_all_parts_of_a_split_model_are_taken(tmp_path: Path) -> None:
+    names = tuple(f"tiny-0000{part}-of-00002.gguf" for part in (1, 2))
+    for name in names:
+        gguf(tmp_path, name)
+    assert find_model(tmp_path / names[0]).files == find_model(tmp_path).files == names
+
+
+def test_an_onnx_graph_of_tokens_is_a_sentence_encoder(tmp_path: Path) -> None:
+    write_tiny_bert(tmp_path / "bert")
+    found = find_model(tmp_path / "bert")
+    assert (found.engine, found.task) == (EngineKind.ENCODER, Task.SENTENCE_MEANING)
+    write_onnx(tmp_path / "bert", tmp_path / "model.onnx")
+    (tmp_path / "bert/tokenizer.json").rename(tmp_path / "tokenizer.json")
+    found = find_model(tmp_path / "model.onnx")
+    assert (found.engine, found.files) == (EngineKind.ENCODER, ("model.onnx", "tokenizer.json"))
+
+
+def test_any_other_onnx_graph_leaves_its_task_open(tmp_path: Path) -> None:
+    write_tiny_bert(tmp_path / "bert")
+    write_onnx(tmp_path / "bert", tmp_path / "other.onnx")
+    found = find_model(tmp_path)
+    assert found == FoundModel(
+        engine=EngineKind.ONNX, task=None, folder=tmp_path, files=("other.onnx",), fields={"quantization": "unknown"}
+    )
+
+
+def adapter(folder: Path) -> Path:
+    (write_checkpoint(folder / "tiny") / "adapter_config.json").write_text("{}")
+    return folder / "tiny"
+
+
+def pickled(folder: Path) -> Path:
+    write_checkpoint(folder / "tiny")
+    (folder / "tiny/model.safetensors").rename(folder / "tiny/pytorch_model.bin")
+    return folder / "tiny"
+
+
+def without_tokenizer(folder: Path) -> Path:
+    (write_checkpoint(folder / "tiny") / "tokenizer.json").unlink()
+    return folder / "tiny"
+
+
+def without_a_shard(folder: Path) -> Path:
+    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
+    (write_checkpoint(folder / "tiny") / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder / "tiny"
+
+
+def cut_short(folder: Path) -> Path:
+    path = write_checkpoint(folder / "tiny") / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    return folder / "tiny"
+
+
+def whisper(folder: Path) -> Path:
+    return write_checkpoint(folder / "tiny", architectures=["WhisperForConditionalGeneration"], model_type="whisper")
+
+
+def two_ggufs(folder: Path) -> Path:
+    return [gguf(folder, name) for name in ("a.gguf", "b.gguf")][0].parent
+
+
+def cut_gguf(folder: Path) -> Path:
+    path = gguf(folder, "a.gguf")
+    path.write_bytes(path.read_bytes()[:90])
+    return path
+
+
+def lonely_part(folder: Path) -> Path:
+    return gguf(folder, "a-00001-of-00002.gguf")
+
+
+def other_file(folder: Path) -> Path:
+    (folder / "a.gguf").write_bytes(b"<html>you are not logged in</html>")
+    return folder / "a.gguf"
+
+
+def shard(folder: Path) -> Path:
+    write_safetensors(folder / "model.safetensors", SHAPES)
+    return folder / "model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (adapter, "LoRA adapter.*add the merged folder"),
+        (pickled, r"no \.safetensors file; save the model with"),
+        (without_tokenizer, "no tokenizer; copy tokenizer.json"),
+        (without_a_shard, r"model-2\.safetensors is missing.*download the whole model"),
+        (cut_short, "is no whole safetensors file: it has .* bytes; download it again"),
+        (whisper, "a WhisperForConditionalGeneration neither writes nor scores text; .*ct2-transformers-converter"),
+        (two_ggufs, r"holds a\.gguf, b\.gguf; .*choose them with --include NAME"),
+        (cut_gguf, "is no whole GGUF file .*; download it again"),
+        (other_file, "is no whole GGUF file"),
+        (lonely_part, r"a-00002-of-00002\.gguf is missing; download every part"),
+        (shard, "is one file of a checkpoint; add its folder"),
+        (lambda folder: folder, "holds no model that is known: .*; name the folder"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_a_remedy(
+    make: Callable[[Path], Path], complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TactfulError, match=complaint):
+        find_model(make(tmp_path))
+
+
+def test_a_choice_that_matches_nothing_lists_the_files(tmp_path: Path) -> None:
+    gguf(tmp_path, "tiny-q4.gguf")
+    with pytest.raises(TactfulError, match=r"--include: no file matches q9\.gguf; there are tiny-q4\.gguf"):
+        find_model(tmp_path, ["q9.gguf"])

@@ -1,0 +1,79 @@
+"""Small files in the formats of weights, written here byte by byte."""
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+CONFIG: dict[str, Any] = {
+    "architectures": ["TinyForCausalLM"],
+    "model_type": "tiny",
+    "torch_dtype": "bfloat16",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 32768,
+}
+SHAPES = {"model.embed_tokens.weight": (100, 64), "model.layers.0.mlp.up.weight": (128, 64), "model.norm.weight": (64,)}
+METADATA: dict[str, Any] = {
+    "general.architecture": "tiny",
+    "general.file_type": 15,
+    "general.license": "apache-2.0",
+    "tokenizer.ggml.tokens": ["a", "b"],
+    "tiny.context_length": 1024,
+    "tiny.block_count": 2,
+    "tiny.embedding_length": 64,
+    "tiny.attention.head_count": 4,
+    "tiny.attention.head_count_kv": [2, 1],
+}
+
+
+def write_safetensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    place = 0
+    for name, shape in shapes.items():
+        end = place + 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [place, end]}
+        place = end
+    head = json.dumps(header).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + bytes(place))
+
+
+def write_checkpoint(folder: Path, **changes: Any) -> Path:
+    """A folder as a hub's repository holds it; a change to None leaves an entry of the configuration out."""
+    folder.mkdir(parents=True)
+    config = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "README.md").write_text("---\nlanguage: en\nlicense: mit\n---\n# Tiny\n")
+    write_safetensors(folder / "model.safetensors", SHAPES)
+    return folder
+
+
+def write_gguf(path: Path, metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    content = struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(metadata))
+    for key, value in metadata.items():
+        content += _text(key) + _typed(value)
+    for name, shape in shapes.items():
+        content += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0)
+    path.write_bytes(content)
+
+
+def _typed(value: Any) -> bytes:
+    match value:
+        case str():
+            return struct.pack("<I", 8) + _text(value)
+        case int():
+            return struct.pack("<II", 4, value)
+        case [str(), *_]:
+            return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(_text, value))
+        case [int(), *_]:
+            return struct.pack("<IIQ", 9, 4, len(value)) + struct.pack(f"<{len(value)}I", *value)
+    raise TypeError(value)
+
+
+def _text(text: str) -> bytes:
+    return struct.pack("<Q", len(text.encode())) + text.encode()

@@ -1,0 +1,101 @@
+"""`tactful models add` as its user calls it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.norm_core.engines.tiny_bert import write_tiny_bert
+from tests.norm_core.models.detection.tiny_files import METADATA, SHAPES, write_checkpoint, write_gguf
+from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
+
+
+def hub_files(folder: Path, **changes: Any) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in write_checkpoint(folder, **changes).iterdir()}
+
+
+def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "Our Team_VL")
+    code, printed, complained = models("models", "add", str(folder), "--context-tokens", "2048", "--json")
+    assert code == 0, complained
+    added = json.loads(printed)
+    assert (added["name"], added["hashes"]) == ("our-team-vl", "stated")
+    shown = json.loads(models("models", "show", "our-team-vl", "--json")[1])
+    assert shown["manifest"] == added["manifest"]
+    assert shown["manifest"]["source"] == {"path": str(folder)}
+    assert (shown["manifest"]["licence"], shown["manifest"]["context_tokens"]) == ("mit", 2048)
+    assert shown["manifest"]["memory"]["estimated"]
+    assert models("models", "verify", "our-team-vl")[0] == 0
+    (folder / "config.json").write_text("{}")
+    assert "config.json has" in models("models", "verify", "our-team-vl")[2]
+
+
+def test_what_was_found_and_what_comes_next_is_printed(models: Any, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "tiny-q4.gguf", METADATA, SHAPES)
+    code, printed, complained = models("models", "add", str(tmp_path / "tiny-q4.gguf"), "--licence", "MIT")
+    assert code == 0, complained
+    assert "engine: llama.cpp" in printed
+    assert "quantization: q4_k_m" in printed
+    assert "licence: MIT" in printed
+    assert "files: 1 file, hashed" in printed
+    assert printed.splitlines()[-1] == "next: ./tactful models bench tiny-q4"
+
+
+def test_a_hub_name_is_unverified_until_it_is_pulled(models: Any, tmp_path: Path) -> None:
+    with HubServer(hub_files(tmp_path / "made", vision_config={"depth": 1})) as hub:
+        code, printed, complained = models("models", "add", REPOSITORY, "--name", "ours", HF_ENDPOINT=hub.url)
+        assert code == 0, complained
+        assert "hashes: unverified until the first pull locks them" in printed
+        assert "next: ./tactful models pull ours" in printed
+        before = json.loads(models("models", "show", "ours", "--json")[1])
+        assert models("models", "pull", "ours", "--mirror", hub.url)[0] == 0
+    after = json.loads(models("models", "show", "ours", "--json")[1])
+    assert (before["hashes"], after["hashes"]) == ("unverified", "locked")
+    assert after["lock"]["revision"] == COMMIT
+    assert before["manifest"]["task"] == "vision-language"
+    assert "files" not in before["manifest"]
+
+
+def test_a_gguf_on_the_hub_is_chosen_by_name(models: Any, tmp_path: Path) -> None:
+    with HubServer({"README.md": b"", "a-q4.gguf": b"", "a-q8.gguf": b""}) as hub:
+        refused = models("models", "add", REPOSITORY, "--name", "ours", "--mirror", hub.url)
+        assert refused[0] == 2
+        assert "choose one with --include, as a-q4.gguf" in refused[2]
+        chosen = models(
+            "models", "add", REPOSITORY, "--name", "ours", "--mirror", hub.url, "--include", "a-q8.gguf", "--json"
+        )
+    manifest = json.loads(chosen[1])["manifest"]
+    assert manifest["engine"] == "llama.cpp"
+    assert manifest["source"] == {"hub": REPOSITORY, "include": ["a-q8.gguf"]}
+
+
+def test_without_the_hub_the_task_is_stated(models: Any) -> None:
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9"}
+    code, _, complained = models("models", "add", REPOSITORY, "--name", "ours", **nowhere)
+    assert code == 2
+    assert "state --task to write the manifest without the hub" in complained
+    assert models("models", "add", REPOSITORY, "--name", "ours", "--task", "language", **nowhere)[0] == 0
+
+
+def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "tiny")
+    taken = models("models", "add", str(folder), "--name", "tiny-vl")
+    assert taken[0] == 2
+    assert "--name: there is a model tiny-vl already; give another name" in taken[2]
+    assert "there is no such folder or file" in models("models", "add", str(tmp_path / "absent"))[2]
+
+
+def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path) -> None:
+    write_tiny_bert(tmp_path / "bert")
+    from norm_core.models.bert_onnx import write_onnx  # noqa: PLC0415  it needs onnx
+
+    write_onnx(tmp_path / "bert", tmp_path / "detector.onnx")
+    code, _, complained = models("models", "add", str(tmp_path / "detector.onnx"))
+    assert code == 2
+    assert "state --task, one of vision-language, " in complained
+    assert models("models", "add", str(tmp_path / "detector.onnx"), "--task", "faces")[0] == 0
+    assert models("models", "bench", "detector", "--seconds", "0.1")[0] == 0
+
+
+def test_the_options_of_add_are_completed(models: Any) -> None:
+    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models add --task f", "COMP_CWORD": "4"}
+    assert models(**words)[1].split() == ["faces"]
