@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.extras import install_command
 
 
 class ExtraMissingError(TactfulError, RuntimeError):
@@ -18,5 +19,6 @@ def require_package(module: str, package: str, purpose: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ExtraMissingError(
-            f"{purpose} needs {package}, which the default set-up leaves out; install it with ./tactful setup study"
+            f"{purpose} needs {package}, which the default set-up leaves out; "
+            f"install it with {install_command('study')}"
         ) from error

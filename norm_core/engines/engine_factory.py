@@ -12,6 +12,7 @@ from norm_core.models.manifest import EXTRAS, Manifest
 from norm_core.models.store import Store
 from norm_core.runtime.data_files import shipped_file, site_folder
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.extras import install_command
 from norm_core.runtime.time import Clock
 
 SHIPPED_CALIBRATIONS = shipped_file("norm_core.engines", "calibrations")
@@ -43,7 +44,7 @@ def open_engine(
         raise
     except ImportError as error:
         missing = error.name or str(error)
-        remedy = f"; install it with ./tactful setup {EXTRAS[manifest.engine]}" if manifest.engine in EXTRAS else ""
+        remedy = f"; install it with {install_command(EXTRAS[manifest.engine])}" if manifest.engine in EXTRAS else ""
         raise EngineFailedError(
             f"the {manifest.engine} engine needs {missing}, which is not installed{remedy}"
         ) from error

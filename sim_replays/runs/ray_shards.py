@@ -6,6 +6,7 @@ from typing import Any
 
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.extras import install_command
 from sim_replays.drivers.node_driver import TransportError
 from sim_replays.runs.answerers import AnswererConfig
 from sim_replays.runs.shards import files_of, plain_of, shares, transport
@@ -28,7 +29,7 @@ class RayShards:
             import ray  # noqa: PLC0415
             from ray.util import ActorPool  # noqa: PLC0415
         except ImportError as error:
-            raise ConfigError("ray is not installed here; install it with ./tactful setup ray") from error
+            raise ConfigError(f"ray is not installed here; install it with {install_command('ray')}") from error
         began = not ray.is_initialized()
         if began:
             address = None if self._address == LOCAL else self._address

@@ -14,6 +14,7 @@ from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
 from norm_core.records.record import record
+from norm_core.runtime.extras import install_command
 
 if TYPE_CHECKING:
     from norm_core.engines.transformers.decoding import TokenDecoder
@@ -60,7 +61,7 @@ class TransformersBackend:
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
             raise EngineFailedError(
                 f"the transformers engine needs {', '.join(lacking)}, and this environment has none; "
-                "install it with ./tactful setup transformers"
+                f"install it with {install_command('transformers')}"
             )
         # Imported here: torch takes seconds, and the default environment lacks it.
         from norm_core.engines.transformers import forward_pass  # noqa: PLC0415

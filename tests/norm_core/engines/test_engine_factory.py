@@ -1,5 +1,7 @@
 """From a manifest to an engine, and every way in which that cannot be."""
 
+import sys
+import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -12,13 +14,14 @@ from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.lock import Lock
-from norm_core.models.manifest import EngineKind, HashedFile, Manifest
+from norm_core.models.manifest import EXTRAS, EngineKind, HashedFile, Manifest
 from norm_core.models.store import ModelFiles, Store
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered
 from tests.norm_core.engines.scripted import ScriptedBackend
 
+ROOT = Path(__file__).resolve().parents[3]
 ABC = HashedFile(
     path="model.gguf", sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", size_bytes=3
 )
@@ -64,6 +67,21 @@ def noting(seen: list[ModelFiles]) -> Callable[[Manifest, ModelFiles], ScriptedB
         return answering(manifest, weights)
 
     return opened
+
+
+def test_a_missing_engine_names_the_command_that_installs_it(
+    manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    monkeypatch.delitem(sys.modules, "norm_core.engines.llama_cpp.backend", raising=False)
+    remedy = "needs llama_cpp, which is not installed; install it with ./tactful setup llama$"
+    with pytest.raises(EngineFailedError, match=remedy):
+        open_engine(manifest, WallClock(), beside=tmp_path)
+
+
+def test_every_engine_s_extra_is_one_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(EXTRAS.values()) <= set(project["optional-dependencies"])
 
 
 def test_the_packaged_encoder_opens_and_answers(tmp_path: Path) -> None:
