@@ -63,6 +63,15 @@ def test_a_part_has_parameters_with_its_name_and_a_dot(make_node: Any) -> None:
     assert parameters.read(node, CameraConfig) == CameraConfig(stand=stand, left=Lens(filters=("blue", "green")))
 
 
+def test_the_api_page_names_each_parameter_that_is_live() -> None:
+    from norm_nodes import parameters
+    from norm_nodes.reference_pages import live_rows
+
+    rows = list(live_rows(parameters.specs(CameraConfig).values()))
+    about = "float | distance that is sharp (> 0) |"
+    assert rows == [f"| *live* parameter | `{name}` | {about}" for name in ("stand.lens.focus_m", "left.focus_m")]
+
+
 def test_a_part_keeps_the_defaults_that_the_whole_gives_it() -> None:
     from norm_nodes import parameters
 

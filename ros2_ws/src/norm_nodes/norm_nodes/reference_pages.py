@@ -29,7 +29,7 @@ ROS_API = """# ROS API
 The topics, services and actions of each node. `./tactful api` generates this page; do not edit it.
 
 Each node is a lifecycle node in the namespace `/tactful`. It also serves the standard lifecycle and parameter
-services. [parameters.md](parameters.md) lists its parameters.
+services. [parameters.md](parameters.md) lists its parameters. A *live* one may change while the node is active.
 """
 
 PARAMETERS = """# ROS parameters
@@ -41,6 +41,8 @@ the node again. Only a parameter marked *live* may be changed while the node is 
 in a parameter file: `windows.length_s` is `length_s` under `windows`. Topics and services are in
 [ros_api.md](ros_api.md).
 """
+
+ENDPOINT_HEAD = ("| | name | type | meaning |", "|---|---|---|---|")
 
 Lines = Iterator[str]
 
@@ -71,17 +73,27 @@ def needed_parameters(folder: Path) -> list[str]:
 
 def ros_api_page() -> Lines:
     """Generate the page of topics, services and actions, with those that all nodes have in one table."""
-    endpoints, about = {}, {}
+    endpoints, about, live = {}, {}, {}
     for node in _nodes():
         name = node.get_fully_qualified_name()
         endpoints[name], about[name] = list(node.endpoints), inspect.getdoc(type(node)) or ""
+        model: type[Config] = node.config_model
+        live[name] = list(live_rows(parameters.specs(model).values()))
     first, *others = endpoints.values()
     shared = [endpoint for endpoint in first if all(endpoint in other for other in others)]
     yield ROS_API
-    yield from ("## Every node", "", *_endpoint_table(shared))
+    yield from ("## Every node", "", *ENDPOINT_HEAD, *map(_endpoint_row, shared))
     for name, served in endpoints.items():
         own = [endpoint for endpoint in served if endpoint not in shared]
-        yield from ("", f"## {name}", "", about[name], *(("", *_endpoint_table(own)) if own else ()))
+        rows = [*map(_endpoint_row, own), *live[name]]
+        yield from ("", f"## {name}", "", about[name], *(("", *ENDPOINT_HEAD, *rows) if rows else ()))
+
+
+def live_rows(specs: Iterable[ParameterSpec]) -> Lines:
+    """Generate the rows of the parameters that may change while the node is active."""
+    for spec in specs:
+        if spec.is_live:
+            yield f"| *live* parameter | `{spec.name}` | {_type_of(spec)} | {spec.description}{_limits(spec.schema)} |"
 
 
 def parameters_page() -> Lines:
@@ -110,10 +122,8 @@ def _nodes() -> Iterator[NormNode[Any]]:
             node.destroy_node()
 
 
-def _endpoint_table(endpoints: Iterable[Endpoint]) -> Lines:
-    yield from ("| | name | type | meaning |", "|---|---|---|---|")
-    for endpoint in endpoints:
-        yield f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {endpoint.description} |"
+def _endpoint_row(endpoint: Endpoint) -> str:
+    return f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {endpoint.description} |"
 
 
 def _parameter_row(spec: ParameterSpec) -> str:
