@@ -51,7 +51,12 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
 
 @pytest.mark.parametrize("memory", [None, {"load_mb": 1, "peak_mb": 2}, {"load_mb": 1, "peak_mb": 2, "how": "free"}])
 def test_memory_and_its_origin_may_be_left_out(memory: dict[str, Any] | None) -> None:
-    served: dict[str, Any] = {"engine": "openai", "source": {"url": "http://gpu-box:8000/v1"}, "files": [], "memory": memory}
+    served: dict[str, Any] = {
+        "engine": "openai",
+        "source": {"url": "http://gpu-box:8000/v1"},
+        "files": [],
+        "memory": memory,
+    }
     assert check_config(Manifest, GOOD | served, "tiny.yaml").engine == "openai"
 
 

@@ -1,0 +1,87 @@
+"""Weights of one's own, from `./tactful models add` to decisions and judgements of the running nodes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.models.bert_onnx import write_onnx
+from norm_core.records.outcome import Outcome
+from tests.norm_core.engines.smollm2 import smollm2_gguf
+from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
+from tests.norm_nodes.test_monitor_node import TALK, monitor, play
+from tests.norm_nodes.test_selector import ask, ready
+from tests.observer import Observer
+from tests.patience import PATIENCE_S
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+
+Add = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
+    """Calls the verb; the nodes of the test see the models that it adds."""
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path / "manifests"))
+
+    def call(*arguments: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "tactful_cli", "models", "add", *arguments, "--json"]
+        done = subprocess.run(
+            command, env=dict(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    return call
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """A folder with a sentence encoder as ONNX."""
+    folder = tmp_path / "our encoder"
+    write_tiny_bert(folder)
+    write_onnx(folder, folder / "model.onnx")
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+def test_an_added_folder_decides(add: Add, encoder: Path, domain_id: int, observer: Observer) -> None:
+    added = add(str(encoder), "--context-tokens", str(PLACES))
+    assert added["name"] == "our-encoder"
+    with ready({"model": added["name"], "when_unsure": "best_effort"}, domain_id):
+        decision, _ = ask(observer, candidates=["Greet the guest.", "Count to a thousand."])
+    assert decision.outcome is Outcome.ANSWERED
+    assert decision.provenance.model == added["name"]
+
+
+def test_an_added_folder_judges(add: Add, encoder: Path, domain_id: int, observer: Observer) -> None:
+    added = add(str(encoder), "--name", "judge-of-ours", "--context-tokens", str(PLACES))
+    observer.watch_status()
+    with monitor(domain_id, judge={"model": added["name"]}):
+        play(observer, TALK)
+        observer.until(lambda: observer.counted("judge_answered") > 0, "the judge to answer")
+
+
+def test_an_added_gguf_decides(add: Add, domain_id: int, observer: Observer) -> None:
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
+    added = add(str(smollm2_gguf()), "--name", "small")
+    with ready({"model": "small", "when_unsure": "best_effort"}, domain_id):
+        decision, _ = ask(observer, candidates=["Greet the guest.", "Count to a thousand."])
+    assert added["manifest"]["quantization"].startswith("q")
+    assert decision.provenance.model == "small"
+
+
+def test_weights_that_change_after_they_were_added_are_refused(
+    add: Add, encoder: Path, domain_id: int, observer: Observer
+) -> None:
+    added = add(str(encoder))
+    (encoder / "tokenizer.json").write_text("{}")
+    statuses = observer.watch_status()
+    with monitor(domain_id, judge={"model": added["name"]}):
+        reasons = observer.until(lambda: [r for s in statuses for r in s.reasons if "judge" in r], "the refusal")
+    assert "tokenizer.json has 2 bytes and should have" in reasons[0]
