@@ -12,8 +12,9 @@ import typer
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.detection.find_model import find_model
-from norm_core.models.detection.found_model import memory_of_files
+from norm_core.models.detection.found_model import MOST_IMAGES, memory_of_files
 from norm_core.models.detection.hub_model import find_on_hub, gguf_fields
+from norm_core.models.detection.served_model import find_served
 from norm_core.models.download import ProgressLine, PullError
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.hub import HUB
@@ -30,6 +31,7 @@ _NUMBER_FORMATS = {"bf16", "f16", "f32"}
 _MODULES = {
     EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama_cpp", EngineKind.GENAI: "onnxruntime_genai",
 }  # fmt: skip
+_IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MOST_IMAGES}
 _HUB_TIMEOUT_S = 30.0
 
 
@@ -46,19 +48,27 @@ class StatedFields:
     include: tuple[str, ...] = ()
     revision: str = ""
     mirror: str = ""
+    served_model: str = ""
+    api_key_variable: str = ""
 
 
 def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     """Write the manifest. Returns the values that the command prints."""
     path = Path(source).expanduser()
-    if path.exists():
+    size_bytes = None
+    if source.startswith(("http://", "https://")):
+        fields = find_served(source, stated.served_model, stated.api_key_variable)
+        name = fields["settings"]["model"].rpartition("/")[2]
+    elif path.exists():
         if stated.revision or stated.mirror:
             raise ConfigError(f"{source}: is on this machine; --revision and --mirror are for a hub's model")
         fields, name, size_bytes = _of_files(path.absolute(), stated)
     elif _HUB_NAME.match(source):
-        fields, name, size_bytes = _of_hub(source, stated), source.rpartition("/")[2], None
+        fields, name = _of_hub(source, stated), source.rpartition("/")[2]
     else:
-        raise ConfigError(f"{source}: there is no such folder or file; correct the path, or name a hub's OWNER/NAME")
+        raise ConfigError(
+            f"{source}: there is no such folder or file; correct the path, or name a hub's OWNER/NAME or a server's URL"
+        )
     catalogue = Catalogue()
     plain = _merged(fields, stated, stated.name or _name_of(name))
     catalogue.check_free(plain["name"])
@@ -72,7 +82,7 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
         "name": manifest.name,
         "manifest_path": str(catalogue.write(plain)),
         "manifest": plain,
-        "hashes": "stated" if manifest.files else "unverified",
+        "hashes": "stated" if manifest.files else "unverified" if manifest.source.hub else "",
         "next": _next_steps(manifest),
     }
 
@@ -121,6 +131,7 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
                 "transformers model that is not quantized"
             )
     task = stated.task or fields.get("task") or _ask_task(name)
+    images = (stated.max_images, fields.get("max_images"), _IMAGES.get(task))
     plain = {
         "name": name,
         "task": task.value,
@@ -130,7 +141,8 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         "quantization": quantization,
         **{key: fields.get(key) for key in ("parameters_million", "precise_million", "kv_bytes_per_token")},
         "context_tokens": stated.context_tokens or fields.get("context_tokens"),
-        "max_images": fields.get("max_images") if stated.max_images is None else stated.max_images,
+        "max_images": next((count for count in images if count is not None), None),
+        "settings": fields.get("settings"),
         "licence": stated.licence or fields.get("licence") or "not stated",
     }
     return {key: value for key, value in plain.items() if value is not None}

@@ -98,7 +98,8 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FOLDER|HUB|FILE", help="Folder of weights, OWNER/NAME on the hub, or a .gguf or .onnx file."
+            metavar="FOLDER|HUB|FILE|URL",
+            help="Folder of weights, OWNER/NAME on the hub, a .gguf or .onnx file, or the URL of a server's API.",
         ),
     ],
     *,
@@ -118,6 +119,8 @@ def add(
     ] = None,
     revision: Annotated[str, typer.Option(help="Commit of a hub's repository; default: the newest at the pull.")] = "",
     mirror: Annotated[str, typer.Option(help="Server to use instead of the hub (or set HF_ENDPOINT).")] = "",
+    served_model: Annotated[str, typer.Option(help="Server's name of the model, if it serves several.")] = "",
+    api_key_variable: Annotated[str, typer.Option(help="Environment variable with the server's key.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Write the manifest of a model of one's own, with the hashes of its files."""
@@ -133,6 +136,8 @@ def add(
         include=tuple(include or ()),
         revision=revision,
         mirror=mirror,
+        served_model=served_model,
+        api_key_variable=api_key_variable,
     )
     added = add_model(source, stated)
     if as_json:
@@ -143,7 +148,10 @@ def add(
         if key not in ("name", "files"):
             out.print(f"  {key}: {_written(value)}".replace("\n", ", "), soft_wrap=True)
     files = len(added["manifest"].get("files", ()))
-    out.print(f"  files: {count_of(files, 'file')}, hashed" if files else f"  hashes: {_UNVERIFIED}")
+    if files:
+        out.print(f"  files: {count_of(files, 'file')}, hashed")
+    elif added["hashes"]:
+        out.print(f"  hashes: {_UNVERIFIED}")
     for step in added["next"]:
         out.print(f"next: {step}")
 

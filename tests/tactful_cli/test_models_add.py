@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from norm_core.models.bert_onnx import write_onnx
+from tests.norm_core.engines.fake_server import free_port, serving
 from tests.norm_core.engines.tiny_bert import write_tiny_bert
 from tests.norm_core.models.detection.tiny_files import METADATA, SHAPES, write_checkpoint, write_gguf
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
@@ -76,6 +78,30 @@ def test_without_the_hub_the_task_is_stated(models: Any) -> None:
     assert models("models", "add", REPOSITORY, "--name", "ours", "--task", "language", **nowhere)[0] == 0
 
 
+def test_a_server_becomes_a_model_by_what_it_lists(models: Any) -> None:
+    with serving() as server:
+        server.served = [{"id": "Team/Tiny-VL", "owned_by": "vllm", "max_model_len": 4096}]
+        url = server.url
+        refused = models("models", "add", url)
+        added = models("models", "add", url, "--name", "lab", "--task", "vision-language")
+        assert added[0] == 0, added[2]
+        assert models("models", "bench", "lab", "--seconds", "0.1")[0] == 0
+    assert "state --task" in refused[2]
+    manifest = json.loads(models("models", "show", "lab", "--json")[1])["manifest"]
+    assert manifest["settings"] == {"model": "Team/Tiny-VL", "guide": "structured_outputs"}
+    assert (manifest["source"], manifest["context_tokens"], manifest["max_images"]) == ({"url": url}, 4096, 15)
+    assert "memory" not in manifest
+
+
+def test_a_server_of_several_models_or_none_needs_a_choice(models: Any) -> None:
+    with serving() as server:
+        server.served = [{"id": "one"}, {"id": "two"}]
+        assert "serves one, two; name one with --served-model" in models("models", "add", server.url)[2]
+    silent = ("models", "add", f"http://127.0.0.1:{free_port()}/v1", "--task", "language")
+    assert "cannot be reached" in models(*silent)[2]
+    assert models(*silent, "--served-model", "two")[0] == 0
+
+
 def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "tiny")
     taken = models("models", "add", str(folder), "--name", "tiny-vl")
@@ -86,8 +112,6 @@ def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path
 
 def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path) -> None:
     write_tiny_bert(tmp_path / "bert")
-    from norm_core.models.bert_onnx import write_onnx  # noqa: PLC0415  it needs onnx
-
     write_onnx(tmp_path / "bert", tmp_path / "detector.onnx")
     code, _, complained = models("models", "add", str(tmp_path / "detector.onnx"))
     assert code == 2

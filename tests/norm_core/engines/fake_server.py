@@ -36,6 +36,7 @@ class FakeServer(ThreadingHTTPServer):
         self.headers: list[dict[str, str]] = []
         self.clients: set[tuple[str, int]] = set()  # a client that is well keeps one connection
         self.letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        self.served: list[Answer] = []
         self.released, self.reached = Event(), Event()
 
     @property
@@ -78,6 +79,10 @@ def error(status: int, message: str, kind: str = "error") -> tuple[int, Answer]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: FakeServer
+
+    def do_GET(self) -> None:
+        """Lists the models, as GET /v1/models does."""
+        self.answer(200, {"data": self.server.served})
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -141,7 +141,8 @@ def whisper(folder: Path) -> Path:
 
 
 def two_ggufs(folder: Path) -> Path:
-    return [gguf(folder, name) for name in ("a.gguf", "b.gguf")][0].parent
+    gguf(folder, "a.gguf")
+    return gguf(folder, "b.gguf").parent
 
 
 def cut_gguf(folder: Path) -> Path:
