@@ -60,9 +60,13 @@ class Catalogue:
         """Write a manifest of one's own, and return its file; raise ConfigError if it is invalid."""
         manifest = check_config(Manifest, plain, "the new manifest")  # before writing: a bad one breaks the listing
         path = self.own / f"{manifest.name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as stream:
-            stream.write(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True).encode())
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(path) as stream:
+                stream.write(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True).encode())
+        except OSError as error:
+            remedy = "set TACTFUL_MODELS to a folder that you can write to"
+            raise ConfigError(f"{path}: cannot be written: {error.strerror}; {remedy}") from error
         return path
 
 

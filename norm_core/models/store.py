@@ -62,8 +62,8 @@ class Store:
         if located is None and manifest.source.path is not None:
             folder = (beside or Path()) / manifest.source.path
             raise EngineFailedError(
-                f"{manifest.name}: {folder} is not here, or no hash is known of what is in it: "
-                "list the files with their SHA-256 in the manifest"
+                f"{manifest.name}: {folder} is not here, or no hash is known of what is in it; "
+                f"restore it, or write a new manifest with ./tactful models add {folder}"
             )
         if located is None:
             raise EngineFailedError(
@@ -73,7 +73,9 @@ class Store:
         damaged = find_damages(folder, lock) if verify else []
         if damaged:
             named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
-            remedy = "restore them" if manifest.source.path else f"run ./tactful models pull {manifest.name}"
+            remedy = (
+                "restore or add them again" if manifest.source.path else f"run ./tactful models pull {manifest.name}"
+            )
             raise EngineFailedError(
                 f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; {remedy}"
             )

@@ -23,6 +23,7 @@ from norm_core.models.store import hashed_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
+from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
 
 _HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
@@ -89,8 +90,11 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
 
 def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, int]:
     found = find_model(path, stated.include)
-    with err.status(f"hashing {len(found.files)} files ..."):
-        files = [hashed_file(found.folder, name).model_dump() for name in found.files]
+    try:
+        with err.status(f"hashing {count_of(len(found.files), 'file')} ..."):
+            files = [hashed_file(found.folder, name).model_dump() for name in found.files]
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}; check its permissions") from error
     fields = {
         **found.fields,
         "engine": found.engine,

@@ -110,6 +110,14 @@ def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path
     assert "there is no such folder or file" in models("models", "add", str(tmp_path / "absent"))[2]
 
 
+def test_a_folder_that_takes_no_manifest_is_named(models: Any, tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "tiny")
+    (tmp_path / "file").touch()
+    code, _, complained = models("models", "add", str(folder), TACTFUL_MODELS=str(tmp_path / "file/own"))
+    assert code == 2
+    assert "tiny.yaml: cannot be written: Not a directory; set TACTFUL_MODELS" in complained
+
+
 def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path) -> None:
     write_tiny_bert(tmp_path / "bert")
     write_onnx(tmp_path / "bert", tmp_path / "detector.onnx")

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from norm_core.models.safetensors_header import read_safetensors_header
 from norm_core.runtime.config import ConfigError
 
 _NUMBER_FORMATS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+_STORED_FORMATS = {"BF16": "bf16", "F16": "f16", "F32": "f32"}
 _LANGUAGE = re.compile(r"(ForCausalLM|LMHeadModel)$")
 # Parts that stay precise where the rest is quantized at load, as the transformers engine does.
 _PRECISE = re.compile(r"embed|lm_head|visual|vision_model|vision_tower|connector|multi_modal_projector")
@@ -32,22 +34,30 @@ def find_checkpoint(folder: Path, names: list[str]) -> FoundModel:
     if not any(name in names for name in _TOKENIZERS):
         raise ConfigError(f"{folder}: holds no tokenizer; copy tokenizer.json and tokenizer_config.json beside it")
     facts = facts_of_config(config, str(folder / "config.json"))
-    shapes = {
-        name: entry["shape"] for file in weights for name, entry in read_safetensors_header(folder / file)[0].items()
-    }
-    counted = {} if "quantization_config" in config else _count(shapes)  # packed weights hide their number
+    tensors = {name: entry for file in weights for name, entry in read_safetensors_header(folder / file)[0].items()}
+    if not config.get("quantization_config"):  # packed weights hide their number and format
+        facts |= _count({name: entry["shape"] for name, entry in tensors.items()})
+        formats = Counter(_STORED_FORMATS.get(entry["dtype"], "") for entry in tensors.values())
+        facts["quantization"] = max(formats, key=lambda name: formats[name], default="") or facts["quantization"]
     engine = EngineKind.ENCODER if facts["task"] is Task.SENTENCE_MEANING else EngineKind.TRANSFORMERS
     return FoundModel(
         engine=engine,
         task=facts.pop("task"),
         folder=folder,
         files=tuple(names),
-        fields={**facts, **counted, "licence": _licence(folder)},
+        fields={**facts, "licence": _licence(folder)},
     )
 
 
 def facts_of_config(config: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Return what config.json states: the task, and fields of the manifest; `place` names it in errors."""
+    try:
+        return _facts(config, place)
+    except (AttributeError, TypeError, ZeroDivisionError) as error:
+        raise ConfigError(f"{place}: an entry has a wrong type ({error}); download it again") from error
+
+
+def _facts(config: Mapping[str, Any], place: str) -> dict[str, Any]:
     text = config.get("text_config") or config
     architecture = next(iter(config.get("architectures") or ()), "")
     images = 0

@@ -19,7 +19,10 @@ _KINDS = "a transformers checkpoint (config.json and .safetensors), a .gguf or .
 def find_model(path: Path, include: Sequence[str] = ()) -> FoundModel:
     """Describe the model at a path; `include` chooses among a folder's files, or adds some beside a file."""
     folder = path if path.is_dir() else path.parent
-    names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and entry.name != LOCK_NAME)
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and entry.name != LOCK_NAME)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be read: {error.strerror}; check its permissions") from error
     chosen = _chosen(names, include)
     if path.is_dir():
         return _in_folder(folder, chosen or names)

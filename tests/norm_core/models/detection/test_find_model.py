@@ -1,23 +1,36 @@
 """A model's own files say what it is; what cannot be used is refused with a remedy."""
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from norm_core.models.bert_onnx import write_onnx
+from norm_core.models.detection.checkpoint import facts_of_config
 from norm_core.models.detection.find_model import find_model
 from norm_core.models.detection.found_model import FoundModel
 from norm_core.models.manifest import EngineKind, Task
+from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from tests.norm_core.engines.tiny_bert import write_tiny_bert
 from tests.norm_core.models.detection.tiny_files import (
+    CONFIG,
     METADATA,
     SHAPES,
     write_checkpoint,
     write_gguf,
     write_safetensors,
+)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(list(CONFIG)), inner, max_size=2),
+    max_leaves=4,
 )
 
 
@@ -53,6 +66,13 @@ def test_a_quantized_checkpoint_names_its_method(tmp_path: Path) -> None:
     found = find_model(write_checkpoint(tmp_path / "tiny", quantization_config={"quant_method": "awq"}))
     assert found.fields["quantization"] == "awq"
     assert "parameters_million" not in found.fields
+
+
+def test_the_stored_number_format_counts_before_the_stated_one(tmp_path: Path) -> None:
+    write_tiny_bert(tmp_path / "bert")
+    (tmp_path / "bert/tokenizer.json").replace(write_checkpoint(tmp_path / "tiny") / "tokenizer.json")
+    (tmp_path / "bert/model.safetensors").replace(tmp_path / "tiny/model.safetensors")
+    assert find_model(tmp_path / "tiny").fields["quantization"] == "f32"
 
 
 def test_a_gguf_file_states_its_size_and_limits(tmp_path: Path) -> None:
@@ -163,6 +183,22 @@ def other_file(folder: Path) -> Path:
 def shard(folder: Path) -> Path:
     write_safetensors(folder / "model.safetensors", SHAPES)
     return folder / "model.safetensors"
+
+
+@given(st.dictionaries(st.sampled_from([*CONFIG, "text_config", "quantization_config", "vision_config"]), JSON))
+def test_no_configuration_leads_to_another_error(changes: dict[str, object]) -> None:
+    """Whatever stands in config.json, it is used, or refused for a user."""
+    with contextlib.suppress(ConfigError):
+        assert facts_of_config({**CONFIG, **changes}, "config.json")["task"] in set(Task)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_after_a_gguf_mark_lead_to_another_error(tail: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.gguf")
+        path.write_bytes(b"GGUF\x03\0\0\0" + tail)
+        with contextlib.suppress(TactfulError):
+            assert find_model(path).files == ("a.gguf",)
 
 
 @pytest.mark.parametrize(
