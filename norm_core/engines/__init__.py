@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         RefusedError,
         UnparsedError,
     )
+    from norm_core.engines.openai.circuit_breaker import ServerStatus
     from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
     from norm_core.engines.reply import Generation, ModelInfo, Scores, Usage
     from norm_core.engines.request_context import Deadline, RequestContext
@@ -41,6 +42,7 @@ __all__ = [
     "RefusedError",
     "RequestContext",
     "Scores",
+    "ServerStatus",
     "SharedEngine",
     "Text",
     "UnparsedError",
@@ -66,6 +68,7 @@ if not TYPE_CHECKING:
                 "RefusedError",
                 "UnparsedError",
             ),
+            "openai.circuit_breaker": ("ServerStatus",),
             "prompt": ("Image", "Prompt", "Question", "Quoted", "Text"),
             "reply": ("Generation", "ModelInfo", "Scores", "Usage"),
             "request_context": ("Deadline", "RequestContext"),
