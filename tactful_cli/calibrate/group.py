@@ -28,9 +28,12 @@ def monitor(  # noqa: PLR0917
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--encounters", help="Folder with one folder of encounters a writer; default: the shipped ones."),
+        typer.Option(
+            "--encounters",
+            help="Folder with a folder of encounters for each of three or more writers; default: the shipped ones.",
+        ),
     ] = None,
-    why: Annotated[str, typer.Option(help="Why you look; it goes to the log of looks.")] = "",
+    why: Annotated[str, typer.Option(help="Why you look, for the log; needed for the shipped encounters.")] = "",
     write: Annotated[
         bool, typer.Option("--write", help="Ship the weights fitted on all writers; needs a checkout.")
     ] = False,
@@ -43,7 +46,7 @@ def monitor(  # noqa: PLR0917
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the monitor on each writer by weights fitted without that writer: the figure of record."""
+    """Measure the monitor on each writer by weights fitted without that writer."""
     from tactful_cli.calibrate.monitor import Look, measure  # noqa: PLC0415  it takes a second to import
 
     look = Look(

@@ -58,7 +58,7 @@ class Look:
 def measure(look: Look, as_json: bool) -> None:
     """Measure, print, log the look, and write the weights if asked."""
     if look.folder is None and not look.why:
-        raise TactfulError("--why: each look at the shipped encounters is logged; say why you look")
+        raise TactfulError("--why: each look at the shipped encounters is logged; say why you look, in a few words")
     if look.write and look.folder:
         raise TactfulError("--write: the shipped weights are fitted on the shipped encounters; leave out --encounters")
     chosen = _chosen(look)
@@ -88,7 +88,9 @@ def measure(look: Look, as_json: bool) -> None:
 def _chosen(look: Look) -> list[Source]:
     if look.folder is None:
         return [one for source in look.sources for one in shipped_sources(SPLITS, by_sound=source is BenchSource.AUDIO)]
-    folders = sorted(path for path in look.folder.iterdir() if path.is_dir()) if look.folder.is_dir() else []
+    if not look.folder.is_dir():
+        raise TactfulError(f"{look.folder}: is no folder; give one with a folder of encounters for each writer")
+    folders = sorted(path for path in look.folder.iterdir() if path.is_dir())
     if len(folders) < FEWEST_WRITERS:
         raise TactfulError(
             f"{look.folder}: has {count_of(len(folders), 'folder')}, and {FEWEST_WRITERS} writers are needed to leave "
