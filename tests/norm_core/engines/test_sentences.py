@@ -1,6 +1,7 @@
 """The packaged sentence encoder: the package's own vectors, faster, and each sentence by itself."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,37 @@ def test_weights_that_are_cut_off_are_named(tmp_path: Any, encoder: SentenceEnco
     (tmp_path / "weights.npz").write_bytes(b"PK\x03\x04")
     with pytest.raises(EngineFailedError, match="install it anew"):
         SentenceModel(tmp_path)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
+    return tmp_path / "sentences"
+
+
+def test_a_second_load_maps_the_tokens_of_the_first(encoder: SentenceEncoder, cache: Path) -> None:
+    first = SentenceModel(encoder.resources).encode(TEXTS)
+    (file,) = cache.iterdir()
+    written = file.stat()
+    second = SentenceModel(encoder.resources)
+    assert np.array_equal(second.encode(TEXTS), first)
+    assert str(file) in Path("/proc/self/maps").read_text(encoding="utf-8")
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
+
+
+def test_damaged_tokens_are_made_anew(encoder: SentenceEncoder, cache: Path) -> None:
+    first = SentenceModel(encoder.resources).encode(TEXTS)
+    (file,) = cache.iterdir()
+    whole = file.stat().st_size
+    file.unlink()
+    file.write_bytes(b"\x93NUMPY")
+    assert np.array_equal(SentenceModel(encoder.resources).encode(TEXTS), first)
+    assert file.stat().st_size == whole
+
+
+def test_without_room_for_the_cache_the_encoder_works(encoder: SentenceEncoder, cache: Path) -> None:
+    cache.write_text("a file where the folder would be", encoding="utf-8")
+    assert np.array_equal(SentenceModel(encoder.resources).encode(TEXTS), encoder.encode(TEXTS))
 
 
 def test_the_graph_that_is_shipped_is_the_one_that_is_written() -> None:
