@@ -115,26 +115,24 @@ class Monitor:
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
         self._table, self._meaning, self._clock = table, meaning, clock
         self._cues = tuple(cues)
-        model = unit_model or config.unit_model()
+        self._model = unit_model or config.unit_model()
         fusion = config.calibrated_fusion()
-        self.operating_point: OperatingPoint = model.operating_points[config.fusion.sensitivity]
-        self._config_sha256 = sha256_of(
-            {
-                "thresholds": table.sha256(),
-                "unit_weights": model.sha256(),
-                "meaning": meaning.sha256(),
-                # lateness_s is left out: it shows in a window as its missing sources.
-                "windows": config.windows.sha256(leave_out=("lateness_s",)),
-                "fusion": fusion.sha256(leave_out=("weights",)),
-                "memory": config.memory.sha256(),
-                **({"cues": [source_sha256(cue) for cue in self._cues]} if cues else {}),
-            }
-        )
+        self._judge_weight = fusion.judge_weight
+        self._sha256_of_parts = {
+            "thresholds": table.sha256(),
+            "unit_weights": self._model.sha256(),
+            "meaning": meaning.sha256(),
+            # lateness_s is left out: it shows in a window as its missing sources.
+            "windows": config.windows.sha256(leave_out=("lateness_s",)),
+            "memory": config.memory.sha256(),
+            **({"cues": [source_sha256(cue) for cue in self._cues]} if cues else {}),
+        }
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
-        self._fusion = Fusion(fusion, model, note_closed)
+        self._fusion = Fusion(fusion, self._model, note_closed)
         self._open_ns = s_to_ns(config.fusion.open_s)
-        self._triggers = JudgeTriggers(config.judge.calls_per_hour if config.judge.model else 0.0)
+        self._triggers = JudgeTriggers(_judge_budget(config))
+        self.reconfigure(config)
         self._presence: tuple[object, ...] = ()
         self._robot_first_ns: int | None = None
         self._people_end_ns: list[int] = []  # ends of people's first utterances
@@ -182,6 +180,17 @@ class Monitor:
     def robot_is_missing(self) -> bool:
         """Whether people said several things and the robot's speech never arrived."""
         return self._is_robot_missing(self._newest_ns)
+
+    def reconfigure(self, config: MonitorConfig) -> list[SocialFlag]:
+        """Use the live fields of a configuration from the next record on; return the open flags that this changes.
+
+        These are the fields marked LIVE in `fusion` and `judge`; the others stay as they were at the start.
+        """
+        fusion = config.fusion.model_copy(update={"judge_weight": self._judge_weight})
+        self.operating_point: OperatingPoint = self._model.operating_points[fusion.sensitivity]
+        self._config_sha256 = sha256_of({**self._sha256_of_parts, "fusion": fusion.sha256(leave_out=("weights",))})
+        self._triggers.set_budget(_judge_budget(config))
+        return self._fusion.reconfigure(fusion, self._clock.now_ns())
 
     def take(self, record: Record) -> list[SocialFlag]:
         """Take a record, in order of arrival, and return the flags that are now decided.
@@ -265,12 +274,15 @@ class Monitor:
         self._owed.pop(judgement.unit.unit_id, None)
         flags = []
         if judgement.outcome is Outcome.ANSWERED:
-            made_by = replace(
-                judgement.provenance,
-                config_sha256=sha256_of([self._config_sha256, judgement.provenance.config_sha256]),
-                software_version=__version__,
-            )
-            flag = self._fusion.take_judgement(replace(judgement, provenance=made_by), self._clock.now_ns())
+
+            def make_provenance() -> Provenance:
+                return replace(
+                    judgement.provenance,
+                    config_sha256=sha256_of([self._config_sha256, judgement.provenance.config_sha256]),
+                    software_version=__version__,
+                )
+
+            flag = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
             flags = [flag] if flag else []
         return flags + self._close_if_ended()
 
@@ -361,10 +373,13 @@ class Monitor:
         ]
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
         digest: list[str] = []
+        is_closed = False
 
         def make_provenance() -> Provenance:
             if not digest:  # once per window, and only if a flag cites it: it takes longer than most cues
                 digest.append(window_digest(window))
+                if is_closed:
+                    self._closed.append(closed_window(window, digest[0]))
             return self._provenance_of(window, digest[0])
 
         now_ns = self._clock.now_ns()
@@ -375,6 +390,7 @@ class Monitor:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
         if self._triggers.note_window(scene, findings, self._fusion.probability_of):
             make_provenance()  # the judge's answers cite the window
+        is_closed = True
         return flags, again_ns, "".join(digest)
 
     def _measured(self, scene: Scene) -> Iterable[MeasuredUnit]:
@@ -405,3 +421,7 @@ class Monitor:
             software_version=__version__,
             window_late=window.late,
         )
+
+
+def _judge_budget(config: MonitorConfig) -> float:
+    return config.judge.calls_per_hour if config.judge.model else 0.0

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.errors import TactfulError
+
+# Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).
+LIVE: dict[str, JsonValue] = {"live": True}
 
 P = TypeVar("P", bound=BaseModel)
 

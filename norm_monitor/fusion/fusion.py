@@ -11,7 +11,7 @@ from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Pola
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.records.status import Counter
-from norm_core.runtime.config import Config
+from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.unit_model import OperatingPoint, Sensitivity, UnitModel, UnitReading
@@ -33,11 +33,13 @@ class FusionConfig(Config):
     sensitivity: Sensitivity = Field(
         default=Sensitivity.BALANCED,
         description="how many false errors an hour are accepted for more true ones: quiet, balanced or keen",
+        json_schema_extra=LIVE,
     )
     bars: tuple[str, ...] = Field(
         default=(),
         description="the probability from which flags of a polarity or an attribute are raised, such as error=0.8 or "
         "emotions=0.9, in place of that of the sensitivity",
+        json_schema_extra=LIVE,
     )
     open_s: float = Field(
         default=30.0, ge=0, le=600, description="how long after its end a unit takes evidence; then its flag closes"
@@ -46,9 +48,15 @@ class FusionConfig(Config):
         default=1.0, ge=0, le=10, description="the weight of the judge's answer beside the cues; 0 ignores it"
     )
     most_per_attribute: int = Field(
-        default=20, ge=1, le=1000, description="the most units of one attribute and polarity in ten minutes"
+        default=20,
+        ge=1,
+        le=1000,
+        description="the most units of one attribute and polarity in ten minutes",
+        json_schema_extra=LIVE,
     )
-    muted: tuple[str, ...] = Field(default=(), description="cues and attributes that raise no flag")
+    muted: tuple[str, ...] = Field(
+        default=(), description="cues and attributes that raise no flag", json_schema_extra=LIVE
+    )
     weights: str = Field(
         default="", description="file of fitted weights for the facts of units; empty for the shipped ones"
     )
@@ -77,17 +85,22 @@ def _bar(text: str) -> tuple[str, float]:
         return "", 0.0
 
 
+# Makes the provenance of a flag, by the configuration that holds when the flag changes.
+MakeProvenance = Callable[[], Provenance]
+
+
 @dataclass
 class _OpenUnit:
     """A unit that takes evidence, and its flag as last published."""
 
     unit: Unit
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
-    found_by: dict[tuple[str, str], Provenance] = field(default_factory=dict)
+    found_by: dict[tuple[str, str], MakeProvenance] = field(default_factory=dict)
     measured: MeasuredUnit | None = None
     reading: UnitReading | None = None
-    measured_by: Provenance = field(default_factory=Provenance)
+    measured_by: MakeProvenance = Provenance
     judgement: UnitJudgement | None = None
+    judged_by: MakeProvenance = Provenance
     flag: SocialFlag | None = None
     over_limit: bool = False
 
@@ -106,8 +119,6 @@ class ClosedUnit:
     findings: tuple[Finding, ...]
 
 
-# Makes the provenance of a flag that a window changes.
-MakeProvenance = Callable[[], Provenance]
 NoteClosed = Callable[[ClosedUnit], None]
 
 
@@ -120,16 +131,22 @@ class Fusion:
     """
 
     def __init__(self, config: FusionConfig, model: UnitModel, note_closed: NoteClosed | None = None) -> None:
-        self._config, self._model, self._note_closed = config, model, note_closed
-        self._bars = config.bars_at(model.operating_points[config.sensitivity])
+        self._model, self._note_closed = model, note_closed
         self._tally: Tally[str] = Tally()
         self.reset()
+        self.reconfigure(config, 0)
 
     def reset(self) -> None:
         """Forget all units, for example when stamps jump back."""
         self._open: dict[str, _OpenUnit] = {}
         self._closed_until_ns = -(2**63)
         self._onsets: dict[tuple[Polarity, Attribute], dict[str, int]] = {}  # of flagged units
+
+    def reconfigure(self, config: FusionConfig, decision_ns: int) -> list[SocialFlag]:
+        """Decide by another configuration from now on; return the flags of open units that this changes."""
+        self._config, self._bars = config, config.bars_at(self._model.operating_points[config.sensitivity])
+        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
+        return [flag for flag in changed if flag]
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -154,7 +171,8 @@ class Fusion:
             self._tally["findings_after_close"] += 1
             return None
         state = self._state_of(finding.unit)
-        state.findings[key], state.found_by[key] = finding, make_provenance()
+        make_provenance()  # a finding cites its window, whether it is flagged or not
+        state.findings[key], state.found_by[key] = finding, make_provenance
         return self._changed(state, decision_ns)
 
     def take_facts(
@@ -166,17 +184,18 @@ class Fusion:
         state = self._state_of(measured.unit)
         if state.measured is None or state.measured.facts != measured.facts:
             state.measured, state.reading = measured, self._model.read(measured.unit.kind, measured.facts)
-            if self._flag_of(state, FlagState.UPDATED, decision_ns):
-                state.measured_by = make_provenance()
+            state.measured_by = make_provenance
         return self._changed(state, decision_ns)
 
-    def take_judgement(self, judgement: UnitJudgement, decision_ns: int) -> SocialFlag | None:
+    def take_judgement(
+        self, judgement: UnitJudgement, make_provenance: MakeProvenance, decision_ns: int
+    ) -> SocialFlag | None:
         """Add the judge's answer to its unit, and return the unit's flag if that changes it."""
         if self._is_closed(judgement.unit):
             self._tally["judgements_after_close"] += 1
             return None
         state = self._state_of(judgement.unit)
-        state.judgement = judgement
+        state.judgement, state.judged_by = judgement, make_provenance
         return self._changed(state, decision_ns)
 
     def track(self, units: Iterable[Unit], decision_ns: int) -> list[SocialFlag]:
@@ -196,7 +215,7 @@ class Fusion:
             self._closed_until_ns = max(self._closed_until_ns, until_ns - s_to_ns(self._config.open_s))
         ended = [one for one in self._open.values() if until_ns is None or one.end_ns < self._closed_until_ns]
         flags = []
-        for state in sorted(ended, key=lambda one: (one.unit.onset_ns, one.unit.unit_id)):
+        for state in sorted(ended, key=_by_onset):
             del self._open[state.unit.unit_id]
             if self._note_closed:
                 findings = tuple(state.findings.values())
@@ -275,7 +294,7 @@ class Fusion:
             evidence=self._evidence(state, found),
             rationale=next((one.rationale for one in (judgement, lead, note) if one and one.rationale), ""),
             correction=next((one.correction for one in (judgement, lead, note) if one and one.correction), ""),
-            provenance=judgement.provenance if judgement else made_by,
+            provenance=state.judged_by() if judgement else made_by(),
         )
 
     def _bar_of(self, attribute: Attribute) -> float:
@@ -315,6 +334,10 @@ class Fusion:
     def _is_closed(self, unit: Unit) -> bool:
         is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns
         return is_over and unit.unit_id not in self._open
+
+
+def _by_onset(state: _OpenUnit) -> tuple[int, str]:
+    return state.unit.onset_ns, state.unit.unit_id
 
 
 def _essence(flag: SocialFlag) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from norm_core.engines.reply import Generation, ModelInfo, Scores, provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.config import LIVE
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_monitor.judge.calibration import JudgeCalibration
@@ -50,8 +51,11 @@ class JudgeConfig(PictureRules):
         ge=0,
         le=36_000,
         description="the most units that the judge is asked about in an hour; 0 for none",
+        json_schema_extra=LIVE,
     )
-    deadline_s: float = Field(default=10.0, gt=0, le=600, description="the judge's time for a unit")
+    deadline_s: float = Field(
+        default=10.0, gt=0, le=600, description="the judge's time for a unit", json_schema_extra=LIVE
+    )
     least_attribute: float = Field(
         default=0.5, ge=0, le=1, description="the lowest probability of an attribute in a flag"
     )

@@ -29,16 +29,23 @@ class JudgeTriggers:
 
     def __init__(self, calls_per_hour: float) -> None:
         """With a budget of 0, no unit is due."""
-        self._per_hour, self._most_saved = calls_per_hour, max(1.0, calls_per_hour * _SAVED_UP)
         self._due: deque[UnitView] = deque()
         self._dropped = self._beyond_budget = 0
+        self._waiting: dict[str, Unit] = {}
+        self.set_budget(calls_per_hour)
         self.reset()
+
+    def set_budget(self, calls_per_hour: float) -> None:
+        """Change the budget; without one, no unit waits."""
+        self._per_hour, self._most_saved = calls_per_hour, max(1.0, calls_per_hour * _SAVED_UP)
+        if calls_per_hour <= 0:
+            self._waiting.clear()
 
     def reset(self) -> None:
         """Forget all units, for example when the clock was set back; due units stay."""
         self._budget = self._most_saved
         self._budget_at_ns: int | None = None
-        self._waiting: dict[str, Unit] = {}
+        self._waiting.clear()
         self._decided: OrderedDict[str, None] = OrderedDict()  # asked about, or left out
         self._findings: OrderedDict[str, dict[tuple[str, str], Finding]] = OrderedDict()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.flag import Attribute, FlagState, SocialFlag
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
@@ -63,6 +63,24 @@ def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
     [flag, *_] = Watched(meaning).watch(ENCOUNTER)
     assert len(flag.provenance.window_digest) == 64
     assert not flag.provenance.window_late
+
+
+def test_a_flag_opened_after_a_change_cites_its_window_and_the_new_hash(meaning: Meanings) -> None:
+    """Its unit was measured before, when it was muted."""
+    every = tuple(one.value for one in Attribute)
+    muted = ALONE.model_copy(update={"fusion": ALONE.fusion.model_copy(update={"muted": every})})
+    monitor = Monitor(muted, ThresholdTable.shipped(), meaning, ReplayClock(at(40)))
+    assert not [flag for _, entry in with_silence(ENCOUNTER, until_s=40) for flag in monitor.take(entry)]
+    opened = monitor.reconfigure(ALONE)
+    assert opened
+    assert {flag.state for flag in opened} == {FlagState.OPENED}
+    cited = {flag.provenance.window_digest for flag in opened}
+    assert "" not in cited
+    assert cited <= {window.sha256 for window in monitor.closed_windows()}
+    closed = monitor.end_input()
+    unchanged = Watched(meaning, weighed=True).watch(ENCOUNTER, until_s=40)
+    assert {f.event_id for f in closed if f.state is FlagState.CLOSED} >= {f.event_id for f in opened}
+    assert {f.provenance.config_sha256 for f in (*opened, *closed)} == {f.provenance.config_sha256 for f in unchanged}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -71,9 +72,8 @@ def fusion(**config: object) -> Fusion:
 
 def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
     if isinstance(evidence, UnitJudgement):
-        return fused.take_judgement(evidence, evidence.unit.onset_ns)
-    made_by = Provenance(window_digest=evidence.cue_id)
-    return fused.take(evidence, lambda: made_by, evidence.onset_ns)
+        return fused.take_judgement(evidence, partial(replace, evidence.provenance), evidence.unit.onset_ns)
+    return fused.take(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.onset_ns)
 
 
 def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]:
@@ -240,6 +240,43 @@ def test_a_bar_of_an_unknown_name_or_value_is_refused(bar: str) -> None:
 def test_a_muted_attribute_is_not_named_in_a_flag() -> None:
     both = finding(unit(), attributes=(Attribute.EMOTIONS, Attribute.ENGAGEMENT))
     assert taken(fusion(muted=["emotions"]), both)[-1].attributes == (Attribute.ENGAGEMENT,)
+
+
+def reconfigured(fused: Fusion, **config: object) -> list[SocialFlag]:
+    return fused.reconfigure(FusionConfig.model_validate(config), s_to_ns(100))
+
+
+@pytest.mark.parametrize("config", [{"muted": ["rude"]}, {"muted": ["emotions"]}, {"bars": ["error=0.9"]}])
+def test_a_change_withdraws_an_open_flag_that_it_rules_out(config: dict[str, Any]) -> None:
+    fused = fusion()
+    opened = take(fused, finding(unit()))
+    assert opened
+    (withdrawn,) = reconfigured(fused, **config)
+    assert (withdrawn.state, withdrawn.event_id) == (FlagState.WITHDRAWN, opened.event_id)
+    assert withdrawn.decision_ns == s_to_ns(100)
+    assert fused.close(None) == []
+
+
+def test_a_change_opens_the_flag_of_a_unit_that_it_admits() -> None:
+    fused = fusion(muted=["rude"])
+    assert take(fused, finding(unit())) is None
+    (opened,) = reconfigured(fused)
+    assert (opened.state, opened.provenance.window_digest) == (FlagState.OPENED, "rude")
+    assert states(fused.close(None)) == [FlagState.CLOSED]
+
+
+def test_a_change_that_is_taken_back_reopens_the_flag() -> None:
+    fused = fusion()
+    take(fused, finding(unit()))
+    reconfigured(fused, muted=["rude"])
+    assert states(reconfigured(fused)) == [FlagState.UPDATED]
+    assert states(fused.close(None)) == [FlagState.CLOSED]
+
+
+def test_a_change_that_alters_no_decision_publishes_nothing() -> None:
+    fused = fusion()
+    take(fused, finding(unit()))
+    assert reconfigured(fused, muted=["greets"], bars=["competence=0.9"]) == []
 
 
 def test_a_flood_of_one_attribute_is_limited_and_ends() -> None:
