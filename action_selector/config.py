@@ -8,7 +8,7 @@ from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.norms import DEFAULT_ORDER
 from action_selector.repair import RepairConfig
 from norm_core.records.decision import Norm
-from norm_core.runtime.config import Config
+from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.watermarks import SOURCES, known_sources
 
 
@@ -18,9 +18,14 @@ class SelectorConfig(Config):
     when_unsure: WhenUnsure = Field(
         default=WhenUnsure.ASK_HUMAN,
         description="where several could be right: ask_human, do_nothing or best_effort",
+        json_schema_extra=LIVE,
     )
     coverage: float = Field(
-        default=0.6, gt=0, le=1, description="probability that the candidates which could be right hold together"
+        default=0.6,
+        gt=0,
+        le=1,
+        description="probability that the candidates which could be right hold together",
+        json_schema_extra=LIVE,
     )
     veto_others: bool = Field(default=True, description="whether what another is already doing falls")
     avoid_others: bool = Field(
@@ -30,7 +35,11 @@ class SelectorConfig(Config):
         default=0.35, ge=-1, le=1, description="cosine from which a candidate is another's action"
     )
     rule_least: float = Field(
-        default=0.5, ge=-1, le=1, description="cosine from which a house rule speaks of a situation or candidate"
+        default=0.5,
+        ge=-1,
+        le=1,
+        description="cosine from which a house rule speaks of a situation or candidate",
+        json_schema_extra=LIVE,
     )
     ask_viewpoint: bool = Field(default=True, description="whether a model is asked what can be done from here")
     ask_norms: bool = Field(default=True, description="whether a model is asked which norms a candidate serves")
@@ -45,6 +54,7 @@ class SelectorConfig(Config):
     norm_order: tuple[Norm, ...] = Field(
         default=DEFAULT_ORDER,
         description="norm categories, from the one that never gives way to the one that always does",
+        json_schema_extra=LIVE,
     )
     style: Literal["default", "egoplan", "exclusion"] = Field(default="default", description="how a model is asked")
     max_frame_age_s: float = Field(default=3.0, gt=0, le=600, description="older frames are not decided upon")

@@ -29,6 +29,7 @@ from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
+from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
@@ -48,10 +49,25 @@ class Decider:
         fitted: LinearScorer | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
-        self._config_sha256 = self.config.sha256()
-        self._sentences, self._engine = sentences, engine
+        site = [part.sha256() for part in (catalogue, rules) if part]
+        self._config_sha256 = sha256_of([self.config.sha256(), *site]) if site else self.config.sha256()
+        self._sentences, self._engine, self._fitted = sentences, engine, fitted
         self._chooser = Chooser(sentences, self.config, engine, fitted)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
+
+    def replaced(
+        self, config: SelectorConfig, catalogue: SkillCatalogue | None, rules: house_rules.HouseRules | None
+    ) -> "Decider":
+        """Return a decider with these settings, skills and rules, and with the models and precedents of this one."""
+        return Decider(
+            self._sentences,
+            config,
+            engine=self._engine,
+            catalogue=catalogue,
+            rules=rules,
+            precedents=self._precedents,
+            fitted=self._fitted,
+        )
 
     @property
     def shows_pictures(self) -> bool:

@@ -33,11 +33,15 @@ class RepairRequests:
     """Make one request per error. The request's query_id is the flag's event_id."""
 
     def __init__(self, catalogue: SkillCatalogue | None = None) -> None:
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self.use(catalogue)
+
+    def use(self, catalogue: SkillCatalogue | None) -> None:
+        """Offer the repairs of another catalogue from now on."""
         skills = catalogue.skills if catalogue else ()
         repairs = tuple(skill.action for skill in skills if skill.repair) or DEFAULT_REPAIRS
         may_do_nothing = catalogue is None or catalogue.may_do_nothing
         self._candidates = repairs + ("",) * may_do_nothing
-        self._seen: OrderedDict[str, None] = OrderedDict()
 
     def request_for(self, flag: SocialFlag) -> Request | None:
         """Return the request of an error at its first flag; None for any other flag, and for a final one."""

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from action_selector.config import RequestConfig
+from action_selector.candidates import SkillCatalogue
+from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import TASKS, answer_of, request_of
 from action_selector.repair import RepairRequests
 from action_selector.request import Request
+from action_selector.veto.house_rules import HouseRules
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
@@ -68,6 +70,14 @@ class Selector:
         self._repairs = repairs
         self._recent = RecentRecords(self._config.window_s)
         self._held = HeldQueries(self._config.sources, s_to_ns(self._config.frames_every_s))
+
+    def reconfigure(
+        self, config: SelectorConfig, catalogue: SkillCatalogue | None = None, rules: HouseRules | None = None
+    ) -> None:
+        """Decide every further request by these settings, skills and rules, and by those alone."""
+        self._decider = self._decider.replaced(config, catalogue, rules)
+        if self._repairs:
+            self._repairs.use(catalogue)
 
     def prepare(self) -> None:
         """Load the encoder ahead of the first request. Raises EngineError if that fails."""

@@ -14,6 +14,7 @@ from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.config import LIVE
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock
 
@@ -22,10 +23,24 @@ class SelectorFiles(SelectorConfig):
     """The selector's settings and the paths of its files. An empty path means no file."""
 
     model: str = Field(default="", description="name of the model that is asked; empty for likeness alone")
-    skills: str = Field(default="", description="YAML catalogue of the robot's skills; empty for none")
-    house_rules: str = Field(default="", description="YAML file of house rules; empty for none")
+    skills: str = Field(
+        default="", description="YAML catalogue of the robot's skills; empty for none", json_schema_extra=LIVE
+    )
+    house_rules: str = Field(
+        default="",
+        description="YAML file of house rules; empty for none; set it again to read an edited file",
+        json_schema_extra=LIVE,
+    )
     precedents_index: str = Field(default="", description="folder that `tactful norms index` wrote; empty for none")
     fitted: str = Field(default="", description="weights that `tactful bench fit` wrote; empty for none")
+
+    def catalogue(self) -> SkillCatalogue | None:
+        """Read the skills. Raises ConfigError where the file is unusable."""
+        return SkillCatalogue.read(Path(self.skills).expanduser()) if self.skills else None
+
+    def rules(self) -> HouseRules | None:
+        """Read the house rules. Raises ConfigError where the file is unusable."""
+        return HouseRules.read(Path(self.house_rules).expanduser()) if self.house_rules else None
 
 
 def open_selector(
@@ -39,18 +54,17 @@ def open_selector(
     """Read every file and create the selector. Raises a TactfulError that names the first unusable file."""
     encoder = SentenceEncoder()
     weights_sha256 = encoder.weights_sha256
-    catalogue, rules, index = (_path(path) for path in (files.skills, files.house_rules, files.precedents_index))
-    fitted = _path(files.fitted)
+    index, fitted = _path(files.precedents_index), _path(files.fitted)
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
-    skills = SkillCatalogue.read(catalogue) if catalogue else None
+    skills = files.catalogue()
     decider = Decider(
         encoder,
         files,
         engine=engine,
         catalogue=skills,
-        rules=HouseRules.read(rules) if rules else None,
+        rules=files.rules(),
         precedents=precedents,
         fitted=LinearScorer.read(fitted, weights_sha256) if fitted else None,
     )

@@ -1,6 +1,7 @@
 """Select the first frame at or after each period of stamp time. No clock is read."""
 
 from collections import deque
+from itertools import accumulate
 
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
@@ -9,6 +10,8 @@ from norm_monitor.senses.camera.faults import CameraFault, log_fault
 JUMP_NS = 60 * NS_PER_S  # a longer step in stamps comes from a clock, not from a camera
 _MANY = 60  # intervals for estimating the camera's frame rate
 _SLACK = 1.8  # a gap exceeds this many camera intervals
+_SURE = 3.0  # a step this long is a gap, whatever follows it
+_SPAN = 4  # intervals over which jitter averages out
 
 
 class Sampler:
@@ -16,14 +19,19 @@ class Sampler:
 
     def __init__(self, topic: str, keep_hz: float, health_log: HealthLog) -> None:
         """Raises ValueError unless `keep_hz` is above 0."""
+        self._topic, self._health_log = topic, health_log
+        self._latest_ns: int | None = None
+        self._kept_ns: int | None = None
+        self._late_step_ns = 0  # a step that is either a gap or jitter, until the next one shows which
+        self.set_rate(keep_hz)
+        self._intervals_ns: deque[int] = deque(maxlen=_MANY)
+        self.missing_by_stamps = 0
+
+    def set_rate(self, keep_hz: float) -> None:
+        """Keep at another rate from the next frame on. Raises ValueError unless it is above 0."""
         if not keep_hz > 0:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
         self._period_ns = round(NS_PER_S / keep_hz)
-        self._topic, self._health_log = topic, health_log
-        self._latest_ns: int | None = None
-        self._kept_slot: int | None = None
-        self._intervals_ns: deque[int] = deque(maxlen=_MANY)
-        self.missing_by_stamps = 0
 
     @property
     def latest_ns(self) -> int | None:
@@ -35,11 +43,11 @@ class Sampler:
         if self._latest_ns is not None and not self._follows(stamp_ns, self._latest_ns):
             return False
         self._latest_ns = stamp_ns
-        return self._kept_slot is None or self.slot_of(stamp_ns) > self._kept_slot
+        return self._kept_ns is None or self.slot_of(stamp_ns) > self.slot_of(self._kept_ns)
 
     def keep(self, stamp_ns: int) -> None:
         """Use the frame at `stamp_ns` for its period; without this call the next frame is tried."""
-        self._kept_slot = self.slot_of(stamp_ns)
+        self._kept_ns = stamp_ns
 
     def slot_of(self, stamp_ns: int) -> int:
         """Return the period of a stamp; each period has one frame."""
@@ -52,7 +60,7 @@ class Sampler:
             return False
         if step_ns < -JUMP_NS:
             log_fault(self._health_log, self._topic, CameraFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
-            self._kept_slot = None
+            self._kept_ns, self._late_step_ns = None, 0
             return True
         if step_ns < 0:
             log_fault(self._health_log, self._topic, CameraFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
@@ -64,11 +72,22 @@ class Sampler:
         return True
 
     def _look_for_gap(self, step_ns: int) -> None:
-        # The second shortest interval shows the frame rate despite lost frames and a single irregular pair.
-        if len(self._intervals_ns) >= 3:
-            pace_ns = sorted(self._intervals_ns)[1]
-            if step_ns > _SLACK * pace_ns:
-                missing = round(step_ns / pace_ns) - 1
-                self.missing_by_stamps += missing
-                log_fault(self._health_log, self._topic, CameraFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
+        if len(self._intervals_ns) >= _SPAN:
+            pace_ns = self._pace_ns()
+            # After a frame that was only late, the next one comes so much the sooner.
+            if self._late_step_ns and self._late_step_ns + step_ns > (_SLACK + 1) * pace_ns:
+                self._count_gap(self._late_step_ns, pace_ns)
+            self._late_step_ns = step_ns if _SLACK < step_ns / pace_ns <= _SURE else 0
+            if step_ns > _SURE * pace_ns:
+                self._count_gap(step_ns, pace_ns)
         self._intervals_ns.append(step_ns)
+
+    def _pace_ns(self) -> float:
+        """Estimate the interval of the camera, despite jitter, lost frames and a single irregular pair."""
+        ends_ns = [0, *accumulate(self._intervals_ns)]
+        spans_ns = sorted(end_ns - start_ns for start_ns, end_ns in zip(ends_ns, ends_ns[_SPAN:], strict=False))
+        return spans_ns[:2][-1] / _SPAN
+
+    def _count_gap(self, step_ns: int, pace_ns: float) -> None:
+        self.missing_by_stamps += round(step_ns / pace_ns) - 1
+        log_fault(self._health_log, self._topic, CameraFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")

@@ -1,7 +1,9 @@
 """What is kept of a camera's messages, and how bad ones are counted."""
 
 import tracemalloc
+from collections.abc import Iterable
 from dataclasses import replace
+from random import Random
 
 import cv2
 import numpy as np
@@ -195,6 +197,35 @@ def test_odd_stamps_are_told_apart() -> None:
     }
     assert eye.sampler.missing_by_stamps == 5
     assert back is not None
+
+
+def stamped(steps: list[float]) -> tuple[FrameKeeper, HealthLog]:
+    """A camera after frames at these multiples of its period."""
+    (eye, health_log), jpeg = camera(), compressed(START_NS, scene())
+    for step in steps:
+        eye.keep(replace(jpeg, stamp_ns=START_NS + round(step * PERIOD_NS)))
+    return eye, health_log
+
+
+def jittered(steps: Iterable[int], share: float) -> list[float]:
+    chance = Random(7)
+    return [step + chance.uniform(-share, share) for step in steps]
+
+
+def test_jitter_is_no_loss() -> None:
+    eye, health_log = stamped(jittered(range(600), 0.2))
+    assert (counts(health_log), eye.sampler.missing_by_stamps) == ({}, 0)
+
+
+def test_a_frame_that_is_late_once_is_no_loss() -> None:
+    assert counts(stamped([*range(10), 10.9, *range(11, 20)])[1]) == {}
+
+
+def test_frames_lost_among_jitter_are_counted() -> None:
+    there = [step for step in range(600) if step % 50 != 40]
+    eye, health_log = stamped(jittered(there, 0.15))
+    assert counts(health_log) == {CameraFault.STAMP_GAP: 12}
+    assert eye.sampler.missing_by_stamps == 12
 
 
 def test_two_publishers_show_as_changes_of_source() -> None:
