@@ -1,7 +1,7 @@
 """The monitor: stamped records in, windows and flags out. No clock influences a decision."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -41,7 +41,7 @@ from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.units.unit_view import UnitView
 from norm_monitor.units.units_of_scene import units_of
 from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry
-from norm_monitor.windows.missing_sources import explain_missing
+from norm_monitor.windows.missing_sources import MissingReport, report_missing
 from norm_monitor.windows.window_config import Record, WindowConfig
 
 # If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
@@ -155,11 +155,17 @@ class Monitor:
             counters += (Counter(name="queries_refused", count=self._queries_refused),)
         return counters
 
-    @property
-    def missing_reason(self) -> str:
-        """Why the newest window had to do without its missing sources, and what to do."""
-        speech_under_way = self._partial_from_ns is not None
-        return explain_missing(self.missing, self._cutter.received_sources, speech_under_way=speech_under_way)
+    def missing_report(
+        self, active_nodes: Collection[str] | None = None, silent: Collection[str] = ()
+    ) -> MissingReport:
+        """Report why the newest window had to do without its missing sources, as `report_missing` does."""
+        return report_missing(
+            self.missing,
+            self._cutter.received_sources,
+            speech_under_way=self._partial_from_ns is not None,
+            active_nodes=active_nodes,
+            silent=silent,
+        )
 
     @property
     def language_reason(self) -> str:

@@ -8,6 +8,9 @@ MEANINGS: dict[str, str] = {
     # every node
     "messages_lost": "messages that the middleware lost before the node took them",
     "messages_refused": "messages that were not used, because a field or the type is invalid",
+    "process_id": "number of the process that hosts the node",
+    "process_memory_kb": "memory of that process; of pages that processes share, its part",
+    "process_cpu_ms": "CPU time of that process since it began",
     "duplicate_node_heartbeats": "heartbeats of another node of the same name",
     "server_requests_refused": "requests that failed at once, because the model's server could not be reached",
     # camera

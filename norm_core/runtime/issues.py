@@ -98,7 +98,8 @@ ISSUES: dict[str, IssueHelp] = {
     ),
     "missing": IssueHelp(
         line="utterances, presence or frames: windows close without them",
-        meaning="a window closed before this source was complete; somebody may still talk, or a node is absent or slow",
+        meaning="the source's node is absent or slow, or the source is silent; that somebody still talks is a note, "
+        "and no problem",
         remedy="start the node that the line names, or read its status; windows.lateness_s sets how long windows wait",
     ),
     "robot": IssueHelp(
@@ -121,6 +122,11 @@ ISSUES: dict[str, IssueHelp] = {
         line="sentence encoder",
         meaning="the encoder is being loaded, or cannot be loaded",
         remedy="wait a few seconds; where it failed, run ./tactful doctor",
+    ),
+    "files": IssueHelp(
+        line="selector: FILE ...",
+        meaning="the skills or house rules became unusable while they were changed; the earlier ones stay in use",
+        remedy="mend the file, and set the parameter again",
     ),
     "selector": IssueHelp(
         line="selector: a decision failed",

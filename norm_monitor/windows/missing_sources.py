@@ -2,28 +2,56 @@
 
 from collections.abc import Collection, Iterable
 
+from norm_core.records.record import record
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 
-_NODES = {FRAMES: "camera", PRESENCE: "camera or people", UTTERANCES: "ears"}
+_NODES = {FRAMES: ("camera",), PRESENCE: ("camera", "people"), UTTERANCES: ("ears",)}
 
 
-def explain_missing(missing: Iterable[str], received: Collection[str], *, speech_under_way: bool) -> str:
-    """Give a sentence for each missing source; received names those of which anything came so far."""
-    return "; ".join(_explain(source, source in received, speech_under_way) for source in missing)
+@record
+class MissingReport:
+    """What is missing: problems, and what is no problem but shows in the flags."""
+
+    problem: str = ""
+    note: str = ""
 
 
-def _explain(source: str, received: bool, speech_under_way: bool) -> str:
-    node = _NODES[source]
-    if not received:
-        return f"{source}: none has arrived, and windows close without them; start {node}, or read its status"
+def report_missing(
+    missing: Iterable[str],
+    received: Collection[str],
+    *,
+    speech_under_way: bool,
+    active_nodes: Collection[str] | None = None,
+    silent: Collection[str] = (),
+) -> MissingReport:
+    """Report on each missing source.
+
+    `received` are the sources of which anything came so far, `silent` those of which nothing came lately.
+    `active_nodes` are the nodes that are known to run; None if nothing is known of nodes, as in a replay.
+    """
+    problems, note = [], ""
+    for source in dict.fromkeys((*missing, *silent)):
+        nodes = _NODES[source]
+        is_absent = active_nodes is not None and not set(nodes) & set(active_nodes)
+        if source == UTTERANCES and speech_under_way and not is_absent and source not in silent:
+            note = (
+                "utterances: somebody still talks, so windows close before the utterance ends; windows.lateness_s "
+                "sets how long windows wait"
+            )
+        else:
+            problems.append(f"{source}: {_problem(source, source in received, is_absent, active_nodes is not None)}")
+    return MissingReport(problem="; ".join(problems), note=note)
+
+
+def _problem(source: str, is_received: bool, is_absent: bool, is_known: bool) -> str:
+    node = " or ".join(_NODES[source])
+    without = "and windows close without them"
+    if is_absent:
+        return f"{node} is not active, {without}; start it, or whatever publishes {source}"
+    if not is_received:
+        remedy = f"{node} is active: read its status" if is_known else f"start {node}, or read its status"
+        return f"none has arrived, {without}; {remedy}"
     if source != UTTERANCES:
-        return f"{source}: the newest are late, and windows close without them; read the status of {node}"
-    if speech_under_way:
-        return (
-            "utterances: somebody still talks, and windows close before the utterance ends; nothing is wrong, and "
-            "windows.lateness_s sets how long windows wait"
-        )
-    return (
-        "utterances: the newest are late, and windows close without them; either somebody still talks, or ears is slow "
-        "or has stopped: read the status of ears"
-    )
+        return f"the newest are late, {without}; read the status of {node}"
+    rest = "is slow" if is_known else "is slow or has stopped"
+    return f"the newest are late, {without}; either somebody still talks, or {node} {rest}: read the status of {node}"

@@ -97,11 +97,13 @@ def test_parameters_are_checked_when_they_are_set(recorder: NodeProcess, observe
     wrong = set_parameter(observer, "bag", 3)
     assert not wrong.successful
     assert "bag: input should be a valid string" in wrong.reason
-    assert not set_parameter(observer, "no_such", 1).successful
+    misspelt = set_parameter(observer, "topic", ["/other"])
+    assert not misspelt.successful
+    assert "topic: unknown key; did you mean topics?" in misspelt.reason
     assert change(observer, Transition.TRANSITION_CONFIGURE)
     late = set_parameter(observer, "topics", ["/third"])
     assert not late.successful
-    assert "clean it up, set it, configure again" in late.reason
+    assert "topics: it changes in state unconfigured alone, and the node is inactive" in late.reason
 
 
 def state_of(observer: Observer) -> str:

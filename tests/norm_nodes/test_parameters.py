@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from norm_core.runtime.config import Config, ConfigError
+from norm_core.records.status import NodeState
+from norm_core.runtime.config import LIVE, Config, ConfigError
 
 pytestmark = pytest.mark.ros
 
 
 class Lens(Config):
-    focus_m: float = Field(default=1.0, gt=0, description="distance that is sharp", json_schema_extra={"live": True})
+    focus_m: float = Field(default=1.0, gt=0, description="distance that is sharp", json_schema_extra=LIVE)
     filters: tuple[str, ...] = Field(default=("red",), description="colours that are let through")
 
 
@@ -85,7 +86,7 @@ def test_an_empty_list_in_a_part_is_an_empty_list(make_node: Any) -> None:
 
     node = make_node(left__filters=None)  # as ROS reads []
     assert node.get_parameter("left.filters").value == []
-    assert parameters.read(node, CameraConfig).left.filters == ()  # type: ignore[attr-defined]
+    assert parameters.read(node, CameraConfig).left.filters == ()
 
 
 @pytest.mark.parametrize(
@@ -114,15 +115,17 @@ def test_a_change_is_reviewed_by_the_rules_of_its_part(make_node: Any) -> None:
 
     node = make_node()
 
-    def review(name: str, value: Any, *, running: bool = True) -> str:
-        result = parameters.review(node, CameraConfig, [Parameter(name, value=value)], running)
+    def review(name: str, value: Any, state: NodeState = NodeState.ACTIVE) -> str:
+        result = parameters.review(node, CameraConfig, [Parameter(name, value=value)], state)
         assert result.successful is not bool(result.reason)
         return str(result.reason)
 
     assert review("left.focus_m", 4.0) == ""
     assert "left.focus_m: input should be greater than 0" in review("left.focus_m", -1.0)
     assert review("stand.height_m", 2.0) == (
-        "stand.height_m is read when the node is configured: clean it up, set it, configure again"
+        "stand.height_m: it changes in state unconfigured alone, and the node is active; "
+        "deactivate and clean up the node first, and configure it again afterwards"
     )
-    assert review("stand.height_m", 2.0, running=False) == ""
+    assert "; clean up the node first" in review("stand.height_m", 2.0, NodeState.INACTIVE)
+    assert review("stand.height_m", 2.0, NodeState.UNCONFIGURED) == ""
     assert "did you mean left.focus_m" in review("focus_m", 2.0)

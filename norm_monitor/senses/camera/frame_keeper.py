@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from norm_core.records.frame import Frame
-from norm_core.runtime.config import Config
+from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
 from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, codec_of, decode
@@ -18,7 +18,9 @@ from norm_monitor.senses.camera.sampler import Sampler
 class FrameConfig(Config):
     """How frames are sampled and encoded."""
 
-    keep_hz: float = Field(default=1.0, gt=0, le=30, description="frames per second of stamp time")
+    keep_hz: float = Field(
+        default=1.0, gt=0, le=30, description="frames per second of stamp time", json_schema_extra=LIVE
+    )
     tile_width_px: int = Field(
         default=448, ge=32, le=4096, description="the largest width of a frame; frames are never enlarged"
     )

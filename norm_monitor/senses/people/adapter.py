@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from norm_core.records.presence import Engagement, Gaze, Person, Presence
-from norm_core.runtime.config import Config
+from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.people.transforms import TransformError, TransformTree
@@ -33,7 +33,13 @@ class NotPeopleError(ValueError):
 class PeopleConfig(Config):
     """How messages about people become presence."""
 
-    rate_hz: float = Field(default=5.0, ge=0.1, le=30, description="the most presences per second of stamp time")
+    rate_hz: float = Field(
+        default=5.0,
+        ge=0.1,
+        le=30,
+        description="the most presences per second of stamp time",
+        json_schema_extra=LIVE,
+    )
     settle_s: float = Field(
         default=0.5, ge=0, le=2, description="the longest delay of one topic's stamps behind another's"
     )
@@ -66,11 +72,16 @@ class PeopleAdapter:
     def __init__(self, config: PeopleConfig, source_topic: str) -> None:
         self.counts: Counter[str] = Counter()
         self._config, self._source_topic = config, source_topic
-        self._period_ns, self._settle_ns = s_to_ns(1 / config.rate_hz), s_to_ns(config.settle_s)
+        self._settle_ns = s_to_ns(config.settle_s)
+        self.set_rate(config.rate_hz)
         self._believed_ns, self._forgotten_ns = s_to_ns(config.believed_s), s_to_ns(config.forgotten_after_s)
         self._tree = TransformTree()
         self._anchors: dict[str, str] = {}
         self._restart()
+
+    def set_rate(self, rate_hz: float) -> None:
+        """Return presences at another rate from the next moment on."""
+        self._period_ns = s_to_ns(1 / rate_hz)
 
     def _restart(self) -> None:
         self._strays = 0

@@ -9,6 +9,7 @@ from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.windows.missing_sources import MissingReport, report_missing
 from norm_monitor.windows.window_config import WindowConfig
 from tests.norm_monitor.encounter_talk import at, seen, user
 
@@ -21,25 +22,47 @@ def utterance(end_s: float, text: str, *, final: bool) -> Utterance:
     return replace(entry, final=final)
 
 
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        ((), "utterances: none has arrived, and windows close without them; start ears"),
-        ((utterance(3.0, "And then", final=False),), "utterances: somebody still talks"),
-        ((utterance(3.0, "And then.", final=True),), "either somebody still talks, or ears is slow"),
-        (
-            (utterance(3.0, "And then", final=False), utterance(4.0, "And then.", final=True)),
-            "either somebody still talks, or ears is slow",
-        ),
-    ],
-    ids=["nothing", "partial", "final", "ended"],
-)
-def test_the_reason_tells_long_speech_from_an_absent_node(
-    meaning: Meanings, said: tuple[Utterance, ...], words: str
-) -> None:
+PARTIAL, FINAL = utterance(3.0, "And then", final=False), utterance(4.0, "And then.", final=True)
+TALKS, LATE = "utterances: somebody still talks", "utterances: the newest are late"
+ABSENT = "utterances: ears is not active, and windows close without them; start it"
+
+
+def report(meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | None) -> MissingReport:
+    """What is told after thirty seconds with faces, and with these utterances at their beginning."""
     monitor = Monitor(CONFIG, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     for entry in (*said, *seen(0, 30)):
         monitor.take(entry)
     assert monitor.missing == ("utterances",)
-    assert monitor.missing_reason.startswith("utterances: ")
-    assert words in monitor.missing_reason
+    return monitor.missing_report(active)
+
+
+@pytest.mark.parametrize("active", [None, {"ears", "camera"}])
+def test_somebody_who_still_talks_is_no_problem(meaning: Meanings, active: set[str] | None) -> None:
+    found = report(meaning, (PARTIAL,), active)
+    assert found.problem == ""
+    assert found.note.startswith(TALKS)
+
+
+@pytest.mark.parametrize(
+    ("said", "active", "problem"),
+    [
+        ((), None, "utterances: none has arrived, and windows close without them; start ears"),
+        ((), {"ears"}, "utterances: none has arrived, and windows close without them; ears is active"),
+        ((), {"camera"}, ABSENT),
+        ((FINAL,), None, LATE),
+        ((PARTIAL, FINAL), {"ears"}, LATE),
+        ((PARTIAL,), {"camera"}, ABSENT),
+    ],
+    ids=["nothing", "nothing_of_ears", "no_ears", "final", "ended", "ears_ended"],
+)
+def test_late_or_absent_utterances_are_a_problem(
+    meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | None, problem: str
+) -> None:
+    found = report(meaning, said, active)
+    assert found.problem.startswith(problem)
+    assert found.note == ""
+
+
+def test_a_source_that_falls_silent_is_a_problem_between_windows() -> None:
+    found = report_missing((), {"utterances"}, speech_under_way=True, active_nodes={"ears"}, silent=["utterances"])
+    assert found.problem.startswith(LATE)

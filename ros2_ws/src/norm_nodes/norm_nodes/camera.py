@@ -13,6 +13,7 @@ from sensor_msgs.msg import CompressedImage, Image
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
+from norm_core.runtime.config import LIVE
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
@@ -35,7 +36,11 @@ class CameraNodeConfig(FrameConfig):
         default="compressed", description="compressed (CompressedImage) or raw (Image)"
     )
     stale_after_s: float = Field(
-        default=3.0, ge=0, le=600, description="without a message for this long the input is stale; 0 for never"
+        default=3.0,
+        ge=0,
+        le=600,
+        description="without a message for this long the input is stale; 0 for never",
+        json_schema_extra=LIVE,
     )
     faces: bool = Field(
         default=True, description="whether faces are looked for; false where the node people gives presence"
@@ -106,6 +111,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._arrived_s = time.monotonic()
         self.count("images_received")
         picture = picture_in(data, compressed=self._type is CompressedImage)
+        self._eyes.keeper.sampler.set_rate(self.config.keep_hz)
         for record in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
             if isinstance(record, Frame):
                 self.count("frames_kept")

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from norm_core.runtime.config import Config
+from norm_core.runtime.config import LIVE, Config
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
@@ -59,7 +59,11 @@ class EarsConfig(Config):
     )
     partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
     stale_after_s: float = Field(
-        3.0, ge=0, le=600, description="silence of the topic after which it counts as stopped; 0 for never"
+        3.0,
+        ge=0,
+        le=600,
+        description="silence of the topic after which it counts as stopped; 0 for never",
+        json_schema_extra=LIVE,
     )
 
     def hearing(self) -> HearingConfig:

@@ -1,5 +1,6 @@
 """The monitor node: flag social errors and competences from what the senses publish."""
 
+import difflib
 import math
 import time
 import traceback
@@ -64,6 +65,8 @@ JUDGE_BEHIND = (
 )
 # How long the status reports a record on which a cue failed.
 FAULT_STATED_S = 60.0
+# After this long without a record, a source is silent.
+SILENT_S = 10.0
 # How long attention stays raised after an error has ended, and how often it is published.
 ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
 
@@ -93,12 +96,19 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         super().__init__("monitor")
         self._active = False
 
+    def check(self, config: MonitorNodeConfig) -> None:
+        """Refuse to mute what does not exist."""
+        known = [*config.table().cues, *(attribute.value for attribute in Attribute)]
+        for name in config.fusion.muted:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                remedy = f"did you mean {close[0]}?" if close else "docs/reference/cues.md lists them"
+                raise ConfigError(f"monitor: fusion.muted: {name!r} is no cue and no attribute; {remedy}")
+
     def open(self) -> None:
         """Lease the judge's engine, open the study log, subscribe to the senses and start the threads."""
         config = self.config
         table = config.table()
-        if unknown := set(config.fusion.muted) - set(table.cues) - {attribute.value for attribute in Attribute}:
-            raise ConfigError(f"monitor: fusion.muted: {', '.join(sorted(unknown))} is no cue and no attribute")
         try:
             meaning = Meanings.shipped()
             self._engine = self._lease_engine()
@@ -118,12 +128,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         except TactfulError as error:
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
-        if not judges:  # nobody would take the units that are chosen for a judge
-            config = config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
-        self._monitor = Monitor(config, table, meaning, self.clock)
+        self._applied = config
+        self._monitor = Monitor(self._applicable(), table, meaning, self.clock)
         self._queries = self._answering()
         self._recent_flags: OrderedDict[str, SocialFlag] = OrderedDict()
         self._alarming: set[str] = set()
+        self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
         self._records: BoundedQueue[Any] = self.bounded_queue("records", RECORDS)
         # A full queue refuses, so that the monitor is told which unit gets no answer.
@@ -161,7 +171,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         )
 
     def start(self) -> None:
-        """Take records."""
+        """Take records; each source counts as silent from this moment on."""
+        self._arrived_s = dict.fromkeys(self.config.windows.sources, time.monotonic())
         self._active = True
 
     def stop(self) -> None:
@@ -181,6 +192,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         for thread in self._threads:
             thread.join(timeout=self.config.judge.deadline_s)
         self._study.close()
+
+    def _applicable(self) -> MonitorConfig:
+        """Return the configuration without the judge, where nobody would take the units that are chosen for it."""
+        config = self._applied
+        if self._judge:
+            return config
+        return config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
 
     def _lease_engine(self) -> EngineLease | None:
         """Lease the engine. None where no model is set or it cannot be opened; the cues run on."""
@@ -234,6 +252,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         def take(message: Any) -> None:
             if not self._active:
                 return
+            if topic in self._arrived_s:
+                self._arrived_s[topic] = time.monotonic()
             try:
                 record = from_ros(type_, message)
             except MessageError as error:
@@ -249,7 +269,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _watch_records(self) -> None:
         while not self._records.is_drained():
             record = self._records.get(timeout_s=WAIT_S)
+            if self._applied is not self.config:  # between two records, so that each is decided by one configuration
+                self._applied = self.config
+                self._publish(self._monitor.reconfigure(self._applicable()))
             if record is None:
+                self._state_sources()
                 continue
             try:
                 self._take(record)
@@ -355,14 +379,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._attention.publish(Bool(data=attentive))
 
     def _take_counts(self) -> None:
-        self.notes = (self._monitor.operating_point.expectation(self.config.fusion.sensitivity),)
+        self._state_sources()
         for counter in self._monitor.counters:
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
-        if self._monitor.missing:
-            self.raise_issue("missing", Health.DEGRADED, self._monitor.missing_reason)
-        else:
-            self.clear_issue("missing")
         if self._monitor.language_reason:
             self.raise_issue("language", Health.DEGRADED, self._monitor.language_reason)
         else:
@@ -371,6 +391,18 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.raise_issue("robot", Health.DEGRADED, ROBOT_MISSING)
         else:
             self.clear_issue("robot")
+
+    def _state_sources(self) -> None:
+        """State what to expect, and which sources are missing and why."""
+        now_s = time.monotonic()
+        silent = [source for source, at_s in self._arrived_s.items() if self._active and now_s > at_s + SILENT_S]
+        report = self._monitor.missing_report(self.node_watch.active_nodes(), silent)
+        expectation = self._monitor.operating_point.expectation(self._applied.fusion.sensitivity)
+        self.notes = tuple(filter(None, (expectation, report.note)))
+        if report.problem:
+            self.raise_issue("missing", Health.STALE if silent else Health.DEGRADED, report.problem)
+        else:
+            self.clear_issue("missing")
 
     def _explain(self, request: Any, response: Any) -> Any:
         flag = self._recent_flags.get(request.event_id)

@@ -7,6 +7,7 @@ import traceback
 import uuid
 from collections import Counter as Tally
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import rclpy
@@ -26,13 +27,15 @@ from norm_core import __version__
 from norm_core.engines.engine_pool import EngineLease, EnginePool
 from norm_core.engines.shared_engine import Urgency
 from norm_core.records.json_codec import to_json
+from norm_core.records.messages import MessageError
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.process_usage import release_freed_memory
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
-from norm_nodes.convert import record_class, to_ros
+from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.drain import (
     DRAIN_REPORT_TOPIC,
     DRAIN_REQUEST_TOPIC,
@@ -49,6 +52,7 @@ from norm_nodes.heartbeat import (
     STATUS_TOPIC,
     diagnosis,
 )
+from norm_nodes.node_watch import NodeWatch
 
 C = TypeVar("C", bound=Config)
 
@@ -66,7 +70,8 @@ class NormNode(LifecycleNode, Generic[C]):
     config_model: type[C]
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, namespace="tactful")
+        # What the model does not have is refused by `parameters`, which names the nearest that it has.
+        super().__init__(name, namespace="tactful", allow_undeclared_parameters=True)
         self.endpoints: list[Endpoint] = []
         self.clock = RosClock(self.get_clock())
         self.engines = EnginePool(self.clock)  # a host of several nodes replaces it with a shared pool
@@ -76,6 +81,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._duplicate_seen_s = -math.inf
         self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
+        self.node_watch = NodeWatch()
         self._processed_by_topic: Tally[str] = Tally()
         self._published_by_topic: Tally[str] = Tally()
         self._counted_subscriptions: list[Any] = []
@@ -90,7 +96,9 @@ class NormNode(LifecycleNode, Generic[C]):
         self._diagnostics = self.advertise(
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
         )
-        self.subscribe(MonitorStatus, STATUS_TOPIC, self._watch_duplicates, STATUS_QOS, "to notice a second host")
+        self.subscribe(
+            MonitorStatus, STATUS_TOPIC, self._take_heartbeat, STATUS_QOS, "which nodes are active, and twice the same"
+        )
         self._drain_reports = self.advertise(
             String, DRAIN_REPORT_TOPIC, EVENTS, "JSON: messages processed and published, for replays"
         )
@@ -103,6 +111,9 @@ class NormNode(LifecycleNode, Generic[C]):
         self._service_change_state.callback = self._change_state_if_possible
         self._releases.clear()  # what exists by now lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
+
+    def check(self, config: C) -> None:
+        """Raise ConfigError for what the model alone cannot check, on configure and on each change of a parameter."""
 
     def open(self) -> None:
         """Acquire everything for `config`. After an exception, endpoints and engine leases are released."""
@@ -228,13 +239,14 @@ class NormNode(LifecycleNode, Generic[C]):
             state=self._state,
             health=self.health_log.health,
             reasons=self.health_log.reasons,
-            notes=self.notes,
+            notes=tuple(filter(None, (*self.notes, self.node_watch.usage_note()))),
             software_version=__version__,
             config_sha256=self.config.sha256(),
             instance_id=self.instance_id,
             started_ns=self.started_ns,
             queues=(*self.health_log.queues, *(lease.status() for lease in self._leases)),
-            counters=tuple(sorted((*self.health_log.counters, *self._server_counters()), key=lambda c: c.name)),
+            counters=tuple(sorted((*self.health_log.counters, *self._server_counters()), key=lambda c: c.name))
+            + self.node_watch.own_counters(),
         )
 
     def beat(self) -> None:
@@ -245,6 +257,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self.clear_issue("duplicate_node")
         self._watch_servers()
         status = self.status()
+        self.node_watch.take(status)
         self._status.publish(to_ros(status))
         array = diagnosis(status)
         array.header.stamp = self.get_clock().now().to_msg()
@@ -323,10 +336,12 @@ class NormNode(LifecycleNode, Generic[C]):
         self.config = self._read_config()
         self.health_log.reset()
         try:
+            self.check(self.config)
             self.open()
         except BaseException:
             self._release()
             raise
+        release_freed_memory()
 
     def _clean_up(self) -> None:
         try:
@@ -361,12 +376,10 @@ class NormNode(LifecycleNode, Generic[C]):
         return TransitionCallbackReturn.SUCCESS
 
     def _review_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        return parameters.review(self, self.config_model, changes, running=self._state is not NodeState.UNCONFIGURED)
+        return parameters.review(self, self.config_model, changes, self._state, self.check)
 
     def _read_config(self) -> C:
-        config = parameters.read(self, self.config_model)
-        assert isinstance(config, self.config_model)
-        return config
+        return parameters.read(self, self.config_model)
 
     def _update_config(self, _: list[Parameter]) -> None:
         self.config = self._read_config()
@@ -397,8 +410,12 @@ class NormNode(LifecycleNode, Generic[C]):
     def _without_bookkeeping(self, tally: Tally[str]) -> dict[str, int]:
         return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}
 
-    def _watch_duplicates(self, message: Any) -> None:
-        if message.node != self.get_fully_qualified_name() or message.instance_id == self.instance_id:
+    def _take_heartbeat(self, message: Any) -> None:
+        if message.instance_id == self.instance_id:
+            return
+        with suppress(MessageError):  # of another version of Tactful
+            self.node_watch.take(from_ros(MonitorStatus, message))
+        if message.node != self.get_fully_qualified_name():
             return
         self._duplicate_seen_s = time.monotonic()
         self.count("duplicate_node_heartbeats")

@@ -3,9 +3,9 @@
 A parameter in a part of the model has the part's name as a prefix, as in windows.length_s.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -15,10 +15,15 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from norm_core.records.record import record
+from norm_core.records.status import NodeState
 from norm_core.runtime.config import Config, ConfigError, check_config
+
+C = TypeVar("C", bound=Config)
 
 # rclpy declares these itself. Every other parameter must be in the model.
 _OF_RCLPY = ("use_sim_time", "start_type_description_service", "qos_overrides.")
+# What comes before a parameter that is not live can change, by the node's state.
+_FIRST = {NodeState.INACTIVE: "clean up", NodeState.ACTIVE: "deactivate and clean up"}
 
 
 @record
@@ -61,24 +66,33 @@ def declare(node: Node, model: type[Config], overrides: Mapping[str, Parameter])
     _check(node, model, {**_values(node, model), **given})
 
 
-def read(node: Node, model: type[Config]) -> Config:
+def read(node: Node, model: type[C]) -> C:
     """Read the configuration from the current parameters. Raises ConfigError where it is invalid."""
     return _check(node, model, _values(node, model))
 
 
-def review(node: Node, model: type[Config], changes: list[Parameter], running: bool) -> SetParametersResult:
-    """Check that changes are valid, and allowed in the node's current state."""
+def review(
+    node: Node,
+    model: type[C],
+    changes: list[Parameter],
+    state: NodeState,
+    check: Callable[[C], None] = lambda config: None,
+) -> SetParametersResult:
+    """Check that changes are valid, by the model and by `check`, and allowed in the node's state."""
     values = _values(node, model)
     for change in changes:
         if change.name.startswith(_OF_RCLPY):
             continue
         spec = specs(model).get(change.name)
-        if running and spec is not None and not spec.is_live and change.value != values[change.name]:
-            reason = f"{change.name} is read when the node is configured: clean it up, set it, configure again"
+        if state in _FIRST and spec is not None and not spec.is_live and change.value != values[change.name]:
+            reason = (
+                f"{change.name}: it changes in state unconfigured alone, and the node is {state}; "
+                f"{_FIRST[state]} the node first, and configure it again afterwards"
+            )
             return SetParametersResult(successful=False, reason=reason)
         values[change.name] = change.value
     try:
-        _check(node, model, values)
+        check(_check(node, model, values))
     except ConfigError as error:
         return SetParametersResult(successful=False, reason=str(error))
     return SetParametersResult(successful=True)
@@ -109,7 +123,7 @@ def _specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterato
             yield ParameterSpec(name=name, default=to_jsonable_python(default), schema=schema[name])
 
 
-def _check(node: Node, model: type[Config], values: Mapping[str, Any]) -> Config:
+def _check(node: Node, model: type[C], values: Mapping[str, Any]) -> C:
     return check_config(model, nested(values), f"parameters of {node.get_name()}")
 
 

@@ -12,7 +12,7 @@ from rclpy.subscription import Subscription
 
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
-from norm_core.runtime.config import ConfigError
+from norm_core.runtime.config import LIVE, ConfigError
 from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, PeopleConfig
 from norm_nodes.convert import TypeMissingError, message_class, to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
@@ -44,7 +44,11 @@ class PeopleNodeConfig(PeopleConfig):
     )
     gaze_type: str = Field(default="hri_msgs/msg/Gaze", min_length=1, description="type of interactions/gazing")
     stale_after_s: float = Field(
-        default=3.0, ge=0, le=600, description="without any message for this long the input is stale; 0 for never"
+        default=3.0,
+        ge=0,
+        le=600,
+        description="without any message for this long the input is stale; 0 for never",
+        json_schema_extra=LIVE,
     )
 
 
@@ -129,6 +133,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             if not self._active:
                 return
             self._heard_s = time.monotonic()
+            self._people.set_rate(self.config.rate_hz)
             try:
                 self._publish(take(message) or ())
                 self.clear_issue(f"messages on {topic}")

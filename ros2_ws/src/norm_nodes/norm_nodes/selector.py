@@ -31,6 +31,7 @@ from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.process_usage import release_freed_memory
 from norm_core.runtime.time import s_to_ns
 from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
@@ -68,9 +69,17 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         super().__init__("selector")
         self._active = False
 
+    def check(self, config: SelectorNodeConfig) -> None:
+        """Read the files that may change while the node runs."""
+        try:
+            config.catalogue()
+            config.rules()
+        except TactfulError as error:
+            raise ConfigError(f"selector: {error}") from error
+
     def open(self) -> None:
         """Lease the engine, load the selector's files, serve goals and queries, and start the thread."""
-        config = self.config
+        config = self._applied = self.config
         try:
             self._engine = self.lease_engine(config.model, Urgency.ACTION) if config.model else None
             self._selector = open_selector(
@@ -213,11 +222,23 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self.get_logger().info("the sentence encoder is ready")
         except EngineError as error:
             self.raise_issue("encoder", Health.FAILED, f"sentence encoder: it cannot be loaded: {error}")
+        release_freed_memory()
         while not self._jobs.is_drained():
-            if job := self._jobs.get(timeout_s=WAIT_S):
+            job = self._jobs.get(timeout_s=WAIT_S)
+            if self._applied is not self.config:  # between two requests, so that each is decided by one configuration
+                self._apply(self.config)
+            if job:
                 with self._engine.hold() if self._engine else nullcontext():
                     recommended = self._selector.decide(job.due, job.on_step)
                 job.done(recommended)
+
+    def _apply(self, config: SelectorNodeConfig) -> None:
+        self._applied = config
+        try:
+            self._selector.reconfigure(config.part(SelectorFiles), config.catalogue(), config.rules())
+            self.clear_issue("files")
+        except TactfulError as error:  # a file was changed after it had been checked
+            self.raise_issue("files", Health.DEGRADED, f"selector: {error}; the earlier skills and rules stay in use")
 
     def _publish(self, recommended: Recommendation) -> None:
         decision = recommended.decision

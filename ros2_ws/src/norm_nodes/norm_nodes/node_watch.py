@@ -1,0 +1,90 @@
+"""Watch the heartbeats of the nodes: which are active, and what their processes take of the machine."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from norm_core.records.record import record
+from norm_core.records.status import Counter, MonitorStatus, NodeState
+from norm_core.runtime.process_usage import ProcessUsage, read_usage
+
+# A node whose heartbeat is older has ended.
+FORGOTTEN_S = 3.0
+# Reading the memory of a process takes milliseconds.
+READ_EVERY_S = 5.0
+
+
+@record
+class _Heartbeat:
+    at_s: float
+    state: NodeState
+    process_id: int | None
+
+
+class NodeWatch:
+    """The latest heartbeats in one namespace."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._own: ProcessUsage | None = None
+        self._read_s = -READ_EVERY_S
+        self._heartbeats: dict[str, _Heartbeat] = {}
+        # The two newest readings of each process that differ, with their times.
+        self._readings: dict[int, deque[tuple[float, ProcessUsage]]] = {}
+
+    def own_counters(self) -> tuple[Counter, ...]:
+        """Return what this process takes, as counters of the status."""
+        if self._now_s() >= self._read_s + READ_EVERY_S:
+            self._own, self._read_s = read_usage(), self._now_s()
+        if self._own is None:
+            return ()
+        return (
+            Counter(name="process_id", count=self._own.process_id),
+            Counter(name="process_memory_kb", count=self._own.memory_kb),
+            Counter(name="process_cpu_ms", count=self._own.cpu_ms),
+        )
+
+    def take(self, status: MonitorStatus) -> None:
+        """Take a heartbeat of any node, or of this one."""
+        now_s = self._now_s()
+        counts = {counter.name: counter.count for counter in status.counters}
+        process_id = counts.get("process_id")
+        if process_id is not None:
+            usage = ProcessUsage(
+                process_id=process_id,
+                memory_kb=counts.get("process_memory_kb", 0),
+                cpu_ms=counts.get("process_cpu_ms", 0),
+            )
+            readings = self._readings.setdefault(process_id, deque(maxlen=2))
+            if not readings or readings[-1][1] != usage:
+                readings.append((now_s, usage))
+        self._heartbeats[status.node] = _Heartbeat(at_s=now_s, state=status.state, process_id=process_id)
+        self._heartbeats = {node: beat for node, beat in self._heartbeats.items() if beat.at_s > now_s - FORGOTTEN_S}
+        there = {beat.process_id for beat in self._heartbeats.values()}
+        self._readings = {number: known for number, known in self._readings.items() if number in there}
+
+    def active_nodes(self) -> frozenset[str]:
+        """Return the names, without namespace, of the nodes that are active."""
+        since_s = self._now_s() - FORGOTTEN_S
+        return frozenset(
+            node.rpartition("/")[2]
+            for node, beat in list(self._heartbeats.items())
+            if beat.state is NodeState.ACTIVE and beat.at_s > since_s
+        )
+
+    def usage_note(self) -> str:
+        """Say what all nodes take together; empty where no process states it."""
+        if not self._readings:
+            return ""
+        memory_mb = sum(readings[-1][1].memory_kb for readings in self._readings.values()) / 1024
+        cores = sum(map(_cores, self._readings.values()))
+        nodes, processes = len(self._heartbeats), len(self._readings)
+        return (
+            f"machine: {nodes} node{'s' * (nodes > 1)} in {processes} process{'es' * (processes > 1)} take "
+            f"{memory_mb:.0f} MB of memory and {100 * cores:.0f} % of a core"
+        )
+
+
+def _cores(readings: deque[tuple[float, ProcessUsage]]) -> float:
+    (first_s, first), (last_s, last) = readings[0], readings[-1]
+    return (last.cpu_ms - first.cpu_ms) / 1000 / (last_s - first_s) if last_s > first_s else 0.0
