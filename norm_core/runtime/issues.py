@@ -21,6 +21,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="the middleware lost messages before the node took them",
         remedy="use the compressed topic for images, or a reliable publisher, or a faster machine",
     ),
+    "parameters": IssueHelp(
+        line="FILE: the section NAME matches no node",
+        meaning="a section of the parameter file has no effect, because no node has its full name",
+        remedy="rename the section as the line says, and start the process again",
+    ),
     "transition": IssueHelp(
         line="NODE: a lifecycle transition failed",
         meaning="the node could not be configured, activated or cleaned up",

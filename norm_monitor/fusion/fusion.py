@@ -102,6 +102,7 @@ class _OpenUnit:
     judgement: UnitJudgement | None = None
     judged_by: MakeProvenance = Provenance
     flag: SocialFlag | None = None
+    flagged_by: MakeProvenance = Provenance
     over_limit: bool = False
 
     @property
@@ -237,7 +238,13 @@ class Fusion:
             if before is None or before.state is FlagState.WITHDRAWN:
                 return None
             self._tally["events_withdrawn"] += 1
-            flag = replace(before, stamp_ns=decision_ns, decision_ns=decision_ns, state=FlagState.WITHDRAWN)
+            flag = replace(
+                before,
+                stamp_ns=decision_ns,
+                decision_ns=decision_ns,
+                state=FlagState.WITHDRAWN,
+                provenance=state.flagged_by(),
+            )
         elif before is None:
             if state.over_limit or self._is_flooded(flag, state.unit):
                 self._tally["events_over_rate_limit"] += not state.over_limit
@@ -276,6 +283,7 @@ class Fusion:
             return None
         unit, judgement = state.unit, found.judgement
         made_by = state.measured_by if state.reading or not lead else state.found_by[lead.cue_id, lead.anchor]
+        state.flagged_by = state.judged_by if judgement else made_by
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=hashlib.sha256(f"{unit.unit_id}".encode()).hexdigest()[:16],
@@ -294,7 +302,7 @@ class Fusion:
             evidence=self._evidence(state, found),
             rationale=next((one.rationale for one in (judgement, lead, note) if one and one.rationale), ""),
             correction=next((one.correction for one in (judgement, lead, note) if one and one.correction), ""),
-            provenance=state.judged_by() if judgement else made_by(),
+            provenance=state.flagged_by(),
         )
 
     def _bar_of(self, attribute: Attribute) -> float:

@@ -120,6 +120,63 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         )
 
 
+def set_parameter(observer: Observer, name: str, value: Any) -> str:
+    """Sets a parameter of the monitor's over its service, and returns why it was refused."""
+    from rcl_interfaces.srv import SetParameters
+    from rclpy.parameter import Parameter
+
+    wanted = [Parameter(name, value=value).to_parameter_msg()]
+    (result,) = observer.call(SetParameters, "/tactful/monitor/set_parameters", parameters=wanted).results
+    assert result.successful is not bool(result.reason)
+    return str(result.reason)
+
+
+def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(
+    domain_id: int, observer: Observer, flags: Any
+) -> None:
+    seen = flags()
+
+    def latest() -> SocialFlag | None:
+        return flags_in(seen).get("no_response")
+
+    def state() -> FlagState | None:
+        flag = latest()
+        return flag.state if flag else None
+
+    with monitor(domain_id):
+        play(observer, TALK)
+        observer.until(lambda: set(flags_in(seen)) >= FLAGGED, "both flags")
+        opened = latest()
+        assert opened
+        assert set_parameter(observer, "fusion.muted", ["no_response"]) == ""
+        observer.until(lambda: state() is FlagState.WITHDRAWN, "the flag to be withdrawn")
+        withdrawn = latest()
+        assert withdrawn
+        assert withdrawn.event_id == opened.event_id
+        assert withdrawn.provenance.config_sha256 != opened.provenance.config_sha256
+        assert set_parameter(observer, "fusion.muted", []) == ""
+        observer.until(lambda: state() is FlagState.UPDATED, "the flag again")
+        again = latest()
+        assert again
+        assert again.provenance == opened.provenance
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("windows.length_s", 20.0, "windows.length_s: it changes in state unconfigured alone, and the node is active"),
+        ("fusion.muted", ["no_respons"], "fusion.muted: 'no_respons' is no cue and no attribute; did you mean no_resp"),
+        ("fusion.sensitivity", "loud", "fusion.sensitivity: input should be 'quiet', 'balanced' or 'keen'"),
+        ("muted", ["no_response"], "muted: unknown key; did you mean fusion.muted?"),
+    ],
+)
+def test_a_change_that_cannot_be_made_tells_why(
+    domain_id: int, observer: Observer, name: str, value: Any, reason: str
+) -> None:
+    with monitor(domain_id):
+        assert reason in set_parameter(observer, name, value)
+
+
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState

@@ -3,7 +3,6 @@
 import argparse
 import ctypes
 import difflib
-import itertools
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.norm_node import NormNode
+from norm_nodes.parameter_sections import misplaced_sections, parameter_files
 
 EXIT_CLEAN, EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 1, 2, 4
 MAX_DOMAIN_ID = 232
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _check_names(options.nodes)
         _initialise(argv)
         try:
-            _run(options, stop)
+            _run(options, parameter_files(argv), stop)
         finally:
             rclpy.try_shutdown()
     except TactfulError as error:
@@ -103,9 +103,8 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _check_parameter_files(argv: Sequence[str]) -> None:
     """Say what is wrong with a file that ROS refused, whose own error is that of a C parser."""
-    for option, value in itertools.pairwise(argv):
-        if option == "--params-file":
-            load_yaml(Path(value))
+    for file in parameter_files(argv):
+        load_yaml(file)
 
 
 def _without_ros_args(argv: list[str]) -> list[str]:
@@ -134,7 +133,7 @@ def _initialise(argv: list[str]) -> None:
         raise HostError(f"ROS cannot start: {text}", EXIT_BAD_INPUT) from error
 
 
-def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
+def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) -> None:
     executor = EXECUTORS[options.executor]()
     nodes: list[NormNode[Any]] = []
     engines = EnginePool(WallClock())
@@ -144,6 +143,7 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
             node.engines = engines
             nodes.append(node)
             executor.add_node(node)
+        _state_misplaced_sections(files, nodes)
         if options.autostart:
             for node in nodes:
                 _start(node)
@@ -168,6 +168,13 @@ def _run(options: argparse.Namespace, stop: _StopSignal) -> None:
         executor.shutdown(timeout_sec=1.0)
     if complaints or complaints_at_the_end:
         raise HostError("; ".join([*complaints, *complaints_at_the_end]), EXIT_NOT_WELL)
+
+
+def _state_misplaced_sections(files: Sequence[Path], nodes: Sequence[NormNode[Any]]) -> None:
+    by_name = {node.get_fully_qualified_name(): node for node in nodes}
+    siblings = {f"{node.get_namespace().rstrip('/')}/{name}" for node in nodes for name in NODES}
+    for name, complaints in misplaced_sections(files, by_name, siblings).items():
+        by_name[name].state_always("parameters", "; ".join(complaints))
 
 
 def _end(node: NormNode[Any], executor: Executor) -> list[str]:

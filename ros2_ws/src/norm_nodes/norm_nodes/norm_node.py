@@ -82,6 +82,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
         self.node_watch = NodeWatch()
+        self._standing_issues: dict[str, str] = {}
         self._processed_by_topic: Tally[str] = Tally()
         self._published_by_topic: Tally[str] = Tally()
         self._counted_subscriptions: list[Any] = []
@@ -231,6 +232,11 @@ class NormNode(LifecycleNode, Generic[C]):
         """Remove an issue from the status, if it is there."""
         self.health_log.clear_issue(about)
 
+    def state_always(self, about: str, reason: str) -> None:
+        """Report a problem that only a new start of the process can mend."""
+        self._standing_issues[about] = reason
+        self.raise_issue(about, Health.DEGRADED, reason)
+
     def status(self) -> MonitorStatus:
         """Build the status message of this moment."""
         return MonitorStatus(
@@ -334,7 +340,7 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def _configure(self) -> None:
         self.config = self._read_config()
-        self.health_log.reset()
+        self._reset_health()
         try:
             self.check(self.config)
             self.open()
@@ -348,7 +354,12 @@ class NormNode(LifecycleNode, Generic[C]):
             self.close()
         finally:
             self._release()
+        self._reset_health()
+
+    def _reset_health(self) -> None:
         self.health_log.reset()
+        for about, reason in self._standing_issues.items():
+            self.raise_issue(about, Health.DEGRADED, reason)
 
     def _release(self) -> None:
         while self._releases:
