@@ -67,6 +67,16 @@ class Observer:
             self.until(futures[0].done, f"an answer of {name}", PATIENCE_S)
         return next(future.result() for future in futures if future.done())
 
+    def set_parameter(self, node: str, name: str, value: Any) -> str:
+        """Sets a parameter over the node's service, and returns why it was refused."""
+        from rcl_interfaces.srv import SetParameters
+        from rclpy.parameter import Parameter
+
+        wanted = [Parameter(name, value=value).to_parameter_msg()]
+        (result,) = self.call(SetParameters, f"/tactful/{node}/set_parameters", parameters=wanted).results
+        assert result.successful is not bool(result.reason)
+        return str(result.reason)
+
     def watch_status(self) -> list[MonitorStatus]:
         """A list that grows with every heartbeat on the domain."""
         from norm_nodes.convert import record_class

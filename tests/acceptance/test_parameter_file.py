@@ -88,6 +88,18 @@ def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, obser
             assert [name for name in names if not change_state(observer, name, transition)] == []
 
 
+def test_a_section_that_misses_its_node_is_in_the_status(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    file = tmp_path / "my_robot.yaml"
+    file.write_text("monitor:\n  ros__parameters: {shadow: true}\n", encoding="utf-8")
+    statuses = observer.watch_status()
+    with waiting_nodes(["monitor"], file):
+        observer.until(lambda: statuses, "a heartbeat")
+        assert statuses[0].reasons == (
+            f"{file}: the section /monitor matches no node, so it has no effect; did you mean /tactful/monitor? "
+            "If it belongs to another package, give /tactful/monitor a section of its own",
+        )
+
+
 @pytest.mark.parametrize(
     ("parameters", "complaint"),
     [

@@ -120,17 +120,6 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         )
 
 
-def set_parameter(observer: Observer, name: str, value: Any) -> str:
-    """Sets a parameter of the monitor's over its service, and returns why it was refused."""
-    from rcl_interfaces.srv import SetParameters
-    from rclpy.parameter import Parameter
-
-    wanted = [Parameter(name, value=value).to_parameter_msg()]
-    (result,) = observer.call(SetParameters, "/tactful/monitor/set_parameters", parameters=wanted).results
-    assert result.successful is not bool(result.reason)
-    return str(result.reason)
-
-
 def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(
     domain_id: int, observer: Observer, flags: Any
 ) -> None:
@@ -148,17 +137,36 @@ def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(
         observer.until(lambda: set(flags_in(seen)) >= FLAGGED, "both flags")
         opened = latest()
         assert opened
-        assert set_parameter(observer, "fusion.muted", ["no_response"]) == ""
+        assert observer.set_parameter("monitor", "fusion.muted", ["no_response"]) == ""
         observer.until(lambda: state() is FlagState.WITHDRAWN, "the flag to be withdrawn")
         withdrawn = latest()
         assert withdrawn
         assert withdrawn.event_id == opened.event_id
         assert withdrawn.provenance.config_sha256 != opened.provenance.config_sha256
-        assert set_parameter(observer, "fusion.muted", []) == ""
+        assert observer.set_parameter("monitor", "fusion.muted", []) == ""
         observer.until(lambda: state() is FlagState.UPDATED, "the flag again")
         again = latest()
         assert again
         assert again.provenance == opened.provenance
+
+
+def test_a_source_that_nobody_publishes_is_named_with_its_node(domain_id: int, observer: Observer) -> None:
+    statuses = observer.watch_status()
+    with monitor(domain_id):
+        observer.until(lambda: statuses and statuses[-1].health is Health.STALE, "the monitor to miss its source")
+        assert statuses[-1].reasons == (
+            "utterances: ears is not active, and windows close without them; start it, or whatever publishes "
+            "utterances",
+        )
+
+
+def test_the_status_states_what_all_nodes_take(domain_id: int, observer: Observer) -> None:
+    statuses = observer.watch_status()
+    with monitor(domain_id), NodeProcess(["people"], {}, domain_id) as people:
+        observer.until(lambda: any("2 nodes in 2 processes" in note for s in statuses for note in s.notes), "a sum")
+        counts = [{counter.name: counter.count for counter in s.counters} for s in statuses]
+        assert people.pid in {one["process_id"] for one in counts}
+        assert min(one["process_memory_kb"] for one in counts) > 10_000
 
 
 @pytest.mark.parametrize(
@@ -174,7 +182,7 @@ def test_a_change_that_cannot_be_made_tells_why(
     domain_id: int, observer: Observer, name: str, value: Any, reason: str
 ) -> None:
     with monitor(domain_id):
-        assert reason in set_parameter(observer, name, value)
+        assert reason in observer.set_parameter("monitor", name, value)
 
 
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:

@@ -301,6 +301,38 @@ def test_without_the_package_the_status_says_what_to_install(domain_id: int, obs
         )
 
 
+RULES = """
+hard:
+  - never: lay the table
+    words: [table]
+    why: the guests do it themselves
+"""
+
+
+def test_house_rules_can_be_changed_at_run_time(node: NodeProcess, observer: Observer, tmp_path: Path) -> None:
+    def asked() -> Decision:
+        return ask(observer, candidates=["Stir the soup.", "Lay the table."])[0]
+
+    rules = tmp_path / "rules.yaml"
+    before = asked()
+    assert before.chosen == "Lay the table."
+    rules.write_text("hard: []\n", encoding="utf-8")
+    assert observer.set_parameter("selector", "house_rules", str(rules)) == ""
+    assert asked().chosen == "Lay the table."
+    rules.write_text(RULES, encoding="utf-8")
+    assert observer.set_parameter("selector", "house_rules", str(rules)) == ""  # the same path, to read it again
+    vetoed = asked()
+    assert vetoed.candidates[1].veto is Veto.HARD_RULE
+    rules.write_text("hards: []\n", encoding="utf-8")
+    refused = observer.set_parameter("selector", "house_rules", str(rules))
+    assert "hards: unknown key; did you mean hard?" in refused
+    assert asked().candidates[1].veto is Veto.HARD_RULE
+    assert observer.set_parameter("selector", "house_rules", "") == ""
+    after = asked()
+    assert after.chosen == "Lay the table."
+    assert len({one.provenance.config_sha256 for one in (before, vetoed, after)}) == 2
+
+
 def test_a_file_that_is_not_there_is_named(domain_id: int) -> None:
     from sim_replays.drivers.node_process import NodeProcessError
 
