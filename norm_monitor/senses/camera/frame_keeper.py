@@ -19,7 +19,11 @@ class FrameConfig(Config):
     """How frames are sampled and encoded."""
 
     keep_hz: float = Field(
-        default=1.0, gt=0, le=30, description="frames per second of stamp time", json_schema_extra=LIVE
+        default=1.0,
+        gt=0,
+        le=30,
+        description="frames per second of stamp time; at most one in the monitor's windows.frames_every_s",
+        json_schema_extra=LIVE,
     )
     tile_width_px: int = Field(
         default=448, ge=32, le=4096, description="the largest width of a frame; frames are never enlarged"

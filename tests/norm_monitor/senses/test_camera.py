@@ -212,6 +212,20 @@ def jittered(steps: Iterable[int], share: float) -> list[float]:
     return [step + chance.uniform(-share, share) for step in steps]
 
 
+def test_another_rate_holds_from_the_next_frame_on() -> None:
+    (eye, _), jpeg = camera(), compressed(START_NS, scene())
+
+    def kept(from_s: int) -> int:
+        pictures = (replace(jpeg, stamp_ns=START_NS + from_s * NS_PER_S + step * PERIOD_NS) for step in range(90))
+        return sum(eye.keep(picture) is not None for picture in pictures)
+
+    assert kept(0) == 3
+    eye.sampler.set_rate(2.0)
+    assert kept(10) == 6
+    eye.sampler.set_rate(1.0)
+    assert kept(20) == 3
+
+
 def test_jitter_is_no_loss() -> None:
     eye, health_log = stamped(jittered(range(600), 0.2))
     assert (counts(health_log), eye.sampler.missing_by_stamps) == ({}, 0)

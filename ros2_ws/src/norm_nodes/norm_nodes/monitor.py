@@ -395,7 +395,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
         now_s = time.monotonic()
-        silent = [source for source, at_s in self._arrived_s.items() if self._active and now_s > at_s + SILENT_S]
+        awaited = self._arrived_s if self._active and not self._queries else {}
+        silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]
         report = self._monitor.missing_report(self.node_watch.active_nodes(), silent)
         expectation = self._monitor.operating_point.expectation(self._applied.fusion.sensitivity)
         self.notes = tuple(filter(None, (expectation, report.note)))

@@ -174,7 +174,7 @@ def _state_misplaced_sections(files: Sequence[Path], nodes: Sequence[NormNode[An
     by_name = {node.get_fully_qualified_name(): node for node in nodes}
     siblings = {f"{node.get_namespace().rstrip('/')}/{name}" for node in nodes for name in NODES}
     for name, complaints in misplaced_sections(files, by_name, siblings).items():
-        by_name[name].state_always("parameters", "; ".join(complaints))
+        by_name[name].note_misplaced_sections("; ".join(complaints))
 
 
 def _end(node: NormNode[Any], executor: Executor) -> list[str]:

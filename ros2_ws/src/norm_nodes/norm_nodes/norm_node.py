@@ -82,7 +82,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
         self.node_watch = NodeWatch()
-        self._standing_issues: dict[str, str] = {}
+        self._misplaced_sections = ""
         self._processed_by_topic: Tally[str] = Tally()
         self._published_by_topic: Tally[str] = Tally()
         self._counted_subscriptions: list[Any] = []
@@ -232,10 +232,10 @@ class NormNode(LifecycleNode, Generic[C]):
         """Remove an issue from the status, if it is there."""
         self.health_log.clear_issue(about)
 
-    def state_always(self, about: str, reason: str) -> None:
-        """Report a problem that only a new start of the process can mend."""
-        self._standing_issues[about] = reason
-        self.raise_issue(about, Health.DEGRADED, reason)
+    def note_misplaced_sections(self, reason: str) -> None:
+        """Report sections of the parameter files that have no effect, as long as the process runs."""
+        self._misplaced_sections = reason
+        self._state_misplaced_sections()
 
     def status(self) -> MonitorStatus:
         """Build the status message of this moment."""
@@ -358,8 +358,11 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def _reset_health(self) -> None:
         self.health_log.reset()
-        for about, reason in self._standing_issues.items():
-            self.raise_issue(about, Health.DEGRADED, reason)
+        self._state_misplaced_sections()
+
+    def _state_misplaced_sections(self) -> None:
+        if self._misplaced_sections:
+            self.raise_issue("parameters", Health.DEGRADED, self._misplaced_sections)
 
     def _release(self) -> None:
         while self._releases:

@@ -236,6 +236,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._applied = config
         try:
             self._selector.reconfigure(config.part(SelectorFiles), config.catalogue(), config.rules())
+            self._selector.prepare()
             self.clear_issue("files")
         except TactfulError as error:  # a file was changed after it had been checked
             self.raise_issue("files", Health.DEGRADED, f"selector: {error}; the earlier skills and rules stay in use")
