@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable
+from threading import Lock
 
 from norm_core.records.record import record
 from norm_core.records.status import Counter, MonitorStatus, NodeState
@@ -12,6 +13,8 @@ from norm_core.runtime.process_usage import ProcessUsage, read_usage
 FORGOTTEN_S = 3.0
 # Reading the memory of a process takes milliseconds.
 READ_EVERY_S = 5.0
+# Half a minute of readings: the nodes of one process read it at different times.
+_MOST_READINGS = 7
 
 
 @record
@@ -22,14 +25,15 @@ class _Heartbeat:
 
 
 class NodeWatch:
-    """The latest heartbeats in one namespace."""
+    """The latest heartbeats in one namespace. Any thread may call it."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
+        self._lock = Lock()
         self._own: ProcessUsage | None = None
         self._read_s = -READ_EVERY_S
         self._heartbeats: dict[str, _Heartbeat] = {}
-        # The two newest readings of each process that differ, with their times.
+        # The newest readings of each process, with their times.
         self._readings: dict[int, deque[tuple[float, ProcessUsage]]] = {}
 
     def own_counters(self) -> tuple[Counter, ...]:
@@ -46,39 +50,44 @@ class NodeWatch:
 
     def take(self, status: MonitorStatus) -> None:
         """Take a heartbeat of any node, or of this one."""
-        now_s = self._now_s()
-        counts = {counter.name: counter.count for counter in status.counters}
-        process_id = counts.get("process_id")
-        if process_id is not None:
-            usage = ProcessUsage(
-                process_id=process_id,
-                memory_kb=counts.get("process_memory_kb", 0),
-                cpu_ms=counts.get("process_cpu_ms", 0),
-            )
-            readings = self._readings.setdefault(process_id, deque(maxlen=2))
-            if not readings or readings[-1][1] != usage:
-                readings.append((now_s, usage))
-        self._heartbeats[status.node] = _Heartbeat(at_s=now_s, state=status.state, process_id=process_id)
-        self._heartbeats = {node: beat for node, beat in self._heartbeats.items() if beat.at_s > now_s - FORGOTTEN_S}
-        there = {beat.process_id for beat in self._heartbeats.values()}
-        self._readings = {number: known for number, known in self._readings.items() if number in there}
+        with self._lock:
+            now_s = self._now_s()
+            counts = {counter.name: counter.count for counter in status.counters}
+            process_id = counts.get("process_id")
+            if process_id is not None:
+                usage = ProcessUsage(
+                    process_id=process_id,
+                    memory_kb=counts.get("process_memory_kb", 0),
+                    cpu_ms=counts.get("process_cpu_ms", 0),
+                )
+                readings = self._readings.setdefault(process_id, deque(maxlen=_MOST_READINGS))
+                if not readings or now_s >= readings[-1][0] + READ_EVERY_S:
+                    readings.append((now_s, usage))
+            self._heartbeats[status.node] = _Heartbeat(at_s=now_s, state=status.state, process_id=process_id)
+            self._heartbeats = {
+                node: beat for node, beat in self._heartbeats.items() if beat.at_s > now_s - FORGOTTEN_S
+            }
+            there = {beat.process_id for beat in self._heartbeats.values()}
+            self._readings = {number: known for number, known in self._readings.items() if number in there}
 
     def active_nodes(self) -> frozenset[str]:
         """Return the names, without namespace, of the nodes that are active."""
         since_s = self._now_s() - FORGOTTEN_S
-        return frozenset(
-            node.rpartition("/")[2]
-            for node, beat in list(self._heartbeats.items())
-            if beat.state is NodeState.ACTIVE and beat.at_s > since_s
-        )
+        with self._lock:
+            return frozenset(
+                node.rpartition("/")[2]
+                for node, beat in self._heartbeats.items()
+                if beat.state is NodeState.ACTIVE and beat.at_s > since_s
+            )
 
     def usage_note(self) -> str:
         """Say what all nodes take together; empty where no process states it."""
-        if not self._readings:
+        with self._lock:
+            memory_mb = sum(readings[-1][1].memory_kb for readings in self._readings.values()) / 1024
+            cores = sum(map(_cores, self._readings.values()))
+            nodes, processes = len(self._heartbeats), len(self._readings)
+        if not processes:
             return ""
-        memory_mb = sum(readings[-1][1].memory_kb for readings in self._readings.values()) / 1024
-        cores = sum(map(_cores, self._readings.values()))
-        nodes, processes = len(self._heartbeats), len(self._readings)
         return (
             f"machine: {nodes} node{'s' * (nodes > 1)} in {processes} process{'es' * (processes > 1)} take "
             f"{memory_mb:.0f} MB of memory and {100 * cores:.0f} % of a core"
