@@ -11,9 +11,9 @@ from norm_core.engines.reply import Generation, ModelInfo, Scores, provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.json_codec import sha256_of
-from norm_core.runtime.config import LIVE
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
+from norm_core.runtime.config import LIVE
 from norm_monitor.judge.calibration import JudgeCalibration
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import Excerpt
