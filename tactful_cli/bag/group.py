@@ -18,6 +18,8 @@ from tactful_cli.bag.arguments import BagPath
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.verb import AsJson, group
 
+DISCOVERY_S = 3.0  # the longest that ROS was seen to take to find the publishers of a topic
+
 app = group("Look into, mend, cut, anonymize, record and play rosbag2 bags (docs/how-to/bags.md).")
 
 
@@ -71,8 +73,9 @@ def record(
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="New folder to write; must not exist.")],
     topics: Annotated[list[str] | None, typer.Argument(help="Topics to record; default: all.")] = None,
 ) -> None:
-    """Record topics into a new bag until interrupted."""
-    _host("bag_recorder", {"bag": str(bag.resolve()), "topics": topics or ["*"]})
+    """Record topics into a new bag until interrupted. Refuses a named topic that it cannot record."""
+    parameters = {"bag": str(bag.resolve()), "topics": topics or ["*"], "wait_for_topics_s": DISCOVERY_S}
+    _host("bag_recorder", parameters)
 
 
 for _part in (mend, anonymize):

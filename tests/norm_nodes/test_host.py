@@ -16,6 +16,7 @@ from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.records.status import Health, MonitorStatus
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from tests.norm_core.bags.bag_files import cdr, write_rosbags
 from tests.observer import Observer
 from tests.patience import PATIENCE_S, ends_in_time
 
@@ -154,6 +155,20 @@ def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer:
         second = observer.collect(String, "/words", PLAYED)
         observer.until(lambda: not playing.is_running(), "the bag's end")
         observer.until(lambda: len(second) == len(first) == 20, "all of it, twice")
+
+
+def test_a_latched_topic_reaches_whoever_comes_later(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from std_msgs.msg import String
+
+    messages = [("/map", 1_000_000_000, cdr("ground floor")), ("/end", 3_600_000_000_000, cdr(""))]
+    bag = write_rosbags(tmp_path / "bag", messages=messages, latched=("/map",))
+    observer.watch_status()
+    with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag), "wait_for_subscribers_s": 0.0}}, domain_id):
+        observer.until(lambda: observer.counted("messages_played"), "the map")
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        late = observer.collect(String, "/map", latched)
+        assert observer.until(lambda: late, "the map again")[0].data == "ground floor"
 
 
 def test_the_quality_of_service_of_one_sensor_can_be_chosen(domain_id: int, observer: Observer) -> None:

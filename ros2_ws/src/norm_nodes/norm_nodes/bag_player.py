@@ -1,5 +1,6 @@
 """Play a bag onto its topics at the recorded pace or at a multiple of it."""
 
+import copy
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from threading import Event, Thread
 from pydantic import Field
 from rclpy.duration import Duration
 from rclpy.publisher import Publisher
-from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.status import Health
@@ -71,7 +72,10 @@ class BagPlayer(NormNode[PlayerConfig]):
                 why = f"{summary.topic}: not played, because {error}"
                 self.raise_issue(f"type of {summary.topic}", Health.DEGRADED, why)
                 continue
-            self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, PLAYED)
+            played = copy.copy(PLAYED)
+            if summary.latched_depth:
+                played.durability = DurabilityPolicy.TRANSIENT_LOCAL
+            self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, played)
 
     def start(self) -> None:
         """Start the thread that waits for subscribers and then plays from the first message."""

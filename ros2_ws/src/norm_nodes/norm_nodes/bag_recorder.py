@@ -1,23 +1,31 @@
 """Record topics into a bag as they appear, without rosbag2."""
 
+import time
+from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-from norm_core.bags.types import typestore
+from norm_core.bags.topic import BagTopic
 from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import Config, ConfigError
-from norm_nodes.convert import TypeMissingError, message_class
+from norm_core.runtime.wording import count_of
+from norm_nodes.convert import message_class
+from norm_nodes.declared_topic import NotRecordableError, declared_topic
 from norm_nodes.norm_node import NormNode
 
 DISCOVERY_PERIOD_S = 0.2
 QUEUE_LENGTH = 2000
+A_MOMENT_S = 0.05
+
+_Entry = tuple[BagTopic, bytes, int]  # with the stamp of its arrival
 
 # The nodes exchange these among themselves. They are no part of a session.
 _NOT_RECORDED = ("/rosout", "/parameter_events", "/diagnostics", "/tactful/status")
@@ -28,8 +36,18 @@ class RecorderConfig(Config):
 
     bag: str = Field("", description="folder to make; one that exists is refused")
     topics: tuple[str, ...] = Field(
-        ("*",), min_length=1, description="topics to record, or * for all but the nodes' own bookkeeping"
+        ("*",),
+        min_length=1,
+        description="topics to record, or * for all but hidden ones and the nodes' own bookkeeping",
     )
+    wait_for_topics_s: float = Field(
+        0.0, ge=0, le=600, description="how long configuration waits for the named topics to be published"
+    )
+
+    @field_validator("topics")
+    @classmethod
+    def _from_the_root(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name if name == "*" else f"/{name.lstrip('/')}" for name in topics)
 
 
 class BagRecorder(NormNode[RecorderConfig]):
@@ -39,18 +57,21 @@ class BagRecorder(NormNode[RecorderConfig]):
 
     def __init__(self) -> None:
         super().__init__("bag_recorder")
-        self._queue: BoundedQueue[tuple[str, str, bytes, int]] | None = None
+        self._queue: BoundedQueue[_Entry] | None = None
         self._writer: BagWriter | None = None
         self._thread: Thread | None = None
         self._topics: dict[str, Any] = {}
-        self._ignored: set[str] = set()
+        self._refused: dict[str, str] = {}
         self._active = False
 
     def open(self) -> None:
-        """Make the bag and start the writing thread. Raises ConfigError if no bag is named."""
+        """Make the bag and start the writing thread.
+
+        Raises ConfigError if no bag is named, or if a named topic is published and cannot be recorded.
+        """
         if not self.config.bag:
             raise ConfigError("bag_recorder: bag: name the folder to record into")
-        typestore()
+        self._check_named_topics()
         self._writer = BagWriter(Path(self.config.bag))
         self._queue = self.bounded_queue("to_disk", QUEUE_LENGTH)
         self._thread = Thread(target=self._write, args=(self._queue, self._writer), name="bag_recorder", daemon=True)
@@ -63,6 +84,11 @@ class BagRecorder(NormNode[RecorderConfig]):
         """Subscribe to the topics of this moment; later ones follow as they appear."""
         self._active = True
         self._discover()
+        published = [name for name, _ in self.get_topic_names_and_types()]
+        for topic in sorted(self._named - self._topics.keys() - self._refused.keys()):
+            near = get_close_matches(topic, published, 1)
+            remedy = f"did you mean {near[0]}?" if near else "check the name with ./tactful doctor"
+            self.raise_issue(topic, Health.DEGRADED, f"{topic}: nobody publishes it yet, so it is waited for; {remedy}")
 
     def stop(self) -> None:
         """Ignore further messages; the bag stays open."""
@@ -74,41 +100,62 @@ class BagRecorder(NormNode[RecorderConfig]):
         for subscription in self._topics.values():
             self.destroy_subscription(subscription)
         self._topics.clear()
-        self._ignored.clear()
+        self._refused.clear()
         if self._queue and self._thread and self._writer:
             self._queue.close()
             self._thread.join()
             self._writer.close()
+            self.get_logger().info(f"{self.config.bag}: {count_of(self._writer.message_count, 'message')}")
+
+    @property
+    def _named(self) -> set[str]:
+        return set(self.config.topics) - {"*"}
+
+    def _check_named_topics(self) -> None:
+        deadline_s = time.monotonic() + self.config.wait_for_topics_s
+        while True:
+            found = {name: types for name, types in self._published() if name in self._named}
+            if len(found) == len(self._named) or time.monotonic() >= deadline_s:
+                break
+            time.sleep(A_MOMENT_S)
+        faults = []
+        for topic, type_names in found.items():
+            try:
+                declared_topic(self, topic, type_names)
+            except NotRecordableError as error:
+                faults.append(f"{topic} cannot be recorded, because {error}")
+        if faults:
+            raise ConfigError("; ".join(faults))
+
+    def _published(self) -> Iterator[tuple[str, list[str]]]:
+        for topic, type_names in self.get_topic_names_and_types():
+            if self.count_publishers(topic):
+                yield topic, type_names
 
     def _discover(self) -> None:
-        for topic, type_names in self.get_topic_names_and_types():
-            if not self._wanted(topic) or not self.count_publishers(topic):
+        for topic, type_names in self._published():
+            if topic in self._topics or topic in self._refused or not self._is_chosen(topic):
                 continue
             try:
-                type_ = message_class(type_names[0])
-            except TypeMissingError as error:
-                self._ignored.add(topic)
-                self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not recorded, because {error}")
+                declared = declared_topic(self, topic, type_names)
+            except NotRecordableError as error:
+                self._refused[topic] = str(error)
+                self.raise_issue(topic, Health.DEGRADED, f"{topic}: not recorded, because {error}")
                 continue
+            self.clear_issue(topic)
             self._topics[topic] = self.create_subscription(
-                type_,
+                message_class(declared.type_name),
                 topic,
-                self._take(topic, type_names[0]),
+                self._take(declared),
                 self._quality(topic),
                 raw=True,
                 event_callbacks=self.loss_events(topic),
             )
+            self.get_logger().info(f"recording {topic} ({declared.type_name})")
 
-    def _wanted(self, topic: str) -> bool:
-        if (
-            topic in self._topics
-            or topic in self._ignored
-            or topic in _NOT_RECORDED
-            or topic.endswith("/transition_event")
-            or "/_" in topic
-        ):
-            return False
-        return "*" in self.config.topics or topic in self.config.topics
+    def _is_chosen(self, topic: str) -> bool:
+        hidden = topic in _NOT_RECORDED or topic.endswith("/transition_event") or "/_" in topic
+        return topic in self._named or ("*" in self.config.topics and not hidden)
 
     def _quality(self, topic: str) -> QoSProfile:
         offered = [info.qos_profile for info in self.get_publishers_info_by_topic(topic)]
@@ -121,20 +168,20 @@ class BagRecorder(NormNode[RecorderConfig]):
             durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         )
 
-    def _take(self, topic: str, type_name: str) -> Any:
+    def _take(self, topic: BagTopic) -> Any:
         def callback(data: bytes) -> None:
             if self._active and self._queue:
-                self._queue.put((topic, type_name, bytes(data), self.clock.now_ns()))
+                self._queue.put((topic, bytes(data), self.clock.now_ns()))
 
         return callback
 
-    def _write(self, queue: BoundedQueue[tuple[str, str, bytes, int]], writer: BagWriter) -> None:
+    def _write(self, queue: BoundedQueue[_Entry], writer: BagWriter) -> None:
         while not queue.is_drained():
             entry = queue.get(timeout_s=0.5)
             if entry is None:
                 continue
             try:
-                writer.write_serialized(*entry)
+                writer.write_copied(*entry)
             except BagWriteError as error:
                 self.count("messages_not_written")
                 self.raise_issue("bag", Health.FAILED, str(error))

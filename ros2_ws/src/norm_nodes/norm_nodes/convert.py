@@ -21,7 +21,12 @@ def message_class(type_name: str) -> Any:
     """
     package, kind, name = type_name.split("/")
     try:
-        return getattr(import_module(f"{package}.{kind}"), name)
+        module = import_module(f"{package}.{kind}")
+        if kind == "action":  # its topics have types that the package does not export
+            action, _, part = name.rpartition("_")
+            parts = getattr(module, action)
+            return parts.Impl.FeedbackMessage if part == "FeedbackMessage" else getattr(parts, part)
+        return getattr(module, name)
     except (ImportError, AttributeError) as error:
         apt = f"ros-jazzy-{package.replace('_', '-')}"
         raise TypeMissingError(f"{type_name} is not installed; install {package} (as {apt})") from error
