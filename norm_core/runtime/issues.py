@@ -48,8 +48,13 @@ ISSUES: dict[str, IssueHelp] = {
     ),
     "type of *": IssueHelp(
         line="TOPIC: not subscribed, not played or not recorded",
-        meaning="the package of the topic's message type is not installed",
-        remedy="install the package that the line names",
+        meaning="the topic's message type is not installed, or its publishers use another version of it or two types",
+        remedy="install, source or rebuild the package that the line names",
+    ),
+    "publisher of *": IssueHelp(
+        line="TOPIC: nobody publishes it yet",
+        meaning="a topic to record was named, and has no publisher",
+        remedy="start the publisher, or name the topic that the line proposes",
     ),
     "audio": IssueHelp(
         line="ears: the parameter audio_type is empty",

@@ -88,7 +88,8 @@ class BagRecorder(NormNode[RecorderConfig]):
         for topic in sorted(self._named - self._topics.keys() - self._refused.keys()):
             near = get_close_matches(topic, published, 1)
             remedy = f"did you mean {near[0]}?" if near else "check the name with ./tactful doctor"
-            self.raise_issue(topic, Health.DEGRADED, f"{topic}: nobody publishes it yet, so it is waited for; {remedy}")
+            why = f"{topic}: nobody publishes it yet, so it is waited for; {remedy}"
+            self.raise_issue(f"publisher of {topic}", Health.DEGRADED, why)
 
     def stop(self) -> None:
         """Ignore further messages; the bag stays open."""
@@ -140,9 +141,9 @@ class BagRecorder(NormNode[RecorderConfig]):
                 declared = declared_topic(self, topic, type_names)
             except NotRecordableError as error:
                 self._refused[topic] = str(error)
-                self.raise_issue(topic, Health.DEGRADED, f"{topic}: not recorded, because {error}")
+                self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not recorded, because {error}")
                 continue
-            self.clear_issue(topic)
+            self.clear_issue(f"publisher of {topic}")
             self._topics[topic] = self.create_subscription(
                 message_class(declared.type_name),
                 topic,
