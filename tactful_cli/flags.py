@@ -1,36 +1,41 @@
-"""`tactful flags`: run the monitor on a bag, and list its flags like a coder's notes."""
+"""`tactful flags`: run the monitor on bags, and list their flags like a coder's notes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from norm_core.bags.reader import BagReader
+from norm_core.bags.topic_names import TopicNames
 from norm_core.engines.engine_registry import model_info_of
 from norm_core.engines.reply import ModelInfo
 from norm_core.models.catalogue import Catalogue
-from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
-from norm_core.records.speech import Utterance
-from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.fusion.explanation import explain
-from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.monitor import Monitor
-from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.segmenter import SegmentConfig
-from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
+from norm_monitor.senses.speech.whisper import WhisperConfig
+from sim_replays.flag_runs.bag_flags import find_bags
+from sim_replays.flag_runs.comparison import FlagChange, compare_flags
+from sim_replays.flag_runs.flag_run import open_flag_run
 from tactful_cli.console import complain, err, out, print_json
-from tactful_cli.hear import RobotTopics, audio_topics, only_audio_topic
+from tactful_cli.flag_tables import (
+    Changes,
+    plain_result,
+    show_changes,
+    show_flag,
+    show_setting_changes,
+    show_summary,
+)
+from tactful_cli.flag_watch import BagWatch, FlagOptions
+from tactful_cli.hear import RobotTopics
 from tactful_cli.verb import Language, WhisperModel, single
 
 app = single()
@@ -40,9 +45,17 @@ CALLS_PER_HOUR = JudgeConfig().calls_per_hour
 
 @app.command()
 def flags(  # noqa: PLR0917
-    bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
+    bags: Annotated[
+        list[Path], typer.Argument(metavar="BAG", help="Folders of rosbag2 bags, or folders with such folders.")
+    ],
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
+    renamed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="FROM=TO", help="Read topic FROM as TO; /robot1/=/ reads all topics below. Repeatable."
+        ),
+    ] = None,
     language: Language = "en",
     whisper: WhisperModel = "",
     sensitivity: Annotated[
@@ -62,58 +75,107 @@ def flags(  # noqa: PLR0917
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works; limits what --prompts may ask about images.")
     ] = DeploymentContext.UNSPECIFIED,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder of the run, with CSV tables; an unfinished run resumes."),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder of an earlier run: show only flags that came, went, moved or changed since."
+        ),
+    ] = None,
     errors_only: Annotated[bool, typer.Option("--errors-only", help="Show only errors.")] = False,
     explained: Annotated[bool, typer.Option("--explain", help="Show how each flag was measured.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="Show only the table of bags.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """List social errors and competences in a bag. Runs cues only, like the monitor node without a judge."""
-    with BagReader(bag) as reader:
-        start_ns = (reader.bounds_ns or (0, 0))[0]
-        senses = senses_of(reader, topic, WhisperConfig(model=whisper, language=language), robot_topic or ())
-        clock = ReplayClock()
-        budget = CALLS_PER_HOUR if prompts else 0.0
-        monitor = replay_monitor(senses.sources, clock, FusionConfig(sensitivity=sensitivity), calls_per_hour=budget)
-        written = _prompt_files(prompts, model, context) if prompts else None
-        found: dict[str, SocialFlag] = {}
-        with err.status("listening") as progress:
-            for now_ns, record in feed_monitor(senses, monitor, clock):
-                if isinstance(record, SocialFlag):
-                    found[record.event_id] = record
-                    if record.state is FlagState.WITHDRAWN:
-                        del found[record.event_id]
-                elif isinstance(record, Utterance) and record.final:
-                    start_ns = min(start_ns, record.start_ns)  # a recorder stores an utterance only after it ends
-                if written:
-                    _write_prompts(written, monitor, prompts)
-                progress.update(f"{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(found), 'event')}")
-    for reason in senses.health_log.reasons:
-        complain(reason)
-    if not monitor.hears_robot:
-        complain(
-            f"{bag}: the robot's speech is missing, so nothing it says is flagged, and it may have said what is "
-            "flagged as unsaid; name its speech topic with --robot-topic"
-        )
-    if written:
-        _write_prompts(written, monitor, prompts)
-        err.print(f"{prompts}: {count_of(written.count, 'prompt')} of the judge written", soft_wrap=True)
-    listed = sorted(found.values(), key=lambda flag: flag.onset_ns)
-    shown = [flag for flag in listed if not errors_only or flag.polarity is Polarity.ERROR]
-    if as_json:
-        print_json([to_plain(flag) for flag in shown])
-        return
-    for flag in shown:
-        _print(flag, start_ns, explained)
-    errors = sum(flag.polarity is Polarity.ERROR for flag in listed)
-    out.print(
-        f"{count_of(errors, 'social error')} and {count_of(len(listed) - errors, 'competence')} in {bag}",
-        soft_wrap=True,
+    """List social errors and competences in bags. Runs cues only, like the monitor node without a judge.
+
+    Several bags are summed up in a table. Exits with 1 if one of them could not be run.
+    """
+    options = FlagOptions(
+        topic=topic,
+        robot_topics=tuple(robot_topic or ()),
+        names=TopicNames.parse(renamed or ()),
+        whisper=WhisperConfig(model=whisper, language=language),
+        sensitivity=sensitivity,
     )
-    for line in describe((*senses.health_log.counters, *monitor.counters)):
-        err.print(line, soft_wrap=True)
+    found = find_bags(bags)
+    is_alone = len(bags) == 1 and list(found.values()) == bags
+    if prompts and not is_alone:
+        raise TactfulError("--prompts: takes one bag; name one")
+    older = open_flag_run(against) if against else None
+    if against and older:
+        show_setting_changes(older.settings, options.settings(), against)
+    watch = BagWatch(options, found, folder, is_alone=is_alone)
+    changes: dict[str, tuple[FlagChange, ...]] = {}
+    with _prompt_writer(prompts, model, context) as watch.on_step:
+        watch.calls_per_hour = CALLS_PER_HOUR if prompts else 0.0
+        for result in watch:
+            before = older.bags.get(result.bag) if older else None
+            if before:
+                changes[result.bag] = compare_flags(before, result)
+            if as_json or summary:
+                if not is_alone:
+                    err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)
+                continue
+            if not is_alone:
+                out.print(f"[bold]{escape(result.bag)}[/]", soft_wrap=True)
+            if before:
+                show_changes(before, result, changes[result.bag])
+            elif not older:
+                for flag in result.errors if errors_only else result.flags:
+                    show_flag(flag, result.start_ns, explained=explained)
+    _conclude(watch, bags, changes if older else None, errors_only=errors_only, as_json=as_json)
+    if older and (missing := older.bags.keys() ^ found.keys()):
+        complain(f"{against}: not in both runs: {', '.join(sorted(missing))}")
+    if any(result.problem for result in watch.results):
+        raise typer.Exit(1)
+
+
+def _conclude(
+    watch: BagWatch, bags: Sequence[Path], changes: Changes | None, *, errors_only: bool, as_json: bool
+) -> None:
+    """Print what stands after the flags: a line on one bag, a table of several, or all as JSON."""
+    results = [replace(one, flags=one.errors) for one in watch.results] if errors_only else watch.results
+    if as_json and watch.is_alone and changes is None:
+        print_json([to_plain(flag) for flag in results[0].flags])
+    elif as_json:
+        print_json([plain_result(result, changes) for result in results])
+    elif watch.is_alone and changes is None:
+        (result,) = watch.results
+        errors = count_of(len(result.errors), "social error")
+        out.print(f"{errors} and {count_of(result.competences, 'competence')} in {bags[0]}", soft_wrap=True)
+        for line in watch.counts:
+            err.print(line, soft_wrap=True)
+    else:
+        show_summary(watch.results, changes)
+
+
+@contextmanager
+def _prompt_writer(folder: Path | None, model: str, context: DeploymentContext) -> Iterator[Callable[[Monitor], None]]:
+    """Yield what writes the prompts of a judge that is not loaded as units fall due, or nothing without a folder."""
+    if folder is None:
+        yield lambda monitor: None
+        return
+    written = _prompt_files(folder, model, context)
+
+    def write(monitor: Monitor) -> None:
+        for view in monitor.units_to_judge():
+            try:
+                written.write(view)
+            except OSError as error:
+                raise TactfulError(
+                    f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"
+                ) from error
+
+    yield write
+    err.print(f"{folder}: {count_of(written.count, 'prompt')} of the judge written", soft_wrap=True)
 
 
 def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> PromptFiles:
-    """Create the prompt writer for a judge that is not loaded, with the limits of its manifest."""
+    """Create the prompt writer with the limits of a model's manifest."""
     model_info = model_info_of(Catalogue().manifest(model)) if model else ModelInfo(model="", engine="")
     config = JudgeConfig(deployment_context=context)
     if not model_info.on_this_machine:
@@ -124,39 +186,3 @@ def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> Promp
         raise TactfulError(
             f"{folder}: prompts cannot be written there: {error.strerror}; name another folder"
         ) from error
-
-
-def _write_prompts(written: PromptFiles, monitor: Monitor, folder: Path | None) -> None:
-    """Write prompts as units fall due, because the monitor keeps only the newest units."""
-    for view in monitor.units_to_judge():
-        try:
-            written.write(view)
-        except OSError as error:
-            raise TactfulError(
-                f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"
-            ) from error
-
-
-def senses_of(
-    reader: BagReader, topic: str, whisper: WhisperConfig, robot_topics: Iterable[str] = (), *, needs_words: bool = True
-) -> BagSenses:
-    """Choose the senses for a bag: its utterances if present and no topic is named, otherwise its sound."""
-    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
-    given = any(summary.type_name.endswith("/Utterance") for summary in reader.topics)
-    if not topic and not given and (needs_words or audio_topics(reader, hearing.stated)):
-        topic = only_audio_topic(reader, hearing.stated)
-    return BagSenses(reader, hearing, Whisper(hearing.whisper) if topic else None, topic, robot_topics)
-
-
-def _print(flag: SocialFlag, start_ns: int, explained: bool) -> None:
-    colour = "red" if flag.polarity is Polarity.ERROR else "green"
-    end = " on" if flag.offset_ns is None else f"-{ns_to_s(flag.offset_ns - start_ns):.1f}"
-    about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
-    kind = f"{flag.severity} error" if flag.polarity is Polarity.ERROR else "competence"
-    out.print(f"[bold]{ns_to_s(flag.onset_ns - start_ns):6.1f}{end} s[/]  [{colour}]{kind}[/]  {about}", soft_wrap=True)
-    for line in explain(flag).splitlines()[1:] if explained else [flag.rationale, *_instead(flag)]:
-        out.print(f"          {escape(line)}", soft_wrap=True)
-
-
-def _instead(flag: SocialFlag) -> list[str]:
-    return [f"Instead: {flag.correction}"] if flag.correction else []

@@ -57,7 +57,9 @@ def hear(  # noqa: PLR0917
     health_log = HealthLog()
     if source.is_dir():
         with BagReader(source) as bag:
-            bag.require([one for one in (topic, *(robot_topic or ())) if one])
+            bag.require(robot_topic or [])
+            if topic:
+                check_audio_topic(bag, topic, config.stated)
             topic = topic or only_audio_topic(bag, config.stated)
             ears = Ears(config, health_log, Whisper(config.whisper), topic)
             start_ns = (bag.bounds_ns or (0, 0))[0]
@@ -140,9 +142,20 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat) -> str:
     raise BagError(f"the bag's audio topics are {', '.join(heard)}; name one with --topic")
 
 
+def check_audio_topic(bag: BagReader, topic: str, stated: PcmFormat) -> None:
+    """Raise BagError where a topic's first message is no audio."""
+    bag.require([topic])
+    if _is_sound(_first(bag, topic), stated):
+        return
+    held = next(t for t in bag.topics if t.topic == topic)
+    what = f"holds {held.type_name}, which is no audio" if held.message_count else "holds no message"
+    others = ", ".join(audio_topics(bag, stated)) or "none"
+    raise BagError(f"{topic} {what}; the bag's audio topics: {others}")
+
+
 def _first(bag: BagReader, topic: str) -> Any:
     try:
-        return bag.decode(next(iter(bag.messages([topic]))))
+        return next((bag.decode(one) for one in bag.messages([topic])), None)
     except (BagError, MessageError):  # a type without a definition cannot be decoded as audio
         return None
 

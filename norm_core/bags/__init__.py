@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from norm_core.bags.recovery.bag_recovery import recover_bag
     from norm_core.bags.recovery.report import BagRecoveryReport
     from norm_core.bags.topic import BagTopic
+    from norm_core.bags.topic_names import TopicNames
     from norm_core.bags.writer import BagWriteError, BagWriter
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "BagTopic",
     "BagWriteError",
     "BagWriter",
+    "TopicNames",
     "cut_bag",
     "recover_bag",
 ]
@@ -36,6 +38,7 @@ if not TYPE_CHECKING:
             "recovery.bag_recovery": ("recover_bag",),
             "recovery.report": ("BagRecoveryReport",),
             "topic": ("BagTopic",),
+            "topic_names": ("TopicNames",),
             "writer": ("BagWriteError", "BagWriter"),
         },
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +12,7 @@ from norm_core.bags.errors import BagError
 from norm_core.bags.listing import Listing, list_files
 from norm_core.bags.storage import RECOVER, StorageFile
 from norm_core.bags.topic import BagTopic, topic_of
+from norm_core.bags.topic_names import TopicNames
 from norm_core.records.messages import RECORDS, from_message
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
@@ -31,9 +33,9 @@ class BagMessage:
 class BagReader:
     """An open bag, from a folder or one file; use it in a with statement."""
 
-    def __init__(self, path: Path) -> None:
-        """Open every file of the bag. Raises BagError if one cannot be read."""
-        self._path = path
+    def __init__(self, path: Path, names: TopicNames | None = None) -> None:
+        """Open every file of the bag; `names` renames topics. Raises BagError if a file cannot be read."""
+        self._path, self._names = path, names or TopicNames()
         self._definitions = Definitions()
         self._files: list[StorageFile] = []
         listing = list_files(path)
@@ -46,6 +48,8 @@ class BagReader:
                     raise BagError(f"{path}: cannot be opened as a bag: {error}") from error
                 stack.callback(storage.close)
                 self._files.append(storage)
+            self.recorded_topics = frozenset(one.topic for file in self._files for one in file.connections)
+            self._names.check(sorted(self.recorded_topics))
             self._topics = self._merged(listing)
             self._check(listing)
             self._stack = stack.pop_all()
@@ -79,10 +83,11 @@ class BagReader:
         expected = sum(t.message_count for t in self._topics.values() if topics is None or t.topic in topics)
         read = 0
         for file in self._files:
-            chosen = [c for c in file.connections if topics is None or c.topic in topics]
+            chosen = [c for c in file.connections if topics is None or self._names.new_name(c.topic) in topics]
             try:
                 for connection, stamp_ns, data in file.messages(chosen, start_ns, stop_ns):
-                    yield BagMessage(topic=connection.topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
+                    topic = self._names.new_name(connection.topic)
+                    yield BagMessage(topic=topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
                     read += 1
             except BagError as error:
                 raise BagError(
@@ -144,6 +149,7 @@ class BagReader:
         for file in self._files:
             for connection in file.connections:
                 new = topic_of(connection, listing.digests.get(connection.topic, ""))
+                new = replace(new, topic=self._names.new_name(new.topic))
                 merged[new.key] = merged[new.key].with_more(new) if new.key in merged else new
         return merged
 
@@ -152,14 +158,15 @@ class BagReader:
         counted: dict[str, int] = {}
         for topic in self._topics.values():
             counted[topic.topic] = counted.get(topic.topic, 0) + topic.message_count
-        short = [name for name, count in listing.promised.items() if counted.get(name, 0) < count]
+        stated = {self._names.new_name(name): count for name, count in listing.promised.items()}
+        short = [name for name, count in stated.items() if counted.get(name, 0) < count]
         if short:
-            promised, held = sum(listing.promised[n] for n in short), sum(counted.get(n, 0) for n in short)
+            promised, held = sum(stated[n] for n in short), sum(counted.get(n, 0) for n in short)
             raise BagError(
                 f"{self._path}: is damaged: metadata.yaml promises "
                 f"{count_of(promised, 'message')} on {', '.join(short[:3])}"
                 f"{' and others' if len(short) > 3 else ''}, and its files hold {held}"
                 f"{'; ' + listing.notes[-1] if listing.notes else ''}; {RECOVER}"
             )
-        if listing.promised and counted != {name: n for name, n in listing.promised.items() if n or name in counted}:
+        if stated and counted != {name: n for name, n in stated.items() if n or name in counted}:
             self.notes += ("metadata.yaml is out of date: the files hold more messages than it counts",)

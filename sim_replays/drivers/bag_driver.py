@@ -96,15 +96,20 @@ class BagSenses:
         }
         return tuple(source for source, topics in there.items() if topics)
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that the senses read."""
+        told = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
+        heard = [self._audio_topic] if self._audio_topic else self._told(Utterance)
+        camera = [self._camera_topic] if self._camera_topic else []
+        return frozenset((*told, *heard, *camera, *self._robot_topics, *self._people_topics))
+
     def records(self) -> Iterator[tuple[int, Record]]:
         """Yield each record with the bag time at which it was available, in that order."""
-        told = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
         heard = [] if self._audio_topic else self._told(Utterance)
         said, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
-        devices = filter(None, (self._audio_topic, self._camera_topic))
-        sensed = {*told, *self._robot_topics, *self._people_topics, *devices}
-        for stored in self._pictures.messages(self._bag.messages(sensed)):
+        for stored in self._pictures.messages(self._bag.messages(self.topics.difference(heard))):
             now_ns = stored.stamp_ns
             while said and said[0][0] <= now_ns:
                 yield said.pop(0)

@@ -8,8 +8,28 @@ from study_desk.log.schema import MONITOR, Label, Review
 
 
 def monitor_labels(recording: Recording) -> tuple[Label, ...]:
-    """Make the monitor's labels, one per attribute. An open flag ends at its last decision."""
-    return tuple(label for flag in recording.flags for label in _labels(flag))
+    """Make the monitor's labels."""
+    return tuple(label for flag in recording.flags for label in flag_labels(flag))
+
+
+def flag_labels(flag: SocialFlag) -> list[Label]:
+    """Make a flag's labels, one per attribute. An open flag ends at its last decision."""
+    end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
+    still_open = " (still open when the recording ended)" if flag.offset_ns is None else ""
+    return [
+        Label(
+            start_ns=flag.onset_ns,
+            end_ns=end_ns,
+            polarity=flag.polarity,
+            attribute=attribute,
+            code=flag.cue_id,
+            severity=flag.severity,
+            probability=flag.probability,
+            event_id=flag.event_id,
+            comment=flag.rationale + still_open,
+        )
+        for attribute in flag.attributes
+    ]
 
 
 def reviewed_labels(recording: Recording, reviewer: str) -> tuple[Label, ...]:
@@ -91,27 +111,8 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _labels(flag: SocialFlag) -> list[Label]:
-    end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
-    still_open = " (still open when the recording ended)" if flag.offset_ns is None else ""
-    return [
-        Label(
-            start_ns=flag.onset_ns,
-            end_ns=end_ns,
-            polarity=flag.polarity,
-            attribute=attribute,
-            code=flag.cue_id,
-            severity=flag.severity,
-            probability=flag.probability,
-            event_id=flag.event_id,
-            comment=flag.rationale + still_open,
-        )
-        for attribute in flag.attributes
-    ]
-
-
 def _reviewed(flag: SocialFlag, review: Review) -> list[Label]:
-    first = _labels(flag)[0]
+    first = flag_labels(flag)[0]
     relabelled = review.verdict is Verdict.RELABEL
     return [
         Label(

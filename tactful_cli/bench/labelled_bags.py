@@ -18,9 +18,9 @@ from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interval_agreement
 from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
 from sim_replays.monitor_bench.labels_file import read_intervals
+from tactful_cli.bag_senses import senses_of
 from tactful_cli.bench.monitor_tables import show_rows
 from tactful_cli.console import err, print_json, print_table
-from tactful_cli.flags import senses_of
 
 
 def evaluate(bags: list[Path], labels: list[Path], topic: str, whisper: WhisperConfig, as_json: bool) -> None:

@@ -14,8 +14,8 @@ from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
+from tactful_cli.bag_senses import senses_of
 from tactful_cli.console import err
-from tactful_cli.flags import senses_of
 
 
 def holds_flags(bag: BagReader) -> bool:
@@ -25,7 +25,7 @@ def holds_flags(bag: BagReader) -> bool:
 
 def monitored_records(bag: BagReader, topic: str, whisper: WhisperConfig) -> Iterator[tuple[int, Any]]:
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
-    senses = senses_of(bag, topic, whisper, needs_words=False)
+    senses = senses_of(bag, topic, whisper)
     clock = ReplayClock()
     monitor = replay_monitor(senses.sources, clock)
     start_ns, end_ns = bag.bounds_ns or (0, 0)

@@ -80,13 +80,10 @@ def write_talk(
         quiet_s = min([now_s, *(start_s for start_s, stop_s in spoken if start_s <= now_s < stop_s)])
         entries.append((now_s, "/tactful/utterances", utterance(quiet_s, quiet_s, "", final=False)))
     with Writer(path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as writer:
-        topics = {
-            topic: writer.add_connection(topic, f"norm_interfaces/msg/{name}", typestore=store)
-            for topic, name in (("/tactful/utterances", "Utterance"), ("/tactful/robot_speech", "RobotSpeech"))
-        }
-        if pictures:
-            topics[CAMERA] = writer.add_connection(CAMERA, IMAGE_TYPE, typestore=store)
+        topics: dict[str, Any] = {}
         for at_s, topic, message in sorted(entries, key=lambda entry: entry[0]):
+            if topic not in topics:
+                topics[topic] = writer.add_connection(topic, message.__msgtype__, typestore=store)
             data = store.serialize_cdr(message, message.__msgtype__)
             writer.write(topics[topic], _ns(at_s), bytes(data))
     return path

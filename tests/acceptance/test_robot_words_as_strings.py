@@ -90,6 +90,26 @@ def test_flags_come_of_strings_as_of_robot_speech(strings_bag: Path, edges_bag: 
     assert MISSING not in by_strings.stderr + by_edges.stderr
 
 
+@pytest.mark.parametrize("rule", ["/robot_says=/ari_1/say/robot_says", "/=/ari_1/say/"])
+def test_a_topic_can_be_read_by_another_name(strings_bag: Path, rule: str) -> None:
+    mapped = flags(strings_bag, "--map", rule, "--robot-topic", "/ari_1/say/robot_says")
+    assert found(mapped) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        ("/robot_said=/say", "has no topic /robot_said"),
+        ("/robot_says=/people", "/robot_says and /people would both be read as /people"),
+        ("robot_says", "write FROM=TO"),
+    ],
+)
+def test_a_name_that_cannot_be_given_is_refused(strings_bag: Path, rule: str, complaint: str) -> None:
+    refused = flags(strings_bag, "--map", rule)
+    assert refused.returncode == 2
+    assert complaint in refused.stderr
+
+
 def test_silence_is_not_flagged_of_a_robot_that_is_not_heard(tmp_path: Path) -> None:
     make = Maker({})
     questions = [*TALK, *user(60, 62, "Where is the exit?"), *user(90, 91, "Goodbye.")]

@@ -66,7 +66,7 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
     """Create the folder, or check that it belongs to the same run. Drops a truncated answer."""
     path = folder / CONFIG
     if path.is_file():
-        known = _config(folder)
+        known = read_config(folder)
         different = [name for name in config if name not in _FREE and known.get(name) != config[name]]
         if different:
             raise RunError(
@@ -118,7 +118,7 @@ def append(folder: Path, answers: Iterable[TimedAnswer]) -> Iterable[TimedAnswer
 
 def open_run(folder: Path) -> Run:
     """Open the folder of an earlier run."""
-    return Run(folder=folder, config=_config(folder), told=read_raw(folder), key=read_key(folder / BAG))
+    return Run(folder=folder, config=read_config(folder), told=read_raw(folder), key=read_key(folder / BAG))
 
 
 def predictions(run: Run) -> PredictionFile:
@@ -208,7 +208,8 @@ def _line(prediction: Prediction, several: bool) -> dict[str, Any]:
     return {**line, **prediction.grades} if answered else {**line, "reason": prediction.reason}
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read a run's settings. Raises RunError."""
     try:
         plain = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -41,12 +41,12 @@ def rows(sheet: Sheet) -> list[dict[str, Any]]:
     ]
 
 
-def write_csv(path: Path, sheet: Sheet) -> None:
+def write_csv(path: Path, *sheets: Sheet) -> None:
     """Write UTF-8 with a byte order mark, which spreadsheets need for other alphabets."""
     with in_place_of(path) as part, part.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows({k: _harmless(v) for k, v in row.items()} for row in rows(sheet))
+        writer.writerows({k: _harmless(v) for k, v in row.items()} for sheet in sheets for row in rows(sheet))
 
 
 def write_jsonl(path: Path, sheet: Sheet) -> None:

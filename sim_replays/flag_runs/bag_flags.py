@@ -1,0 +1,78 @@
+"""The flags of one bag, and the bags of a command line."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from norm_core.bags.listing import is_bag
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.json_codec import sha256_of
+from norm_core.records.record import record
+
+S_PER_HOUR = 3600
+
+
+@record
+class BagFlags:
+    """What the monitor flagged in one bag, or why it could not be run."""
+
+    bag: str  # its name in the run
+    bag_digest: str = ""  # of its topics, counts, times and sizes
+    start_ns: int = 0
+    length_s: float = 0.0
+    flags: tuple[SocialFlag, ...] = ()
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def errors(self) -> tuple[SocialFlag, ...]:
+        """The social errors."""
+        return tuple(flag for flag in self.flags if flag.polarity is Polarity.ERROR)
+
+    @property
+    def competences(self) -> int:
+        """The number of competences."""
+        return len(self.flags) - len(self.errors)
+
+
+def errors_per_hour(results: Iterable[BagFlags]) -> float | None:
+    """Return the errors per hour of the bags together; None for no time at all."""
+    results = tuple(results)
+    hours = sum(one.length_s for one in results) / S_PER_HOUR
+    return sum(len(one.errors) for one in results) / hours if hours else None
+
+
+def error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute, int]]:
+    """Count the errors of each attribute, most frequent first. An error may have several attributes."""
+    return Counter(attribute for one in results for flag in one.errors for attribute in flag.attributes).most_common()
+
+
+def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
+    """Find the bags at and below the paths, by a name: the path below the given folder, or in full where two agree.
+
+    Raises BagError for a path without a bag.
+    """
+    named: dict[Path, str] = {}
+    for path in paths:
+        if path.is_dir() and not is_bag(path):
+            below = sorted((one for one in path.rglob("*") if one.is_dir() and is_bag(one)), key=_number)
+            if not below:
+                raise BagError(f"{path}: is no bag and holds none; name a bag or a folder with bags")
+            named |= {one: str(one.relative_to(path)) for one in below}
+        else:
+            named[path] = path.name or str(path)
+    shared = {name for name, count in Counter(named.values()).items() if count > 1}
+    return {str(path) if name in shared else name: path for path, name in named.items()}
+
+
+def bag_digest(bag: BagReader) -> str:
+    """Hash what tells a bag from another: topics, types, counts, times and file sizes."""
+    topics = [(topic.topic, topic.type_name, topic.message_count) for topic in bag.topics]
+    return sha256_of([topics, bag.bounds_ns, [path.stat().st_size for path in bag.paths]])
+
+
+def _number(path: Path) -> list[tuple[int, int, str]]:
+    """Sort session_2 before session_10."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]

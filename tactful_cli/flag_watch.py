@@ -1,0 +1,150 @@
+"""Run the monitor on one bag after another for `tactful flags`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from norm_core import __version__
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.topic_names import TopicNames
+from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.messages import MessageError
+from norm_core.records.record import record
+from norm_core.records.speech import Utterance
+from norm_core.runtime.counters import describe
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import ReplayClock, ns_to_s
+from norm_core.runtime.wording import count_of
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
+from norm_monitor.monitor import Monitor
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
+from sim_replays.flag_runs.bag_flags import BagFlags, bag_digest
+from sim_replays.flag_runs.flag_run import append_bag, begin_run, write_tables
+from tactful_cli.bag_senses import senses_of
+from tactful_cli.console import complain, err
+
+ROBOT_MISSING = (
+    "the robot's speech is missing, so nothing it says is flagged, and it may have said what is flagged as unsaid; "
+    "name its speech topic with --robot-topic"
+)
+NOTHING_TO_WATCH = "holds nothing to watch: no speech, sound, camera or people; ./tactful bag info lists its topics"
+NO_SUCH_TOPIC = "has no topic {}, which --map renames; ./tactful bag info lists its topics"
+load_whisper = cache(Whisper)  # several bags share one
+
+
+@record
+class FlagOptions:
+    """What decides about the flags of a bag."""
+
+    topic: str
+    robot_topics: tuple[str, ...]
+    names: TopicNames
+    whisper: WhisperConfig
+    sensitivity: Sensitivity
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a stored run must have in common with its continuation."""
+        return {
+            "kind": "flags",
+            "software_version": __version__,
+            "thresholds": ThresholdTable.shipped().sha256(),
+            "weights": shipped_unit_model().sha256(),
+            "sensitivity": self.sensitivity.value,
+            "topic": self.topic,
+            "robot_topics": list(self.robot_topics),
+            "map": [f"{old}={new}" for old, new in self.names.pairs],
+            "whisper": self.whisper.model_dump(mode="json"),
+        }
+
+
+class BagWatch:
+    """Iterate over bags, and run the monitor on each that a stored run does not hold yet."""
+
+    def __init__(self, options: FlagOptions, bags: Mapping[str, Path], folder: Path | None, *, is_alone: bool) -> None:
+        """Begin or resume the run in `folder`. A bag that is alone raises its errors; others store them."""
+        self._options, self._bags, self._folder = options, bags, folder
+        self._stored = begin_run(folder, options.settings()) if folder else {}
+        self._rules: set[tuple[str, str]] = set()  # of --map, that applied to a topic
+        self.is_alone = is_alone
+        self.results: list[BagFlags] = []
+        self.counts: list[str] = []  # of the latest bag
+        self.calls_per_hour = 0.0
+        self.on_step: Callable[[Monitor], None] = lambda monitor: None
+
+    def __iter__(self) -> Iterator[BagFlags]:
+        """Yield the flags of each bag. After an interruption, say how to go on."""
+        try:
+            for name, path in self._bags.items():
+                self.results.append(self._result(name, path))
+                yield self.results[-1]
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            remedy = "the same command goes on" if self._folder else "with --out, the same command would go on"
+            complain(f"{len(self.results)} of {count_of(len(self._bags), 'bag')} are done; {remedy}")
+            raise
+        finally:
+            if self._folder:
+                write_tables(self._folder)
+        for old, _ in self._idle_rules:
+            complain(f"none of the bags {NO_SUCH_TOPIC.format(old)}")
+
+    @property
+    def _idle_rules(self) -> list[tuple[str, str]]:
+        return [pair for pair in self._options.names.pairs if pair not in self._rules]
+
+    def _result(self, name: str, path: Path) -> BagFlags:
+        try:
+            with BagReader(path, self._options.names) as bag:
+                self._rules |= {rule for topic in bag.recorded_topics if (rule := self._options.names.rule_for(topic))}
+                if self.is_alone and self._idle_rules:
+                    raise BagError(f"{path} {NO_SUCH_TOPIC.format(self._idle_rules[0][0])}")
+                known = self._stored.get(name)
+                if known and not known.problem and known.bag_digest == bag_digest(bag):
+                    return known
+                result = self._watch(name, bag)
+        except (TactfulError, MessageError) as error:
+            if self.is_alone:
+                raise
+            result = BagFlags(bag=name, problem=str(error))
+            complain(f"{name}: not run: {error}")
+        for remark in result.remarks:
+            complain(f"{name}: {remark}")
+        if self._folder:
+            append_bag(self._folder, result)
+        return result
+
+    def _watch(self, name: str, bag: BagReader) -> BagFlags:
+        options, names = self._options, list(self._bags)
+        place = "" if self.is_alone else f"bag {names.index(name) + 1} of {len(names)}, {name}: "
+        start_ns, end_ns = bag.bounds_ns or (0, 0)
+        length_s = ns_to_s(end_ns - start_ns)
+        senses = senses_of(bag, options.topic, options.whisper, options.robot_topics, load_whisper)
+        if not senses.topics:
+            raise BagError(f"{name}: {NOTHING_TO_WATCH}")
+        clock = ReplayClock()
+        fusion = FusionConfig(sensitivity=options.sensitivity)
+        monitor = replay_monitor(senses.sources, clock, fusion, calls_per_hour=self.calls_per_hour)
+        found: dict[str, SocialFlag] = {}
+        with err.status(f"{place}listening") as progress:
+            for now_ns, taken in feed_monitor(senses, monitor, clock):
+                if isinstance(taken, SocialFlag):
+                    found[taken.event_id] = taken
+                    if taken.state is FlagState.WITHDRAWN:
+                        del found[taken.event_id]
+                elif isinstance(taken, Utterance) and taken.final:
+                    start_ns = min(start_ns, taken.start_ns)  # a recorder stores an utterance only after it ends
+                self.on_step(monitor)
+                progress.update(f"{place}{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(found), 'event')}")
+        self.on_step(monitor)
+        self.counts = describe((*senses.health_log.counters, *monitor.counters))
+        return BagFlags(
+            bag=name,
+            bag_digest=bag_digest(bag),
+            start_ns=start_ns,
+            length_s=length_s,
+            flags=tuple(sorted(found.values(), key=lambda flag: flag.onset_ns)),
+            remarks=(*senses.health_log.reasons, *(() if monitor.hears_robot else (ROBOT_MISSING,))),
+        )
