@@ -84,20 +84,20 @@ def test_the_other_channel_is_silent(bag: Path) -> None:
     ("arguments", "said"),
     [
         (["--topic", "/none"], "has no topic /none; it has /audio"),
-        (["--topic", "/camera"], "have none of the fields of an audio message"),
+        (["--topic", "/camera"], "which is no audio; the bag's audio topics: /audio"),
         (["--channel", "3"], "channel 3 is asked for, and the sound has 2"),
     ],
 )
 def test_what_cannot_be_heard_is_named(bag: Path, arguments: list[str], said: str) -> None:
     told = hear(str(bag), "--json", *arguments)
-    assert said.replace("have none", "has none") in " ".join(told.stderr.split())
+    assert said in " ".join(told.stderr.split())
     assert "Traceback" not in told.stderr
 
 
 @pytest.mark.parametrize("topic", ["/none", "/camera"])
 def test_nothing_is_printed_before_the_error_of_a_wrong_topic(bag: Path, topic: str) -> None:
     told = hear(str(bag), "--topic", topic)
-    assert told.stdout == ""
+    assert (told.returncode, told.stdout) == (2, "")
     assert topic in told.stderr
 
 
