@@ -1,6 +1,7 @@
 """Describe a topic of the graph as a bag declares it: its type's definition, digest and quality of service."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -73,6 +74,7 @@ def declared_topic(node: Node, topic: str, type_names: Sequence[str]) -> BagTopi
     )
 
 
+@cache
 def _definition(type_name: str, digest: str) -> str:
     """Return the text of the package, or a description of its classes where the bag library would refuse the text.
 

@@ -1,0 +1,24 @@
+"""Definitions of installed types: the bag library must hash them as ROS does, or it refuses the bag."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from norm_core.bags.installed_types import complete_definition, definition_digest, installed_digest
+
+pytestmark = pytest.mark.ros
+
+
+def installed_types() -> list[str]:
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    paths = [path for prefix in prefixes if prefix for path in Path(prefix, "share").glob("*_*/msg/*.json")]
+    return sorted(f"{path.parts[-3]}/msg/{path.stem}" for path in paths)
+
+
+def test_every_installed_class_describes_its_type_exactly() -> None:
+    from norm_nodes.declared_topic import described
+
+    hashes = {name: installed_digest(name) for name in installed_types()}
+    assert "sensor_msgs/msg/CameraInfo" in hashes
+    assert {name: definition_digest(name, complete_definition(name, described)) for name in hashes} == hashes
