@@ -115,7 +115,8 @@ def flags(  # noqa: PLR0917
         for result in watch:
             before = older.bags.get(result.bag) if older else None
             if before:
-                changes[result.bag] = compare_flags(before, result)
+                compared = compare_flags(before, result)
+                changes[result.bag] = tuple(one for one in compared if one.concerns_error or not errors_only)
             if as_json or summary:
                 if not is_alone:
                     err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)

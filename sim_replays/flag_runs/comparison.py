@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from norm_core.evaluation.event_matching import match_events
-from norm_core.records.flag import SocialFlag
+from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
 from sim_replays.flag_runs.bag_flags import BagFlags
@@ -28,6 +28,11 @@ class FlagChange:
     change: Change
     old: SocialFlag | None = None
     new: SocialFlag | None = None
+
+    @property
+    def concerns_error(self) -> bool:
+        """Whether the flag is an error in either run."""
+        return any(flag.polarity is Polarity.ERROR for flag in (self.old, self.new) if flag)
 
 
 def compare_flags(old: BagFlags, new: BagFlags) -> tuple[FlagChange, ...]:
