@@ -1,18 +1,20 @@
-"""Ears: sound, robot speech and external transcripts in; utterances and silence marks out.
+"""Ears: sound, what tells of the robot's speech, and external transcripts in; utterances and silence marks out.
 
 There are two stages: fast segmentation and slow transcription. Without a queue, both run in the caller's thread. With a
 queue, the `take_...` methods only fill it, and a second thread calls `transcribe`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from norm_core.records.speech import RobotSpeech, Timing, Utterance
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, VoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
 from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
@@ -21,6 +23,8 @@ from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.transcriber import Transcriber
+
+Heard = Utterance | RobotSpeech
 
 
 class Ears:
@@ -39,16 +43,19 @@ class Ears:
         robot_speaker_ids: tuple[str, ...] = (),
     ) -> None:
         """Without a recognizer, only robot speech and external transcripts are accepted."""
+        self._config = config
         self._front_end = AudioFrontEnd(config)
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
+        self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
         self._health_log, self._queue = health_log, queue
-        self._words: dict[str, LiveSpeechAdapter] = {}  # by topic, as are the robot's
-        self._robot: dict[str, RobotSpeechAdapter] = {}
-        self._robot_speaker_ids = robot_speaker_ids
+        self._words: dict[str, LiveSpeechAdapter] = {}  # by topic
+        self._robot = RobotSpeechAdapter(health_log, robot_speaker_ids, config.robot.longest_s)
+        self._robot_audio: dict[str, RobotAudio] = {}  # by topic
 
-    def take_audio(self, message: Any, arrival_ns: int) -> Iterator[Utterance]:
+    def take_audio(self, message: Any, arrival_ns: int) -> Iterator[Heard]:
         """Take an audio message; raise SoundError if it is unusable."""
+        yield from self.advance(arrival_ns)
         yield from self._transcribed(self._front_end.take_audio(message, arrival_ns))
 
     def take_audio_info(self, info: Any) -> Iterator[Utterance]:
@@ -59,16 +66,29 @@ class Ears:
         """Take samples; raise SoundError if they are unusable."""
         yield from self._transcribed(self._front_end.take_sound(chunk, arrival_ns))
 
-    def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> Iterator[RobotSpeech]:
-        """Take a RobotSpeech or another known type, and yield starts and stops; raise NotRobotSpeechError otherwise."""
-        adapter = self._robot.setdefault(topic, RobotSpeechAdapter(self._robot_speaker_ids))
-        for edge in adapter.feed(message, arrival_ns):
-            self._front_end.take_robot_speech(edge)
-            self._count(self._front_end.counts)
-            yield edge
+    def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> Iterator[Heard]:
+        """Take what a topic tells of the robot's speech, or its sound; yield starts and stops.
 
-    def take_words(self, message: Any, arrival_ns: int, topic: str) -> Iterator[Utterance]:
+        Raises NotRobotSpeechError if the message tells nothing of speech, and SoundError if its sound is unusable.
+        """
+        try:
+            yield from self._fed(self._robot.feed(message, arrival_ns, topic))
+        except NotRobotSpeechError:
+            audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic)
+            found = list(audio.take(message, arrival_ns))
+            self._robot_audio[topic] = audio
+            self._front_end.allow_robot_lateness(LATENESS_NS)
+            yield from self._of_robot_audio(found)
+
+    def advance(self, now_ns: int) -> Iterator[Heard]:
+        """Yield the stops of the robot's speech that are due because time passed."""
+        for audio in self._robot_audio.values():
+            yield from self._of_robot_audio(audio.advance(now_ns))
+        yield from self._fed(self._robot.advance(now_ns))
+
+    def take_words(self, message: Any, arrival_ns: int, topic: str) -> Iterator[Heard]:
         """Take the text of an external recognizer; raise NotSpeechError if the message has none."""
+        yield from self.advance(arrival_ns)
         utterance = self._voice(topic).live_speech(message, arrival_ns)
         if utterance and utterance.timing is not Timing.ABSENT:
             robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)
@@ -81,11 +101,13 @@ class Ears:
         self._voice(topic).is_speaking(speaking, arrival_ns)
         yield from ()
 
-    def end_input(self) -> Iterator[Utterance]:
+    def end_input(self) -> Iterator[Heard]:
         """End the stream and any speech in progress; later sound starts a new stream."""
+        for audio in self._robot_audio.values():
+            yield from self._of_robot_audio(audio.flush())
         yield from self._transcribed(self._front_end.flush())
 
-    def transcribe(self, timeout_s: float) -> Iterator[Utterance]:
+    def transcribe(self, timeout_s: float) -> Iterator[Heard]:
         """Transcribe the next queued segment, if one comes within `timeout_s`; only for the second thread."""
         assert self._queue is not None
         speech = self._queue.get(timeout_s)
@@ -99,6 +121,23 @@ class Ears:
             why = f"ears: a speech segment was not transcribed: {error}; free memory, or use a smaller Whisper model"
             self._health_log.raise_issue("transcriber", Health.DEGRADED, why)
         yield from self._marks.finish_words()
+
+    def _fed(self, edges: Iterable[RobotSpeech]) -> Iterator[RobotSpeech]:
+        for edge in edges:
+            self._front_end.take_robot_speech(edge)
+            self._count(self._front_end.counts)
+            yield edge
+
+    def _of_robot_audio(self, found: Iterable[VoiceState | SpeechSegment]) -> Iterator[Heard]:
+        """Time the robot's speech by its sound; transcribe it unless another topic gives its words."""
+        for one in found:
+            if isinstance(one, VoiceState):
+                yield from self._fed(self._robot.take(one))
+            elif self._robot_transcriber and not self._robot.gives_words:
+                if self._queue is None:
+                    yield from self._write(one)
+                else:
+                    self._enqueue(one, self._queue)
 
     def _voice(self, topic: str) -> LiveSpeechAdapter:
         return self._words.setdefault(topic, LiveSpeechAdapter(topic))
@@ -124,12 +163,28 @@ class Ears:
         if not queue.put(speech):
             self._marks.drop_words()
 
-    def _write(self, speech: SpeechSegment) -> list[Utterance]:
+    def _write(self, speech: SpeechSegment) -> Sequence[Heard]:
+        if speech.is_robot_output:
+            return self._write_robot(speech)
         if self._transcriber is None:
             return []
         utterances = self._transcriber.transcribe(speech)
         self._count(self._transcriber.counts)
         return utterances
+
+    def _write_robot(self, speech: SpeechSegment) -> list[RobotSpeech]:
+        """Return the start and stop of the robot's speech again, with its words."""
+        if self._robot_transcriber is None:
+            return []
+        said = self._robot_transcriber.transcribe(speech)
+        self._count(self._robot_transcriber.counts)
+        return [
+            RobotSpeech(
+                stamp_ns=stamp_ns, speech_id=f"voice-{one.start_ns}", state=state, text=one.text, locale=one.locale
+            )
+            for one in said
+            for stamp_ns, state in ((one.start_ns, SpeechEdge.START), (one.end_ns, SpeechEdge.STOP))
+        ]
 
     def _count(self, counts: Counter[str]) -> None:
         for name, count in counts.items():

@@ -19,7 +19,7 @@ from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
-from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig

@@ -26,7 +26,7 @@ from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
-from norm_monitor.senses.robot_voice.robot_speech_adapter import NotRobotSpeechError
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks

@@ -1,19 +1,40 @@
-"""Convert other message types for robot speech to starts and stops."""
+"""Merge what a robot's topics tell of its speech into starts and stops.
 
+Texts alone give estimated times. Where a voice's state is known too, a text waits for the voice, which gives its times.
+"""
+
+from collections import deque
+from dataclasses import replace
 from typing import Any
 
+from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge
-from norm_core.runtime.time import NS_PER_S, join_stamp
+from norm_core.records.status import Health
+from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.senses.robot_voice.robot_messages import (
+    RobotEvent,
+    SpokenWord,
+    TextToSay,
+    VoiceState,
+    read_robot_message,
+)
 
 # Without an end event, estimate the end: people and synthesizers say about this many characters per second.
 _SIGNS_PER_S, _LEAST_S = 14.0, 0.6
 _SIGNS_PER_S_DENSE = 4.5  # of Chinese and Japanese
+# A text of at most this part of the voice's time was said in it.
+_FITS = 0.8
 
-_SOUND_SAY, _SOUND_STOP, _SOUND_ALL = -3, 0, -1
+_JOINS_NS = 1 * NS_PER_S  # a pause within one speech, and how late its text may come
+_WAITS_NS = 10 * NS_PER_S  # how long a text waits for the voice
+_WAITING = 8
+_JUMP_BACK_NS = 10 * NS_PER_S
 
-
-class NotRobotSpeechError(ValueError):
-    """A message has none of the fields that identify robot speech."""
+_NO_VOICE = (
+    "robot speech: a text was not followed by the robot's voice, so its times are estimated; "
+    "check the topic that states whether the robot speaks"
+)
 
 
 def estimate_duration_ns(text: str) -> int:
@@ -22,67 +43,221 @@ def estimate_duration_ns(text: str) -> int:
     return round(max(_LEAST_S, dense / _SIGNS_PER_S_DENSE + (len(text) - dense) / _SIGNS_PER_S) * NS_PER_S)
 
 
+@record
+class _Speech:
+    """The current speech; `estimated_end_ns` is set if its stop was given already."""
+
+    start: RobotSpeech
+    voice_id: str = ""
+    estimated_end_ns: int | None = None
+    last_word_ns: int | None = None  # of the words that its feedback told one by one
+    words: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.start.text or self.words
+
+
 class RobotSpeechAdapter:
-    """Convert one topic's messages, in order, to starts and stops; estimate a missing stop.
+    """Convert messages, in order of arrival, to starts and stops. A RobotSpeech message passes unchanged."""
 
-    A RobotSpeech message passes unchanged.
-    """
+    def __init__(self, health_log: HealthLog, speaker_ids: tuple[str, ...] = (), longest_s: float = 60.0) -> None:
+        """Without `speaker_ids`, captions of all speakers are the robot's."""
+        self._health_log, self._speaker_ids, self._longest_s = health_log, speaker_ids, longest_s
+        self._newest_ns = 0
+        self._reset()
 
-    def __init__(self, robot_speaker_ids: tuple[str, ...] = ()) -> None:
-        self._robot_speaker_ids = robot_speaker_ids
-        self._current: tuple[str, int] | None = None  # the current speech and its estimated end
+    def _reset(self) -> None:
+        self.gives_words = False  # whether any text came
+        self._has_voice = False  # whether a voice's state is known, so that texts wait for it
+        self._is_voice_broken = False  # whether a text came and the voice did not rise
+        self._speech: _Speech | None = None
+        self._wordless: tuple[RobotSpeech, int] | None = None  # the last start without words, and its stop
+        self._speaking: set[str] = set()  # voices
+        self._waiting: deque[TextToSay] = deque()
 
-    def feed(self, message: Any, arrival_ns: int) -> list[RobotSpeech]:
-        """Return the starts and stops in a message; the stamp of an estimated stop may be in the future."""
+    def feed(self, message: Any, arrival_ns: int, topic: str = "") -> list[RobotSpeech]:
+        """Return the starts and stops in a message; the stamp of an estimated stop may be in the future.
+
+        Raises NotRobotSpeechError if the type of the message tells nothing of speech.
+        """
         if isinstance(message, RobotSpeech):
             return [message]
-        stamp_ns = _stamp_ns(message, arrival_ns)
-        if _has(message, "speaker_id", "text"):  # ClosedCaption
-            is_own = not self._robot_speaker_ids or message.speaker_id in self._robot_speaker_ids
-            return self._say(str(message.text), str(getattr(message, "locale", "")), stamp_ns) if is_own else []
-        if _has(message, "sound", "command", "arg"):  # sound_play's SoundRequest
-            return self._sound(message, stamp_ns)
-        goal = getattr(message, "goal", message)
-        if _has(goal, "input", "locale"):  # tts_msgs/TTS
-            return self._say(str(goal.input), str(goal.locale).replace("_", "-"), stamp_ns)
-        if _has(goal, "rawtext"):  # the older pal_interaction TTS
-            return self._say(str(goal.rawtext.text), str(goal.rawtext.lang_id).replace("_", "-"), stamp_ns)
-        if _has(message, "data") and isinstance(message.data, str):  # NAO's /speech
-            return self._say(message.data, "", stamp_ns)
-        raise NotRobotSpeechError(f"{type(message).__name__} has none of the fields of a robot's speech")
+        events = read_robot_message(message, arrival_ns, topic, self._speaker_ids)
+        return [*self.advance(arrival_ns), *(edge for event in events for edge in self.take(event))]
 
-    def _sound(self, message: Any, stamp_ns: int) -> list[RobotSpeech]:
-        if message.command == _SOUND_STOP and message.sound in (_SOUND_SAY, _SOUND_ALL):
-            return self._cut_short(stamp_ns)
-        if message.sound != _SOUND_SAY or message.command == _SOUND_STOP:
-            return []
-        return self._say(str(message.arg), "", stamp_ns)
+    def take(self, event: RobotEvent) -> list[RobotSpeech]:
+        """Return the starts and stops that an event causes."""
+        match event:
+            case TextToSay():
+                return self._take_text(event)
+            case SpokenWord():
+                return self._take_word(event)
+            case VoiceState():
+                return self._raise_voice(event) if event.speaking else self._lower_voice(event)
 
-    def _say(self, text: str, locale: str, stamp_ns: int) -> list[RobotSpeech]:
-        if not text.strip():
-            return self._cut_short(stamp_ns)
-        edges = self._cut_short(stamp_ns)
-        speech_id, end_ns = f"said-{stamp_ns}", stamp_ns + estimate_duration_ns(text)
-        self._current = (speech_id, end_ns)
-        for edge_ns, state in ((stamp_ns, SpeechEdge.START), (end_ns, SpeechEdge.STOP)):
-            edge = RobotSpeech(
-                stamp_ns=edge_ns, speech_id=speech_id, state=state, text=text, locale=locale, estimated=True
-            )
-            edges.append(edge)
+    def advance(self, now_ns: int) -> list[RobotSpeech]:
+        """Return the stops that are due because time passed: of words, and of a voice that never falls."""
+        if now_ns < self._newest_ns - _JUMP_BACK_NS:
+            self._reset()
+        self._newest_ns = now_ns
+        edges: list[RobotSpeech] = []
+        speech = self._speech
+        if speech and speech.estimated_end_ns is None:
+            longest_ns = speech.start.stamp_ns + s_to_ns(self._longest_s)
+            if speech.voice_id not in self._speaking and now_ns > (speech.last_word_ns or 0) + _JOINS_NS:
+                last_ns = (speech.last_word_ns or speech.start.stamp_ns) + estimate_duration_ns("")
+                edges += self._stop(min(last_ns, now_ns), estimated=True)
+            elif now_ns > longest_ns:
+                edges += self._stop(longest_ns, estimated=True)
+                self._has_voice = False
+                self._state_endless_voice()
+        elif speech and not speech.voice_id and now_ns > (speech.estimated_end_ns or 0):
+            self._speech = None
+        if self._waiting and not self._speech and now_ns > self._waiting[0].stamp_ns + _WAITS_NS:
+            self._has_voice, self._is_voice_broken = False, True
+            self._health_log.raise_issue("robot voice", Health.DEGRADED, _NO_VOICE)
+            while self._waiting:
+                self._health_log.count("robot_texts_without_voice")
+                edges += self._estimate(self._waiting.popleft())
         return edges
 
-    def _cut_short(self, stamp_ns: int) -> list[RobotSpeech]:
-        current, self._current = self._current, None
-        if current is None or current[1] <= stamp_ns:
+    def _state_endless_voice(self) -> None:
+        self._health_log.count("robot_voices_endless")
+        why = (
+            f"robot speech: the robot is said to speak for over {self._longest_s:g} s, so its stop is estimated; "
+            "check the topic that states whether it speaks"
+        )
+        self._health_log.raise_issue("robot voice", Health.DEGRADED, why)
+
+    def _take_text(self, text: TextToSay) -> list[RobotSpeech]:
+        self.gives_words = True
+        speech = self._speech
+        if not text.text:
+            return self._cut_short(text.stamp_ns)
+        if self._is_repeated(text):
+            self._health_log.count("robot_texts_repeated")
             return []
-        return [RobotSpeech(stamp_ns=stamp_ns, speech_id=current[0], state=SpeechEdge.STOP, estimated=True)]
+        if not self._has_voice:
+            return [*self._cut_short(text.stamp_ns), *self._estimate(text)]
+        if speech and speech.estimated_end_ns is None and not speech.start.text:
+            self._speech = replace(speech, start=_with_words(speech.start, text))
+            return [self._speech.start]
+        if self._wordless and not speech and 0 <= text.stamp_ns - self._wordless[1] < _JOINS_NS:
+            (start, _), self._wordless = self._wordless, None
+            return [_with_words(start, text)]
+        self._waiting.append(text)
+        if len(self._waiting) > _WAITING:
+            self._health_log.count("robot_texts_without_voice")
+            self._waiting.popleft()
+        return []
+
+    def _is_repeated(self, text: TextToSay) -> bool:
+        """Whether the same text waits or is being said: two topics often carry the same words."""
+        said, speech = [one.text for one in self._waiting], self._speech
+        if speech and (speech.estimated_end_ns is None or text.stamp_ns < speech.estimated_end_ns):
+            said.append(speech.start.text)
+        return text.text.casefold() in (one.casefold() for one in said)
+
+    def _take_word(self, word: SpokenWord) -> list[RobotSpeech]:
+        speech, edges = self._speech, []
+        if speech is None:
+            start = RobotSpeech(stamp_ns=word.stamp_ns, speech_id=f"voice-{word.stamp_ns}", state=SpeechEdge.START)
+            if self._waiting:
+                start = _with_words(start, *self._waiting)
+                self._waiting.clear()
+            speech = _Speech(start=start, voice_id=word.voice_id)
+            edges.append(start)
+        if speech.voice_id == word.voice_id:
+            speech = replace(speech, words=f"{speech.words} {word.text}".strip(), last_word_ns=word.stamp_ns)
+        self._speech = speech
+        return edges
+
+    def _raise_voice(self, voice: VoiceState) -> list[RobotSpeech]:
+        if voice.voice_id in self._speaking:
+            return []
+        self._speaking.add(voice.voice_id)
+        self._has_voice, self._is_voice_broken, speech = True, False, self._speech
+        if speech and (speech.voice_id or voice.stamp_ns < (speech.estimated_end_ns or 0)):
+            self._speech = replace(speech, voice_id=speech.voice_id or voice.voice_id)
+            return []
+        start = RobotSpeech(stamp_ns=voice.stamp_ns, speech_id=f"voice-{voice.stamp_ns}", state=SpeechEdge.START)
+        if self._waiting:
+            start = _with_words(start, *self._waiting)
+            self._waiting.clear()
+        self._speech = _Speech(start=start, voice_id=voice.voice_id)
+        return [start]
+
+    def _lower_voice(self, voice: VoiceState) -> list[RobotSpeech]:
+        if voice.voice_id not in self._speaking:
+            self._has_voice = not self._is_voice_broken
+            return []
+        self._has_voice = True
+        self._speaking.discard(voice.voice_id)
+        self._health_log.clear_issue("robot voice")
+        speech = self._speech
+        if speech is None or speech.voice_id != voice.voice_id:
+            return []
+        if speech.estimated_end_ns is None:
+            return [*self._claim_texts(speech, voice.stamp_ns), *self._stop(voice.stamp_ns)]
+        if voice.stamp_ns <= speech.estimated_end_ns:
+            return self._stop(voice.stamp_ns)
+        # The estimated stop was too early, so the speech goes on in a second part.
+        part = replace(speech.start, stamp_ns=speech.estimated_end_ns, speech_id=f"voice-{voice.stamp_ns}", text="")
+        self._speech = _Speech(start=part)
+        return [part, *self._stop(voice.stamp_ns)]
+
+    def _claim_texts(self, speech: _Speech, stop_ns: int) -> list[RobotSpeech]:
+        """Return the start again with the texts that came while the voice spoke on, as far as its time allows."""
+        start = speech.start
+        while self._waiting and self._waiting[0].stamp_ns > start.stamp_ns:
+            longer = _with_words(start, self._waiting[0])
+            if estimate_duration_ns(longer.text) * _FITS > stop_ns - start.stamp_ns:
+                break
+            start = longer
+            self._waiting.popleft()
+        self._speech = replace(speech, start=start)
+        return [] if start is speech.start else [start]
+
+    def _estimate(self, text: TextToSay) -> list[RobotSpeech]:
+        """Return the start and the estimated stop of a text."""
+        end_ns = text.stamp_ns + estimate_duration_ns(text.text)
+        start = RobotSpeech(
+            stamp_ns=text.stamp_ns,
+            speech_id=f"said-{text.stamp_ns}",
+            state=SpeechEdge.START,
+            text=text.text,
+            locale=text.locale,
+            estimated=True,
+        )
+        self._speech = _Speech(start=start, estimated_end_ns=end_ns)
+        return [start, replace(start, stamp_ns=end_ns, state=SpeechEdge.STOP)]
+
+    def _cut_short(self, stamp_ns: int) -> list[RobotSpeech]:
+        """Stop an estimated speech that still goes on; a voice states its stop itself."""
+        speech = self._speech
+        if speech is None or speech.estimated_end_ns is None or speech.voice_id:
+            return []
+        self._speech = None
+        if speech.estimated_end_ns <= stamp_ns:
+            return []
+        return [
+            RobotSpeech(
+                stamp_ns=stamp_ns, speech_id=speech.start.speech_id, state=SpeechEdge.STOP, estimated=True
+            )
+        ]
+
+    def _stop(self, stamp_ns: int, *, estimated: bool = False) -> list[RobotSpeech]:
+        speech, self._speech = self._speech, None
+        if speech is None:
+            return []
+        stop = replace(
+            speech.start, stamp_ns=stamp_ns, state=SpeechEdge.STOP, text=speech.text, estimated=estimated
+        )
+        self._wordless = None if stop.text else (speech.start, stamp_ns)
+        return [stop]
 
 
-def _has(message: Any, *names: str) -> bool:
-    return all(hasattr(message, name) for name in names)
-
-
-def _stamp_ns(message: Any, arrival_ns: int) -> int:
-    if not hasattr(message, "header"):
-        return arrival_ns
-    return join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
+def _with_words(start: RobotSpeech, *texts: TextToSay) -> RobotSpeech:
+    words = " ".join(filter(None, [start.text, *(text.text for text in texts)]))
+    return replace(start, text=words, locale=start.locale or texts[0].locale)

@@ -63,6 +63,7 @@ class RobotVoice:
     def __init__(self, config: RobotVoiceConfig, kept: int = 400) -> None:
         self._config, self._kept = config, kept
         self._longest_ns = s_to_ns(config.longest_s)
+        self._lateness_ns = config.lateness_ms * NS_PER_MS
         self._edges: dict[RobotSpeech, bool] = {}  # whether each came too late
         self._first_ns: int | None = None
         self.counts: Counter[str] = Counter()
@@ -70,11 +71,17 @@ class RobotVoice:
     @property
     def waits_ns(self) -> int:
         """How far the sound must pass a stretch's end before its context is complete."""
-        return LEAD_NS + self._config.lateness_ms * NS_PER_MS
+        return LEAD_NS + self._lateness_ns
+
+    def allow_lateness(self, lateness_ns: int) -> None:
+        """Wait at least this long for starts and stops from now on."""
+        self._lateness_ns = max(self._lateness_ns, lateness_ns)
 
     def feed(self, edge: RobotSpeech, sound_until_ns: int | None) -> None:
         """Take a start or stop that arrived when the sound had reached a stamp; None before any sound."""
-        late = sound_until_ns is not None and sound_until_ns > edge.stamp_ns + self._config.lateness_ms * NS_PER_MS
+        late = sound_until_ns is not None and sound_until_ns > edge.stamp_ns + self._lateness_ns
+        if late and self._is_start_again(edge):
+            return  # its words alone are late
         if late:
             self.counts["robot_speech_late"] += 1
         elif self._first_ns is None or edge.stamp_ns < self._first_ns:
@@ -82,6 +89,10 @@ class RobotVoice:
         self._edges.setdefault(edge, late)
         if len(self._edges) > self._kept:
             del self._edges[min(self._edges, key=_in_order)]
+
+    def _is_start_again(self, edge: RobotSpeech) -> bool:
+        known = (edge.speech_id, edge.stamp_ns, edge.state)
+        return any((one.speech_id, one.stamp_ns, one.state) == known for one in self._edges)
 
     def about(self, start_ns: int, end_ns: int) -> RobotContext:
         """Return the context of a stretch, independent of edges stamped later than LEAD_NS after its end."""

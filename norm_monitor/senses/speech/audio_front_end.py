@@ -25,6 +25,7 @@ class SpeechSegment:
 
     segment: AudioSegment
     robot: RobotContext
+    is_robot_output: bool = False
 
 
 class AudioFrontEnd:
@@ -50,6 +51,11 @@ class AudioFrontEnd:
         under_way = [segment.start_ns for segment in self._held]
         speech_ns = self._segmenter.speech_since_ns
         return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
+
+    @property
+    def onset_ns(self) -> int | None:
+        """The start of speech that is confirmed and has not ended."""
+        return self._segmenter.confirmed_onset_ns
 
     def take_audio(self, message: Any, arrival_ns: int) -> Iterator[SpeechSegment]:
         """Return the segments that an audio message completes; raise SoundError if it is unusable."""
@@ -84,6 +90,10 @@ class AudioFrontEnd:
     def take_robot_speech(self, edge: RobotSpeech) -> None:
         """Take the robot's start or stop, in its order of arrival among the sound."""
         self._robot.feed(edge, self._sound_until_ns)
+
+    def allow_robot_lateness(self, lateness_ns: int) -> None:
+        """Wait at least this long for the robot's starts and stops from now on."""
+        self._robot.allow_lateness(lateness_ns)
 
     def robot_about(self, start_ns: int, end_ns: int) -> RobotContext:
         """Return the robot's known speech around an external recognizer's utterance."""

@@ -87,6 +87,11 @@ class Segmenter:
         """The start, or possible start, of speech that has not ended; None without it."""
         return self._voice.loud_since_ns if self._onset_ns is None else self._onset_ns
 
+    @property
+    def confirmed_onset_ns(self) -> int | None:
+        """The start of speech that is confirmed and has not ended."""
+        return self._onset_ns
+
     def feed(self, block: Block) -> Iterator[AudioSegment]:
         """Return the segments that a block completes or extends."""
         if block.starts_anew:

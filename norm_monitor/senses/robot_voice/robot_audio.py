@@ -1,0 +1,66 @@
+"""The robot's own audio output: when its voice speaks, and the segments to transcribe."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, VoiceState, sound_in
+from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
+from norm_monitor.senses.speech.hearing import HearingConfig
+
+# How far a start or stop may lag behind the microphone: the pause that confirms a stop, and the wait for its segment.
+LATENESS_NS = 1500 * NS_PER_MS
+# Most robots send sound only while they speak; without any for this long, the speech has ended.
+_ENDS_AFTER_NS = 1 * NS_PER_S
+
+
+class RobotAudio:
+    """Find the robot's speech in the sound that it plays. Call it in order of arrival."""
+
+    def __init__(self, config: HearingConfig, topic: str) -> None:
+        segments = config.segments.model_copy(update={"partial_every_s": 0.0})
+        self._front_end = AudioFrontEnd(config.model_copy(update={"segments": segments}))
+        self._topic = topic
+        self._arrived_ns: int | None = None
+        self._onset_ns: int | None = None
+
+    def take(self, message: Any, arrival_ns: int) -> Iterator[VoiceState | SpeechSegment]:
+        """Yield what a message completes; raise SoundError if it is unusable, NotRobotSpeechError if it is no sound."""
+        try:
+            segments = list(self._front_end.take_audio(sound_in(message), arrival_ns))
+        except SoundError as error:
+            if error.fault == "audio_type_unknown":
+                raise NotRobotSpeechError(
+                    f"{type(message).__name__} has none of the fields of a robot's speech or of sound"
+                ) from error
+            raise
+        self._arrived_ns = arrival_ns
+        yield from self._states_of(segments)
+        onset_ns = self._front_end.onset_ns
+        if onset_ns is not None and onset_ns != self._onset_ns:
+            self._onset_ns = onset_ns
+            yield self._state(onset_ns, speaking=True)
+
+    def advance(self, now_ns: int) -> Iterator[VoiceState | SpeechSegment]:
+        """Yield the end of the speech where no sound came for a while."""
+        if self._arrived_ns is not None and now_ns > self._arrived_ns + _ENDS_AFTER_NS:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[VoiceState | SpeechSegment]:
+        """End the stream and any speech in progress."""
+        self._arrived_ns = None
+        yield from self._states_of(self._front_end.flush())
+
+    def _states_of(self, segments: Iterable[SpeechSegment]) -> Iterator[VoiceState | SpeechSegment]:
+        for speech in segments:
+            segment = speech.segment
+            if segment.final:
+                if segment.start_ns != self._onset_ns:  # the whole speech came in one message
+                    yield self._state(segment.start_ns, speaking=True)
+                yield self._state(segment.end_ns, speaking=False)
+            yield replace(speech, is_robot_output=True)
+
+    def _state(self, stamp_ns: int, *, speaking: bool) -> VoiceState:
+        return VoiceState(stamp_ns=stamp_ns, voice_id=self._topic, speaking=speaking)

@@ -1,0 +1,145 @@
+"""Read messages about the robot's speech by their fields, because each robot has its own types."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from norm_core.records.record import record
+from norm_core.runtime.time import join_stamp
+
+# Fields that hold a text to say, and fields that tell whether the robot speaks, in types of several robots.
+_TEXT_FIELDS = ("input", "text", "say", "speech", "sentence", "utterance", "data")
+_LOCALE_FIELDS = ("locale", "language", "lang_id")
+_SPEAKING_FIELDS = ("data", "is_speaking", "speaking", "playing")
+# Fields of types that carry a person's words.
+_PERSON_FIELDS = ("utterance_id", "incremental")
+
+# Markup that is not spoken: SSML and expression tags, NAOqi's \rspd=80\ and ^start(animation).
+_MARKUP = re.compile(r"<[^<>]*>|\\\w+(?:=[^\\]*)?\\|\^\w+\([^)]*\)")
+
+_SOUND_SAY, _SOUND_STOP, _SOUND_ALL = -3, 0, -1
+_GOAL_RUNS, _GOAL_ENDED = {2, 3}, {4, 5, 6}  # action_msgs/GoalStatus
+
+
+class NotRobotSpeechError(ValueError):
+    """A message has none of the fields that identify robot speech."""
+
+
+@record
+class TextToSay:
+    """A text that the robot is told to say, or says; an empty one stops its speech."""
+
+    stamp_ns: int
+    text: str
+    locale: str = ""
+
+
+@record
+class SpokenWord:
+    """A word that the robot says now."""
+
+    stamp_ns: int
+    text: str
+    voice_id: str
+
+
+@record
+class VoiceState:
+    """Whether one voice, such as that of a topic or an action's goal, speaks."""
+
+    stamp_ns: int
+    voice_id: str
+    speaking: bool
+
+
+RobotEvent = TextToSay | SpokenWord | VoiceState
+
+
+def read_robot_message(
+    message: Any, arrival_ns: int, topic: str = "", speaker_ids: tuple[str, ...] = ()
+) -> list[RobotEvent]:
+    """Return what a message tells of the robot's speech; raise NotRobotSpeechError if its type tells nothing."""
+    stamp_ns = _stamp_ns(message, arrival_ns)
+    if any(hasattr(message, name) for name in _PERSON_FIELDS):
+        raise NotRobotSpeechError(f"{type(message).__name__} carries a person's words; name a topic of the robot's")
+    if _has(message, "status_list"):
+        return list(_goal_states(message, arrival_ns))
+    if _has(message, "info", "request", "response"):  # a service event of an action's goal
+        goals = [getattr(request, "goal", request) for request in message.request]
+        return [text for goal in goals if (text := _text_of(goal, stamp_ns))]
+    if _has(message, "feedback"):
+        return _feedback(message, stamp_ns, topic)
+    if _has(message, "sound", "command", "arg"):  # sound_play's SoundRequest
+        return _sound_request(message, stamp_ns)
+    if speaker_ids and getattr(message, "speaker_id", speaker_ids[0]) not in speaker_ids:
+        return []
+    speaking = _flag_of(message)
+    if speaking is not None:
+        return [VoiceState(stamp_ns=stamp_ns, voice_id=topic, speaking=speaking)]
+    text = _text_of(getattr(message, "goal", message), stamp_ns)
+    if text is None:
+        raise NotRobotSpeechError(f"{type(message).__name__} has none of the fields of a robot's speech")
+    return [text]
+
+
+def _text_of(message: Any, stamp_ns: int) -> TextToSay | None:
+    inner = getattr(message, "rawtext", getattr(message, "sound_request", message))  # pal_interaction_msgs, sound_play
+    if _has(inner, "sound", "command", "arg"):
+        return next((one for one in _sound_request(inner, stamp_ns) if isinstance(one, TextToSay)), None)
+    text = next((text for name in _TEXT_FIELDS if isinstance(text := getattr(inner, name, None), str)), None)
+    if text is None:
+        return None
+    locale = next((str(getattr(inner, name)) for name in _LOCALE_FIELDS if hasattr(inner, name)), "")
+    spoken = " ".join(_MARKUP.sub(" ", text).split())
+    return TextToSay(stamp_ns=stamp_ns, text=spoken, locale=locale.replace("_", "-"))
+
+
+def _sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
+    if message.command == _SOUND_STOP and message.sound in (_SOUND_SAY, _SOUND_ALL):
+        return [TextToSay(stamp_ns=stamp_ns, text="")]
+    if message.sound != _SOUND_SAY or message.command == _SOUND_STOP:
+        return []
+    return [TextToSay(stamp_ns=stamp_ns, text=str(message.arg))]
+
+
+def _goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
+    """Yield the states of an action's goals: the end of one precedes the start of the next."""
+    states = [(bytes(goal.goal_info.goal_id.uuid).hex(), goal.status) for goal in message.status_list]
+    for speaking, wanted in ((False, _GOAL_ENDED), (True, _GOAL_RUNS)):
+        for goal_id, status in states:
+            if status in wanted:
+                yield VoiceState(stamp_ns=arrival_ns, voice_id=goal_id, speaking=speaking)
+
+
+def _feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
+    """Read an action's feedback; other feedback, such as a progress, tells nothing."""
+    goal_id = getattr(message, "goal_id", None)
+    voice_id = bytes(goal_id.uuid).hex() if hasattr(goal_id, "uuid") else topic
+    if hasattr(message.feedback, "audio"):
+        raise NotRobotSpeechError(f"{type(message).__name__} carries sound")
+    word, speaking = getattr(message.feedback, "word", None), _flag_of(message.feedback)
+    if isinstance(word, str):  # tts_msgs/TTS
+        return [SpokenWord(stamp_ns=stamp_ns, text=word, voice_id=voice_id)] if word.strip() else []
+    return [] if speaking is None else [VoiceState(stamp_ns=stamp_ns, voice_id=voice_id, speaking=speaking)]
+
+
+def sound_in(message: Any) -> Any:
+    """Return the part of a message that may hold sound: some actions send the robot's voice as feedback."""
+    return getattr(getattr(message, "feedback", None), "audio", message)
+
+
+def _flag_of(message: Any) -> bool | None:
+    values = (getattr(message, name, None) for name in _SPEAKING_FIELDS)
+    return next((bool(value) for value in values if isinstance(value, bool | np.bool_)), None)
+
+
+def _has(message: Any, *names: str) -> bool:
+    return all(hasattr(message, name) for name in names)
+
+
+def _stamp_ns(message: Any, arrival_ns: int) -> int:
+    if not hasattr(message, "header"):
+        return arrival_ns
+    return join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
