@@ -5,7 +5,7 @@ queue, the `take_...` methods only fill it, and a second thread calls `transcrib
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
@@ -71,6 +71,7 @@ class Ears:
 
         Raises NotRobotSpeechError if the message tells nothing of speech, and SoundError if its sound is unusable.
         """
+        yield from self.advance(arrival_ns)
         try:
             yield from self._fed(self._robot.feed(message, arrival_ns, topic))
         except NotRobotSpeechError:
@@ -105,6 +106,7 @@ class Ears:
         """End the stream and any speech in progress; later sound starts a new stream."""
         for audio in self._robot_audio.values():
             yield from self._of_robot_audio(audio.flush())
+        yield from self._fed(self._robot.end_input())
         yield from self._transcribed(self._front_end.flush())
 
     def transcribe(self, timeout_s: float) -> Iterator[Heard]:
@@ -114,7 +116,7 @@ class Ears:
         if speech is None:
             return
         try:
-            yield from self._write(speech)
+            yield from self._write_robot(speech) if speech.is_robot_output else self._write_person(speech)
             self._health_log.clear_issue("transcriber")
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
             self._health_log.count("segments_not_transcribed")
@@ -135,7 +137,7 @@ class Ears:
                 yield from self._fed(self._robot.take(one))
             elif self._robot_transcriber and not self._robot.gives_words:
                 if self._queue is None:
-                    yield from self._write(one)
+                    yield from self._write_robot(one)
                 else:
                     self._enqueue(one, self._queue)
 
@@ -147,7 +149,7 @@ class Ears:
         try:
             for speech in segments:
                 if self._queue is None:
-                    yield from self._write(speech)
+                    yield from self._write_person(speech)
                 else:
                     self._enqueue(speech, self._queue)
         finally:
@@ -163,9 +165,7 @@ class Ears:
         if not queue.put(speech):
             self._marks.drop_words()
 
-    def _write(self, speech: SpeechSegment) -> Sequence[Heard]:
-        if speech.is_robot_output:
-            return self._write_robot(speech)
+    def _write_person(self, speech: SpeechSegment) -> list[Utterance]:
         if self._transcriber is None:
             return []
         utterances = self._transcriber.transcribe(speech)

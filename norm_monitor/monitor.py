@@ -46,6 +46,7 @@ from norm_monitor.windows.window_config import Record, WindowConfig
 
 # If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
 UTTERANCES_BEFORE_ROBOT_IS_MISSING = 5
+ROBOT_MISSING = "nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; name its speech topic"
 # The name under which a replay's own judge stands in the configuration.
 REPLAYED_JUDGE = "replayed"
 # How many answers of the judge are waited for at the end of the input.

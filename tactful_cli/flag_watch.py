@@ -24,13 +24,9 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from sim_replays.flag_runs.bag_flags import BagFlags, bag_digest
 from sim_replays.flag_runs.flag_run import append_bag, begin_run, write_tables
-from tactful_cli.bag_senses import senses_of
+from tactful_cli.bag_senses import explain_missing_robot, senses_of
 from tactful_cli.console import complain, err
 
-ROBOT_MISSING = (
-    "the robot's speech is missing, so nothing it says is flagged, and it may have said what is flagged as unsaid; "
-    "name its speech topic with --robot-topic"
-)
 NOTHING_TO_WATCH = "holds nothing to watch: no speech, sound, camera or people; ./tactful bag info lists its topics"
 NO_SUCH_TOPIC = "has no topic {}, which --map renames; ./tactful bag info lists its topics"
 load_whisper = cache(Whisper)  # several bags share one
@@ -146,5 +142,5 @@ class BagWatch:
             start_ns=start_ns,
             length_s=length_s,
             flags=tuple(sorted(found.values(), key=lambda flag: flag.onset_ns)),
-            remarks=(*senses.health_log.reasons, *(() if monitor.hears_robot else (ROBOT_MISSING,))),
+            remarks=(*senses.health_log.reasons, *(() if monitor.hears_robot else (explain_missing_robot(bag),))),
         )

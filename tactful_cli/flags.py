@@ -35,8 +35,7 @@ from tactful_cli.flag_tables import (
     show_summary,
 )
 from tactful_cli.flag_watch import BagWatch, FlagOptions
-from tactful_cli.hear import RobotTopics
-from tactful_cli.verb import Language, WhisperModel, single
+from tactful_cli.verb import Language, RobotTopics, WhisperModel, single
 
 app = single()
 

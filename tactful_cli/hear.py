@@ -1,7 +1,7 @@
 """`tactful hear`: run the speech path on a sound file or a bag."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,33 +9,25 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.records.messages import MessageError, message_type
-from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.messages import MessageError
+from norm_core.records.speech import Utterance
 from norm_core.runtime.counters import describe
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.ears import Ears
+from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from sim_replays.drivers.bag_driver import robot_topics_of
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import WHISPER_HELP, Language, single
+from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, single
 
 app = single()
-
-RobotTopics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--robot-topic",
-        help="Topic with the robot's words: String, captions, TTS goals or RobotSpeech; default: those of RobotSpeech. "
-        "Repeatable.",
-    ),
-]
 
 
 @app.command()
@@ -57,20 +49,20 @@ def hear(  # noqa: PLR0917
     health_log = HealthLog()
     if source.is_dir():
         with BagReader(source) as bag:
-            bag.require(robot_topic or [])
             if topic:
                 check_audio_topic(bag, topic, config.stated)
-            topic = topic or only_audio_topic(bag, config.stated)
+            robot_topics = robot_topics_of(bag, robot_topic or ())
+            topic = topic or only_audio_topic(bag, config.stated, robot_topics)
             ears = Ears(config, health_log, Whisper(config.whisper), topic)
             start_ns = (bag.bounds_ns or (0, 0))[0]
-            _show(_from_bag(bag, topic, robot_topic or [], ears), health_log, start_ns, as_json)
+            _show(_from_bag(bag, topic, robot_topics, ears), health_log, start_ns, as_json)
     else:
         # A file starts at one second, because a stamp of zero means "not set".
         ears = Ears(config, health_log, Whisper(config.whisper), str(source))
         _show(_from_file(source, ears, NS_PER_S), health_log, NS_PER_S, as_json)
 
 
-def _show(heard: Iterator[Utterance | RobotSpeech], health_log: HealthLog, start_ns: int, as_json: bool) -> None:
+def _show(heard: Iterator[Heard], health_log: HealthLog, start_ns: int, as_json: bool) -> None:
     """Print the utterances, then the problems."""
     rows: list[dict[str, Any]] = []
     damage: BagError | None = None
@@ -92,7 +84,7 @@ def _show(heard: Iterator[Utterance | RobotSpeech], health_log: HealthLog, start
         raise damage
 
 
-def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Utterance]:
+def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Heard]:
     if not path.exists():
         raise SoundFileError(f"{path}: there is no such file; check the path")
     for chunk in chunks_of(path, start_ns):
@@ -100,14 +92,13 @@ def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Utterance]:
     yield from ears.end_input()
 
 
-def _from_bag(bag: BagReader, topic: str, robot_topics: list[str], ears: Ears) -> Iterator[Utterance | RobotSpeech]:
+def _from_bag(bag: BagReader, topic: str, robot_topics: Collection[str], ears: Ears) -> Iterator[Heard]:
     """Feed the ears every message that concerns speech, in recorded order."""
     infos = {t.topic for t in bag.topics if t.type_name.endswith("/AudioInfo")}
-    own = [t.topic for t in bag.topics if t.type_name == message_type(RobotSpeech)]
     faults: Counter[str] = Counter()
     damage: BagError | None = None
     try:
-        for stored in bag.messages({topic, *infos, *(robot_topics or own)}):
+        for stored in bag.messages({topic, *infos, *robot_topics}):
             try:
                 message = bag.decode(stored)
                 if stored.topic == topic:
@@ -132,9 +123,9 @@ def audio_topics(bag: BagReader, stated: PcmFormat) -> list[str]:
     return [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), stated)]
 
 
-def only_audio_topic(bag: BagReader, stated: PcmFormat) -> str:
-    """Find the bag's only audio topic. Raises an error where there is none or several."""
-    heard = audio_topics(bag, stated)
+def only_audio_topic(bag: BagReader, stated: PcmFormat, robot_topics: Collection[str] = ()) -> str:
+    """Find the bag's only audio topic beside the robot's. Raises an error where there is none or several."""
+    heard = [topic for topic in audio_topics(bag, stated) if topic not in robot_topics]
     if len(heard) == 1:
         return heard[0]
     if not heard:
@@ -162,7 +153,7 @@ def _first(bag: BagReader, topic: str) -> Any:
 
 def _is_sound(message: Any, stated: PcmFormat) -> bool:
     try:
-        return isinstance(decode(message, stated), SoundChunk)
+        return isinstance(decode(sound_in(message), stated), SoundChunk)
     except SoundError as error:
         return error.fault not in ("audio_type_unknown", "audio_without_info")
     except (TypeError, ValueError):

@@ -11,6 +11,16 @@ Language = Annotated[
 WHISPER_HELP = "Whisper model such as whisper-base, or the folder of one for CTranslate2; default: whisper-tiny-en."
 WhisperModel = Annotated[str, typer.Option(help=WHISPER_HELP)]
 
+RobotTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--robot-topic",
+        metavar="TOPIC",
+        help="Topic or action that tells what or when the robot speaks: its words, captions, TTS, a Bool, or its own "
+        "audio; default: topics of RobotSpeech. Repeatable.",
+    ),
+]
+
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 

@@ -8,7 +8,7 @@ from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
-from norm_core.records.messages import message_type
+from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
@@ -27,6 +27,7 @@ from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
+from norm_monitor.senses.robot_voice.robot_topics import expand_topics
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
@@ -47,6 +48,17 @@ def replay_monitor(
     return Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
 
 
+def robot_topics_of(bag: BagReader, named: Iterable[str]) -> frozenset[str]:
+    """Return a bag's topics about the robot's speech: named topics and actions, or by default those of RobotSpeech.
+
+    Raises BagError for a name that the bag lacks.
+    """
+    topics = expand_topics(named, {topic.topic for topic in bag.topics})
+    bag.require(topics)
+    told = message_type(RobotSpeech)
+    return frozenset(topics or (topic.topic for topic in bag.topics if topic.type_name == told))
+
+
 class BagSenses:
     """The senses' records of a bag: from its sound and images, or from the records that it holds."""
 
@@ -60,14 +72,14 @@ class BagSenses:
     ) -> None:
         """Prepare the senses. Without a recogniser or an audio topic, utterances come from the bag.
 
-        Without `robot_topics`, robot speech comes from the bag's RobotSpeech topics.
+        Robot speech comes from `robot_topics`, which may name actions; without them, from RobotSpeech topics.
         """
         self.health_log = HealthLog()
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recogniser else ""
-        self._robot_topics = frozenset(robot_topics or self._told(RobotSpeech))
-        self._ears = Ears(hearing, self.health_log, recogniser if audio_topic else None, audio_topic)
+        self._robot_topics = robot_topics_of(bag, robot_topics)
+        self._ears = Ears(hearing, self.health_log, recogniser, audio_topic)
         self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
@@ -111,6 +123,7 @@ class BagSenses:
         now_ns = 0
         for stored in self._pictures.messages(self._bag.messages(self.topics.difference(heard))):
             now_ns = stored.stamp_ns
+            yield from ((now_ns, edge) for edge in self._ears.advance(now_ns))
             while said and said[0][0] <= now_ns:
                 yield said.pop(0)
             for record in self._sensed(stored):
@@ -152,7 +165,7 @@ class BagSenses:
     def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
         try:
             yield from self._ears.take_robot_speech(self._bag.decode(stored), stored.stamp_ns, stored.topic)
-        except NotRobotSpeechError as error:
+        except (NotRobotSpeechError, SoundError, MessageError) as error:
             self.health_log.count("messages_not_robot_speech")
             self._note_unused(stored.topic, error)
 

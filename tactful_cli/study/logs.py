@@ -22,9 +22,9 @@ from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
-from tactful_cli.console import err, print_json
+from tactful_cli.console import complain, err, print_json
 from tactful_cli.study.watch import holds_flags, monitored_records
-from tactful_cli.verb import AsJson, Language, WhisperModel
+from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel
 
 app = typer.Typer()
 
@@ -68,6 +68,7 @@ def log_(  # noqa: PLR0917
         ),
     ] = None,
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
     language: Language = "en",
     whisper: WhisperModel = "",
     as_json: AsJson = False,
@@ -90,11 +91,15 @@ def log_(  # noqa: PLR0917
     if watch is None:
         with BagReader(bag) as reader:
             watch = not holds_flags(reader)
+    if robot_topic and not watch:
+        complain("--robot-topic: not used, because the bag's own flags are logged; run the monitor with --watch")
     if watch:
         table = ThresholdTable.shipped()
         info = replace(info, table_version=table.version, config_sha256=table.sha256())
     hearing = WhisperConfig(model=whisper, language=language)
-    records_of = partial(monitored_records, topic=topic, whisper=hearing) if watch else None
+    records_of = (
+        partial(monitored_records, topic=topic, whisper=hearing, robot_topics=robot_topic or ()) if watch else None
+    )
     count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, records_of)
     recording = open_recording(folder)
     result = {

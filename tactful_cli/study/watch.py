@@ -1,7 +1,7 @@
 """Run the senses and the monitor on a bag for `tactful study log`."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from norm_core.bags.reader import BagReader
@@ -14,8 +14,8 @@ from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
-from tactful_cli.bag_senses import senses_of
-from tactful_cli.console import err
+from tactful_cli.bag_senses import explain_missing_robot, senses_of
+from tactful_cli.console import complain, err
 
 
 def holds_flags(bag: BagReader) -> bool:
@@ -23,9 +23,11 @@ def holds_flags(bag: BagReader) -> bool:
     return any(t.type_name == message_type(SocialFlag) and t.message_count for t in bag.topics)
 
 
-def monitored_records(bag: BagReader, topic: str, whisper: WhisperConfig) -> Iterator[tuple[int, Any]]:
+def monitored_records(
+    bag: BagReader, topic: str, whisper: WhisperConfig, robot_topics: Iterable[str] = ()
+) -> Iterator[tuple[int, Any]]:
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
-    senses = senses_of(bag, topic, whisper)
+    senses = senses_of(bag, topic, whisper, robot_topics)
     clock = ReplayClock()
     monitor = replay_monitor(senses.sources, clock)
     start_ns, end_ns = bag.bounds_ns or (0, 0)
@@ -43,6 +45,10 @@ def monitored_records(bag: BagReader, topic: str, whisper: WhisperConfig) -> Ite
                 yield now_ns, record
     except MessageError as error:
         raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
+    for reason in senses.health_log.reasons:
+        complain(reason)
+    if not monitor.hears_robot:
+        complain(explain_missing_robot(bag))
     for line in describe((*senses.health_log.counters, *monitor.counters)):
         err.print(line, soft_wrap=True)
 

@@ -37,7 +37,7 @@ ROBOT = (
     (24.0, 27.0, "Here is the joke."),
 )
 FLAGGED = {"no_response", "cheerful_after_bad_news"}
-MISSING = "the robot's speech is missing"
+MISSING = "nothing is heard of the robot"
 
 
 def bag(path: Path, robot_topic: str, robot: list[tuple[int, Any]], make: Maker) -> Path:
@@ -68,7 +68,7 @@ def strings_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def lights_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make = Maker({})
-    lights = [(at(1), make("std_msgs/msg/Bool", {"data": True}))]
+    lights = [(at(1), make("std_msgs/msg/Int32", {"data": 7}))]
     return bag(tmp_path_factory.mktemp("lights") / "bag", "/lights", lights, make)
 
 

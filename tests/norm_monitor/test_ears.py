@@ -9,7 +9,7 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.ears import Ears
+from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
@@ -40,7 +40,7 @@ def in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> li
     """The slow stage comes round once in so many chunks, as a slow thread does."""
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", capacity)
     ears = Ears(CONFIG, HealthLog(), Parrot(), "mic", queue)
-    told: list[Utterance] = []
+    told: list[Heard] = []
     for index, chunk in enumerate(sounds(seconds)):
         told += ears.take_sound(chunk, START_NS)
         if index % transcribe_every == transcribe_every - 1:
@@ -48,13 +48,13 @@ def in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> li
     told += ears.end_input()
     while queue.status().depth:
         told += ears.transcribe(0)
-    return told
+    return [one for one in told if isinstance(one, Utterance)]
 
 
 def in_one_thread(seconds: int) -> list[Utterance]:
     ears = Ears(CONFIG, HealthLog(), Parrot(), "mic")
     told = [one for chunk in sounds(seconds) for one in ears.take_sound(chunk, START_NS)]
-    return [*told, *ears.end_input()]
+    return [one for one in (*told, *ears.end_input()) if isinstance(one, Utterance)]
 
 
 @pytest.mark.parametrize("transcribe_every", [1, 7, 45, 10_000])
@@ -98,7 +98,7 @@ def test_words_that_cannot_be_transcribed_are_counted_and_silence_goes_on() -> N
     told = [one for chunk in sounds(8) for one in (*ears.take_sound(chunk, START_NS), *ears.transcribe(0))]
     assert {c.name: c.count for c in health_log.counters}["segments_not_transcribed"] >= 2
     assert "out of memory" in health_log.reasons[0]
-    assert told[-1].start_ns > START_NS + 7 * NS_PER_S
+    assert told[-1].stamp_ns > START_NS + 7 * NS_PER_S
 
 
 def test_robot_speech_needs_no_recognizer_and_gives_no_silence() -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, VoiceState, sound_in
 from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, VoiceState, sound_in
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
 from norm_monitor.senses.speech.hearing import HearingConfig
 

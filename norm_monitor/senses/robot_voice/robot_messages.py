@@ -61,39 +61,35 @@ def read_robot_message(
     message: Any, arrival_ns: int, topic: str = "", speaker_ids: tuple[str, ...] = ()
 ) -> list[RobotEvent]:
     """Return what a message tells of the robot's speech; raise NotRobotSpeechError if its type tells nothing."""
-    stamp_ns = _stamp_ns(message, arrival_ns)
     if any(hasattr(message, name) for name in _PERSON_FIELDS):
         raise NotRobotSpeechError(f"{type(message).__name__} carries a person's words; name a topic of the robot's")
+    stamp_ns = _stamp_ns(message, arrival_ns)
     if _has(message, "status_list"):
         return list(_goal_states(message, arrival_ns))
     if _has(message, "info", "request", "response"):  # a service event of an action's goal
         goals = [getattr(request, "goal", request) for request in message.request]
-        return [text for goal in goals if (text := _text_of(goal, stamp_ns))]
+        return [event for goal in goals for event in _command(goal, stamp_ns)]
     if _has(message, "feedback"):
         return _feedback(message, stamp_ns, topic)
-    if _has(message, "sound", "command", "arg"):  # sound_play's SoundRequest
-        return _sound_request(message, stamp_ns)
     if speaker_ids and getattr(message, "speaker_id", speaker_ids[0]) not in speaker_ids:
         return []
     speaking = _flag_of(message)
     if speaking is not None:
         return [VoiceState(stamp_ns=stamp_ns, voice_id=topic, speaking=speaking)]
-    text = _text_of(getattr(message, "goal", message), stamp_ns)
-    if text is None:
-        raise NotRobotSpeechError(f"{type(message).__name__} has none of the fields of a robot's speech")
-    return [text]
+    return _command(getattr(message, "goal", message), stamp_ns)
 
 
-def _text_of(message: Any, stamp_ns: int) -> TextToSay | None:
+def _command(message: Any, stamp_ns: int) -> list[RobotEvent]:
+    """Read a text to say, or a stop."""
     inner = getattr(message, "rawtext", getattr(message, "sound_request", message))  # pal_interaction_msgs, sound_play
     if _has(inner, "sound", "command", "arg"):
-        return next((one for one in _sound_request(inner, stamp_ns) if isinstance(one, TextToSay)), None)
+        return _sound_request(inner, stamp_ns)
     text = next((text for name in _TEXT_FIELDS if isinstance(text := getattr(inner, name, None), str)), None)
     if text is None:
-        return None
+        raise NotRobotSpeechError(f"{type(message).__name__} has none of the fields of a robot's speech")
     locale = next((str(getattr(inner, name)) for name in _LOCALE_FIELDS if hasattr(inner, name)), "")
     spoken = " ".join(_MARKUP.sub(" ", text).split())
-    return TextToSay(stamp_ns=stamp_ns, text=spoken, locale=locale.replace("_", "-"))
+    return [TextToSay(stamp_ns=stamp_ns, text=spoken, locale=locale.replace("_", "-"))]
 
 
 def _sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
@@ -116,7 +112,7 @@ def _goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
 def _feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
     """Read an action's feedback; other feedback, such as a progress, tells nothing."""
     goal_id = getattr(message, "goal_id", None)
-    voice_id = bytes(goal_id.uuid).hex() if hasattr(goal_id, "uuid") else topic
+    voice_id = topic if goal_id is None else bytes(goal_id.uuid).hex()
     if hasattr(message.feedback, "audio"):
         raise NotRobotSpeechError(f"{type(message).__name__} carries sound")
     word, speaking = getattr(message.feedback, "word", None), _flag_of(message.feedback)

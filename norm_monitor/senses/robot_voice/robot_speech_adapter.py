@@ -48,6 +48,7 @@ class _Speech:
     """The current speech; `estimated_end_ns` is set if its stop was given already."""
 
     start: RobotSpeech
+    arrived_ns: int  # of the start or the last word, whose stamps may be of another clock
     voice_id: str = ""
     estimated_end_ns: int | None = None
     last_word_ns: int | None = None  # of the words that its feedback told one by one
@@ -75,16 +76,18 @@ class RobotSpeechAdapter:
         self._wordless: tuple[RobotSpeech, int] | None = None  # the last start without words, and its stop
         self._speaking: set[str] = set()  # voices
         self._waiting: deque[TextToSay] = deque()
+        self._waits_since_ns = 0
 
     def feed(self, message: Any, arrival_ns: int, topic: str = "") -> list[RobotSpeech]:
         """Return the starts and stops in a message; the stamp of an estimated stop may be in the future.
 
         Raises NotRobotSpeechError if the type of the message tells nothing of speech.
         """
+        edges = self.advance(arrival_ns)
         if isinstance(message, RobotSpeech):
-            return [message]
+            return [*edges, message]
         events = read_robot_message(message, arrival_ns, topic, self._speaker_ids)
-        return [*self.advance(arrival_ns), *(edge for event in events for edge in self.take(event))]
+        return [*edges, *(edge for event in events for edge in self.take(event))]
 
     def take(self, event: RobotEvent) -> list[RobotSpeech]:
         """Return the starts and stops that an event causes."""
@@ -104,23 +107,28 @@ class RobotSpeechAdapter:
         edges: list[RobotSpeech] = []
         speech = self._speech
         if speech and speech.estimated_end_ns is None:
-            longest_ns = speech.start.stamp_ns + s_to_ns(self._longest_s)
-            if speech.voice_id not in self._speaking and now_ns > (speech.last_word_ns or 0) + _JOINS_NS:
-                last_ns = (speech.last_word_ns or speech.start.stamp_ns) + estimate_duration_ns("")
-                edges += self._stop(min(last_ns, now_ns), estimated=True)
-            elif now_ns > longest_ns:
-                edges += self._stop(longest_ns, estimated=True)
+            if speech.voice_id not in self._speaking and now_ns > speech.arrived_ns + _JOINS_NS:
+                last_ns = speech.last_word_ns or speech.start.stamp_ns
+                edges += self._stop(last_ns + estimate_duration_ns(""), estimated=True)
+            elif now_ns > speech.arrived_ns + s_to_ns(self._longest_s):
+                edges += self._stop(speech.start.stamp_ns + s_to_ns(self._longest_s), estimated=True)
                 self._has_voice = False
                 self._state_endless_voice()
         elif speech and not speech.voice_id and now_ns > (speech.estimated_end_ns or 0):
             self._speech = None
-        if self._waiting and not self._speech and now_ns > self._waiting[0].stamp_ns + _WAITS_NS:
+        if self._waiting and not self._speech and now_ns > self._waits_since_ns + _WAITS_NS:
             self._has_voice, self._is_voice_broken = False, True
             self._health_log.raise_issue("robot voice", Health.DEGRADED, _NO_VOICE)
             while self._waiting:
                 self._health_log.count("robot_texts_without_voice")
                 edges += self._estimate(self._waiting.popleft())
         return edges
+
+    def end_input(self) -> list[RobotSpeech]:
+        """Return the texts that still wait for the voice, with estimated times."""
+        texts = list(self._waiting)
+        self._waiting.clear()
+        return [edge for text in texts for edge in self._estimate(text)]
 
     def _state_endless_voice(self) -> None:
         self._health_log.count("robot_voices_endless")
@@ -147,6 +155,7 @@ class RobotSpeechAdapter:
             (start, _), self._wordless = self._wordless, None
             return [_with_words(start, text)]
         self._waiting.append(text)
+        self._waits_since_ns = self._newest_ns
         if len(self._waiting) > _WAITING:
             self._health_log.count("robot_texts_without_voice")
             self._waiting.popleft()
@@ -166,10 +175,15 @@ class RobotSpeechAdapter:
             if self._waiting:
                 start = _with_words(start, *self._waiting)
                 self._waiting.clear()
-            speech = _Speech(start=start, voice_id=word.voice_id)
+            speech = _Speech(start=start, arrived_ns=self._newest_ns, voice_id=word.voice_id)
             edges.append(start)
         if speech.voice_id == word.voice_id:
-            speech = replace(speech, words=f"{speech.words} {word.text}".strip(), last_word_ns=word.stamp_ns)
+            speech = replace(
+                speech,
+                words=f"{speech.words} {word.text}".strip(),
+                last_word_ns=word.stamp_ns,
+                arrived_ns=speech.arrived_ns if word.voice_id in self._speaking else self._newest_ns,
+            )
         self._speech = speech
         return edges
 
@@ -185,7 +199,7 @@ class RobotSpeechAdapter:
         if self._waiting:
             start = _with_words(start, *self._waiting)
             self._waiting.clear()
-        self._speech = _Speech(start=start, voice_id=voice.voice_id)
+        self._speech = _Speech(start=start, arrived_ns=self._newest_ns, voice_id=voice.voice_id)
         return [start]
 
     def _lower_voice(self, voice: VoiceState) -> list[RobotSpeech]:
@@ -204,7 +218,7 @@ class RobotSpeechAdapter:
             return self._stop(voice.stamp_ns)
         # The estimated stop was too early, so the speech goes on in a second part.
         part = replace(speech.start, stamp_ns=speech.estimated_end_ns, speech_id=f"voice-{voice.stamp_ns}", text="")
-        self._speech = _Speech(start=part)
+        self._speech = _Speech(start=part, arrived_ns=self._newest_ns)
         return [part, *self._stop(voice.stamp_ns)]
 
     def _claim_texts(self, speech: _Speech, stop_ns: int) -> list[RobotSpeech]:
@@ -230,7 +244,7 @@ class RobotSpeechAdapter:
             locale=text.locale,
             estimated=True,
         )
-        self._speech = _Speech(start=start, estimated_end_ns=end_ns)
+        self._speech = _Speech(start=start, arrived_ns=self._newest_ns, estimated_end_ns=end_ns)
         return [start, replace(start, stamp_ns=end_ns, state=SpeechEdge.STOP)]
 
     def _cut_short(self, stamp_ns: int) -> list[RobotSpeech]:
@@ -241,19 +255,13 @@ class RobotSpeechAdapter:
         self._speech = None
         if speech.estimated_end_ns <= stamp_ns:
             return []
-        return [
-            RobotSpeech(
-                stamp_ns=stamp_ns, speech_id=speech.start.speech_id, state=SpeechEdge.STOP, estimated=True
-            )
-        ]
+        return [RobotSpeech(stamp_ns=stamp_ns, speech_id=speech.start.speech_id, state=SpeechEdge.STOP, estimated=True)]
 
     def _stop(self, stamp_ns: int, *, estimated: bool = False) -> list[RobotSpeech]:
         speech, self._speech = self._speech, None
         if speech is None:
             return []
-        stop = replace(
-            speech.start, stamp_ns=stamp_ns, state=SpeechEdge.STOP, text=speech.text, estimated=estimated
-        )
+        stop = replace(speech.start, stamp_ns=stamp_ns, state=SpeechEdge.STOP, text=speech.text, estimated=estimated)
         self._wordless = None if stop.text else (speech.start, stamp_ns)
         return [stop]
 

@@ -52,4 +52,4 @@ def utterances(
             assert list(ears.take_robot_speech(event, START_NS)) == [event]
         else:
             found += ears.take_sound(event, START_NS)
-    return [utterance for utterance in (*found, *ears.end_input()) if utterance.text]
+    return [one for one in (*found, *ears.end_input()) if isinstance(one, Utterance) and one.text]
