@@ -113,9 +113,25 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="start the node that the line names, or read its status; windows.lateness_s sets how long windows wait",
     ),
     "robot": IssueHelp(
-        line="robot speech: the robot's speech is missing",
-        meaning="people spoke, and the robot's speech topic is silent; nothing that it says is flagged",
-        remedy="set robot_speech_topic and robot_speech_type of ears",
+        line="robot speech: nothing is heard of the robot",
+        meaning="nobody publishes the robot's speech, or people spoke and it never did; nothing that it says or leaves "
+        "unsaid is flagged",
+        remedy="set robot_speech_topic of ears",
+    ),
+    "robot topic *": IssueHelp(
+        line="TOPIC: nobody publishes it, or it is published as another type",
+        meaning="nothing is heard of the robot on a topic that ears reads",
+        remedy="start the robot's speech, or correct robot_speech_topic or robot_speech_type of ears",
+    ),
+    "robot rivals": IssueHelp(
+        line="robot_speech: has a publisher beside ears",
+        meaning="ears publishes what the robot's own topics tell, and somebody else does so too; turns count twice",
+        remedy="stop the others, or set robot_speech_topic of ears to robot_speech",
+    ),
+    "robot voice": IssueHelp(
+        line="robot speech: a text was not followed by the voice, or the voice never stops",
+        meaning="the topic that states whether the robot speaks is wrong or hangs; times are estimated",
+        remedy="check robot_speaking_topic of ears",
     ),
     "language": IssueHelp(
         line="language: the talk is in another language",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -9,19 +10,19 @@ from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Empty
 
-from norm_core.records.messages import message_type
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import ConfigError
-from norm_monitor.ears import Ears
+from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.whisper import Whisper
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
+from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
+from norm_nodes.robot_topics import RobotTopics, state_rivals
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 WATCH_S = 1.0
@@ -31,7 +32,7 @@ WAIT_S = 0.2
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 # An entry in the segmenting thread's queue: the topic, and a call that runs the ears on the message.
-Event = tuple[str, Callable[[], Iterator[Utterance | RobotSpeech]]]
+Event = tuple[str, Callable[[], Iterator[Heard]]]
 
 
 class EarsNode(NormNode[EarsConfig]):
@@ -67,9 +68,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
         for thread in self._threads:
             thread.start()
-        self._watch_timer = self.create_timer(
-            WATCH_S, self.watch_microphone, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self._watch_timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def start(self) -> None:
         """Take sound; the microphone counts as silent from this moment on."""
@@ -115,16 +114,20 @@ class EarsNode(NormNode[EarsConfig]):
             self.subscribe(type_, config.is_speaking_topic, self._hear_edge, SENSOR, "when that voice speaks")
 
     def _open_robot_speech(self) -> None:
-        canonical = self.config.robot_speech_type == message_type(RobotSpeech)
-        self._robot_speech = (
-            None
-            if canonical
-            else self.advertise(RobotSpeech, "robot_speech", EVENTS, "what a topic of another type tells")
-        )
-        qos = EVENTS if canonical else SENSOR
-        self._listen_to(
-            "robot_speech_type", self.config.robot_speech_topic, self._hear_robot, "when the robot itself speaks", qos
-        )
+        config, own = self.config, self.resolve_topic_name("robot_speech")
+        self._robot_topics = self._robot_speech = None
+        if self.resolve_topic_name(config.robot_speech_topic) == own:
+            if config.robot_speaking_topic:
+                raise ConfigError(
+                    "ears: robot_speaking_topic: RobotSpeech states its own times; leave it empty, or name it as "
+                    "robot_speech_topic"
+                )
+            self.subscribe(RobotSpeech, own, partial(self._hear_robot, own), EVENTS, "when the robot itself speaks")
+            return
+        self._robot_speech = self.advertise(RobotSpeech, "robot_speech", EVENTS, "what the robot's own topics tell")
+        names = (config.robot_speech_topic, config.robot_speaking_topic)
+        self._robot_topics = RobotTopics(self, names, config.robot_speech_type, self._hear_robot)
+        self._robot_topics.find()
 
     def _listen_to(
         self, parameter: str, topic: str, take: Callable[[Any], None], description: str, qos: QoSProfile = SENSOR
@@ -153,14 +156,15 @@ class EarsNode(NormNode[EarsConfig]):
     def _hear_info(self, message: Any) -> None:
         self._events.put((self.config.audio_info_topic, lambda: self._ears.take_audio_info(message)))
 
-    def _hear_robot(self, message: Any) -> None:
+    def _hear_robot(self, topic: str, message: Any) -> None:
         arrival_ns = self.clock.now_ns()
 
-        def take() -> Iterator[RobotSpeech]:
-            speech = message if self._robot_speech else from_ros(RobotSpeech, message)
-            return self._ears.take_robot_speech(speech, arrival_ns)
+        def take() -> Iterator[Heard]:
+            is_record = isinstance(message, record_class(RobotSpeech))
+            speech = from_ros(RobotSpeech, message) if is_record else message
+            return self._ears.take_robot_speech(speech, arrival_ns, topic)
 
-        self._events.put((self.config.robot_speech_topic, take))
+        self._events.put((topic, take))
 
     def _hear_words(self, message: Any) -> None:
         if not self._active:
@@ -183,6 +187,7 @@ class EarsNode(NormNode[EarsConfig]):
         while not self._events.is_drained():
             event = self._events.get(timeout_s=WAIT_S)
             if event is None:
+                self._publish(self._ears.advance(self.clock.now_ns()))
                 continue
             topic, take = event
             try:
@@ -197,7 +202,7 @@ class EarsNode(NormNode[EarsConfig]):
         while not self._speech.is_drained():
             self._publish(self._ears.transcribe(timeout_s=WAIT_S))
 
-    def _publish(self, records: Iterable[Utterance | RobotSpeech]) -> None:
+    def _publish(self, records: Iterable[Heard]) -> None:
         for record in records:
             if isinstance(record, RobotSpeech):
                 if self._robot_speech:  # otherwise this very topic carried it
@@ -206,6 +211,12 @@ class EarsNode(NormNode[EarsConfig]):
             self._utterances.publish(to_ros(record))
             if record.text:
                 self.count("utterances_final" if record.final else "utterances_partial")
+
+    def _watch(self) -> None:
+        if self._robot_topics and self._robot_speech:
+            self._robot_topics.find()
+            state_rivals(self, self._robot_speech.topic_name)
+        self.watch_microphone()
 
     def watch_microphone(self, now_s: float | None = None) -> None:
         """Name a microphone that vanished, and end the speech that it left unfinished; now_s is monotonic."""

@@ -22,12 +22,14 @@ class EarsConfig(Config):
     audio_info_topic: str = Field("", description="topic that states the format of bare bytes; empty for none")
     audio_info_type: str = Field("audio_common_msgs/msg/AudioInfo", min_length=1, description="its message type")
     robot_speech_topic: str = Field(
-        "robot_speech", min_length=1, description="when the robot starts and stops to speak, or what it is told to say"
-    )
-    robot_speech_type: str = Field(
-        "norm_interfaces/msg/RobotSpeech",
+        "robot_speech",
         min_length=1,
-        description="its message type; of captions, TTS goals, sound requests and strings the times are reckoned",
+        description="topic or action that tells what or when the robot speaks: its words, captions, TTS, a Bool, or "
+        "its own audio, of which the words are transcribed",
+    )
+    robot_speech_type: str = Field("", description="its message type; empty for the one that its publishers announce")
+    robot_speaking_topic: str = Field(
+        "", description="a second such topic that times the words of the first, as a Bool; empty for estimated times"
     )
     robot_speaker_ids: tuple[str, ...] = Field(
         (), description="speaker ids in captions that are the robot's; none given: all are"

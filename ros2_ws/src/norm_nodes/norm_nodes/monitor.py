@@ -41,7 +41,7 @@ from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.judge import Judge
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
-from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit_view import UnitView
 from norm_nodes.convert import from_ros, to_ros
@@ -54,10 +54,9 @@ from study_desk.log.session_config import StudyConfig
 
 RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 16, 1000
 WAIT_S = 0.2
-ROBOT_MISSING = (
-    "robot speech: the robot's speech is missing, so nothing it says or leaves unsaid is flagged; "
-    "set the parameters robot_speech_topic and robot_speech_type of ears"
-)
+NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic of ears"
+# How long after its activation the monitor waits for a publisher of the robot's speech.
+ROBOT_GRACE_S = 5.0
 FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"
 JUDGE_BEHIND = (
     f"judge: {TO_JUDGE} units wait, so cues alone decide about the next ones; "
@@ -167,13 +166,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             thread.start()
         self._attentive_until_s = -math.inf
         self._attention_timer = self.create_timer(
-            ATTENTION_EVERY_S, self._publish_attention, clock=Clock(clock_type=ClockType.STEADY_TIME)
+            ATTENTION_EVERY_S, self._keep_time, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
 
     def start(self) -> None:
         """Take records; each source counts as silent from this moment on."""
         self._arrived_s = dict.fromkeys(self.config.windows.sources, time.monotonic())
         self._active = True
+        self._active_since_s = time.monotonic()
 
     def stop(self) -> None:
         """Ignore further records, decide on the last turn, and forget what people said of themselves."""
@@ -373,6 +373,21 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._attentive_until_s = time.monotonic() + ATTENTION_S
         self._publish_attention()
 
+    def _keep_time(self) -> None:
+        self._publish_attention()
+        if self._active and not self._queries:
+            self._state_missing_robot()
+
+    def _state_missing_robot(self) -> None:
+        """State that nothing is heard of the robot: nobody publishes its speech, or people speak and it never does."""
+        waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
+        topic = self.resolve_topic_name("robot_speech")
+        unpublished = waited and not self._monitor.hears_robot and not self.count_publishers(topic)
+        if unpublished or self._monitor.robot_is_missing:
+            self.raise_issue("robot", Health.DEGRADED, NO_ROBOT)
+        else:
+            self.clear_issue("robot")
+
     def _publish_attention(self) -> None:
         if self._active:
             attentive = bool(self._alarming) or time.monotonic() < self._attentive_until_s
@@ -387,10 +402,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.raise_issue("language", Health.DEGRADED, self._monitor.language_reason)
         else:
             self.clear_issue("language")
-        if self._monitor.robot_is_missing and not self._queries:
-            self.raise_issue("robot", Health.DEGRADED, ROBOT_MISSING)
-        else:
-            self.clear_issue("robot")
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""

@@ -1,0 +1,88 @@
+"""Subscribe to what tells of the robot's speech, once its publishers announce the type."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from norm_core.records.status import Health
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.wording import count_of
+from norm_monitor.senses.robot_voice.robot_topics import expand_topics
+from norm_nodes.convert import TypeMissingError, message_class
+from norm_nodes.endpoint import EVENTS, SENSOR
+from norm_nodes.norm_node import NormNode
+
+TakeMessage = Callable[[str, Any], None]  # takes a topic and a message
+
+_DESCRIPTION = "when the robot speaks, and what it says"
+
+
+class RobotTopics:
+    """The subscriptions to a robot's topics and actions, of any type. Call `find` until all are there."""
+
+    def __init__(self, node: NormNode[Any], names: Sequence[str], stated_type: str, take: TakeMessage) -> None:
+        """The first name may have a stated type; all others have the type that their publishers announce."""
+        self._node, self._take = node, take
+        self._names = [node.resolve_topic_name(name) for name in names if name]
+        self._stated = {self._names[0]: stated_type} if stated_type else {}
+        self._types: dict[str, str] = {}  # of subscriptions
+        for topic, type_name in self._stated.items():
+            self._subscribe(topic, type_name, SENSOR)
+
+    def find(self) -> None:
+        """Subscribe to topics that appeared, and state what is missing. Call it now and then."""
+        present = dict(self._node.get_topic_names_and_types())
+        for name in self._names:
+            about = f"robot topic {name}"
+            if problem := " ".join(filter(None, map(self._problem_of, expand_topics([name], present)))):
+                self._node.raise_issue(about, Health.DEGRADED, problem)
+            else:
+                self._node.clear_issue(about)
+
+    def _problem_of(self, topic: str) -> str:
+        """Subscribe to a topic if possible; return what prevents it and what to do."""
+        publishers = self._node.get_publishers_info_by_topic(topic)
+        if not publishers:
+            return (
+                f"{topic}: nobody publishes it, so nothing is heard of the robot; "
+                "start the robot's speech, or correct robot_speech_topic of ears"
+            )
+        announced = sorted({publisher.topic_type for publisher in publishers})
+        if topic not in self._types:
+            reliable = all(one.qos_profile.reliability == ReliabilityPolicy.RELIABLE for one in publishers)
+            self._subscribe(topic, announced[0], EVENTS if reliable else SENSOR)
+        used = self._types[topic]
+        if used in announced and len(announced) == 1:
+            return ""
+        remedy = "correct robot_speech_type" if topic in self._stated else "let one type be published"
+        others = " and ".join(one for one in announced if one != used)
+        return f"{topic}: is published as {others} and read as {used}; {remedy}, or name another robot_speech_topic"
+
+    def _subscribe(self, topic: str, type_name: str, qos: QoSProfile) -> None:
+        self._types[topic] = type_name
+        about = f"type of {topic}"
+        try:
+            type_ = message_class(type_name)
+        except TypeMissingError as error:
+            self._node.raise_issue(about, Health.DEGRADED, f"{topic}: not subscribed, because {error}")
+            return
+        except ValueError as error:
+            raise ConfigError(
+                f"ears: robot_speech_type: {type_name!r} is no message type; write it as package/msg/Name"
+            ) from error
+        self._node.subscribe(type_, topic, partial(self._take, topic), qos, _DESCRIPTION)
+
+
+def state_rivals(node: NormNode[Any], topic: str) -> None:
+    """Report other publishers of a topic that the node fills from other topics."""
+    rivals = node.count_publishers(topic) - 1
+    if rivals > 0:
+        why = (
+            f"{topic}: has {count_of(rivals, 'publisher')} beside ears, so the robot's turns may count twice; "
+            "stop the others, or set robot_speech_topic of ears to robot_speech"
+        )
+        node.raise_issue("robot rivals", Health.DEGRADED, why)
+    else:
+        node.clear_issue("robot rivals")

@@ -1,0 +1,113 @@
+"""How ears find what tells of the robot's speech, over real DDS."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from norm_core.records.messages import from_message
+from norm_core.records.speech import RobotSpeech, SpeechEdge
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.microphone.audio_message import stamp_label
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from sim_replays.drivers.node_process import NodeProcess
+from tests.foreign_bag import int16
+from tests.norm_monitor.senses.speech_path import START_NS
+from tests.norm_monitor.senses.test_robot_audio import CHUNK, HERE, RATE_HZ, ROBOT
+from tests.observer import Observer
+
+pytestmark = pytest.mark.ros
+
+
+class Session:
+    """What ears publish of the robot, and what their status says."""
+
+    def __init__(self, observer: Observer) -> None:
+        from norm_nodes.convert import record_class
+        from norm_nodes.endpoint import EVENTS
+
+        self._observer = observer
+        self._edges = observer.collect(record_class(RobotSpeech), "/tactful/robot_speech", EVENTS)
+        observer.watch_status()
+
+    @property
+    def edges(self) -> list[RobotSpeech]:
+        return [from_message(RobotSpeech, message) for message in self._edges]
+
+    def reasons(self) -> str:
+        own = [status for status in self._observer.statuses if status.node == "/tactful/ears"]
+        return " ".join(own[-1].reasons) if own else ""
+
+    def publisher(self, type_: Any, topic: str) -> Any:
+        """A publisher that is made while ears run, once they have found it."""
+        made = self._observer.node.create_publisher(type_, topic, 50)
+        self._observer.until(made.get_subscription_count, f"ears to find {topic}")
+        return made
+
+
+@pytest.fixture
+def session(observer: Observer) -> Session:
+    return Session(observer)
+
+
+def test_robot_speech_on_another_topic_reaches_every_node(domain_id: int, observer: Observer, session: Session) -> None:
+    from norm_nodes.convert import record_class, to_ros
+
+    said = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
+    with NodeProcess(["ears"], {"ears": {"robot_speech_topic": "/robot/edges"}}, domain_id):
+        observer.meet("ears")
+        observer.until(lambda: "/robot/edges: nobody publishes it" in session.reasons(), "the missing topic to be told")
+        session.publisher(record_class(RobotSpeech), "/robot/edges").publish(to_ros(said))
+        observer.until(lambda: session.edges == [said], "the same on robot_speech")
+        observer.until(lambda: "nobody publishes" not in session.reasons(), "the topic to be found")
+
+
+def test_an_action_is_named_as_the_robots_speech(domain_id: int, observer: Observer, session: Session) -> None:
+    from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray
+    from std_msgs.msg import String
+
+    def status(state: int) -> Any:
+        return GoalStatusArray(status_list=[GoalStatus(goal_info=GoalInfo(), status=state)])
+
+    ears = {"robot_speech_topic": "/say", "robot_speaking_topic": "/said"}
+    with NodeProcess(["ears"], {"ears": ears}, domain_id):
+        observer.meet("ears")
+        words = session.publisher(String, "/said")
+        goals = session.publisher(GoalStatusArray, "/say/_action/status")
+        goals.publish(status(GoalStatus.STATUS_EXECUTING))
+        observer.until(lambda: session.edges, "the start")
+        words.publish(String(data="Hello"))
+        observer.until(lambda: len(session.edges) == 2, "the words")
+        goals.publish(status(GoalStatus.STATUS_SUCCEEDED))
+        observer.until(lambda: session.edges[-1].state is SpeechEdge.STOP, "the stop")
+        assert [edge.text for edge in session.edges] == ["", "Hello", "Hello"]
+        assert not any(edge.estimated for edge in session.edges)
+
+
+def test_another_type_and_a_rival_are_told(domain_id: int, observer: Observer, session: Session) -> None:
+    from norm_nodes.convert import record_class
+    from std_msgs.msg import String
+
+    ears = {"robot_speech_topic": "/said", "robot_speech_type": "std_msgs/msg/Bool"}
+    observer.node.create_publisher(String, "/said", 10)
+    observer.node.create_publisher(record_class(RobotSpeech), "/tactful/robot_speech", 10)
+    wrong = "/said: is published as std_msgs/msg/String and read as std_msgs/msg/Bool; correct robot_speech_type"
+    with NodeProcess(["ears"], {"ears": ears}, domain_id):
+        observer.until(lambda: wrong in session.reasons(), "the wrong type to be told")
+        observer.until(lambda: "has 1 publisher beside ears" in session.reasons(), "the rival to be told")
+
+
+def test_the_robots_own_sound_is_transcribed(domain_id: int, observer: Observer, session: Session) -> None:
+    from std_msgs.msg import MultiArrayDimension, MultiArrayLayout, UInt8MultiArray
+
+    sound = int16(np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(HERE / "conversation.flac")]))
+    with NodeProcess(["ears"], {"ears": {"robot_speech_topic": "/robot_audio"}}, domain_id):
+        observer.meet("ears")
+        audio = session.publisher(UInt8MultiArray, "/robot_audio")
+        for first in range(0, round((ROBOT[0]["end_s"] + 0.2) * RATE_HZ), CHUNK):
+            label = stamp_label(START_NS + first * NS_PER_S // RATE_HZ)
+            layout = MultiArrayLayout(dim=[MultiArrayDimension(label=label)])
+            audio.publish(UInt8MultiArray(layout=layout, data=sound[first : first + CHUNK].tobytes()))
+        observer.until(lambda: any("welcome" in edge.text for edge in session.edges), "the robot's words")
+    assert {edge.state for edge in session.edges} == {SpeechEdge.START, SpeechEdge.STOP}
+    assert len({edge.speech_id for edge in session.edges}) == 1
