@@ -14,7 +14,7 @@ from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, VoiceState
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
 from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
@@ -130,10 +130,10 @@ class Ears:
             self._count(self._front_end.counts)
             yield edge
 
-    def _of_robot_audio(self, found: Iterable[VoiceState | SpeechSegment]) -> Iterator[Heard]:
+    def _of_robot_audio(self, found: Iterable[RobotVoiceState | SpeechSegment]) -> Iterator[Heard]:
         """Time the robot's speech by its sound; transcribe it unless another topic gives its words."""
         for one in found:
-            if isinstance(one, VoiceState):
+            if isinstance(one, RobotVoiceState):
                 yield from self._fed(self._robot.take(one))
             elif self._robot_transcriber and not self._robot.gives_words:
                 if self._queue is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.senses.microphone.pcm import SoundError
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, VoiceState, sound_in
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState, sound_in
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
 from norm_monitor.senses.speech.hearing import HearingConfig
 
@@ -26,7 +26,7 @@ class RobotAudio:
         self._arrived_ns: int | None = None
         self._onset_ns: int | None = None
 
-    def take(self, message: Any, arrival_ns: int) -> Iterator[VoiceState | SpeechSegment]:
+    def take(self, message: Any, arrival_ns: int) -> Iterator[RobotVoiceState | SpeechSegment]:
         """Yield what a message completes; raise SoundError if it is unusable, NotRobotSpeechError if it is no sound."""
         try:
             segments = list(self._front_end.take_audio(sound_in(message), arrival_ns))
@@ -43,17 +43,17 @@ class RobotAudio:
             self._onset_ns = onset_ns
             yield self._state(onset_ns, speaking=True)
 
-    def advance(self, now_ns: int) -> Iterator[VoiceState | SpeechSegment]:
+    def advance(self, now_ns: int) -> Iterator[RobotVoiceState | SpeechSegment]:
         """Yield the end of the speech where no sound came for a while."""
         if self._arrived_ns is not None and now_ns > self._arrived_ns + _ENDS_AFTER_NS:
             yield from self.flush()
 
-    def flush(self) -> Iterator[VoiceState | SpeechSegment]:
+    def flush(self) -> Iterator[RobotVoiceState | SpeechSegment]:
         """End the stream and any speech in progress."""
         self._arrived_ns = None
         yield from self._states_of(self._front_end.flush())
 
-    def _states_of(self, segments: Iterable[SpeechSegment]) -> Iterator[VoiceState | SpeechSegment]:
+    def _states_of(self, segments: Iterable[SpeechSegment]) -> Iterator[RobotVoiceState | SpeechSegment]:
         for speech in segments:
             segment = speech.segment
             if segment.final:
@@ -62,5 +62,5 @@ class RobotAudio:
                 yield self._state(segment.end_ns, speaking=False)
             yield replace(speech, is_robot_output=True)
 
-    def _state(self, stamp_ns: int, *, speaking: bool) -> VoiceState:
-        return VoiceState(stamp_ns=stamp_ns, voice_id=self._topic, speaking=speaking)
+    def _state(self, stamp_ns: int, *, speaking: bool) -> RobotVoiceState:
+        return RobotVoiceState(stamp_ns=stamp_ns, voice_id=self._topic, speaking=speaking)

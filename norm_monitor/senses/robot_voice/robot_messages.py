@@ -46,7 +46,7 @@ class SpokenWord:
 
 
 @record
-class VoiceState:
+class RobotVoiceState:
     """Whether one voice, such as that of a topic or an action's goal, speaks."""
 
     stamp_ns: int
@@ -54,7 +54,7 @@ class VoiceState:
     speaking: bool
 
 
-RobotEvent = TextToSay | SpokenWord | VoiceState
+RobotEvent = TextToSay | SpokenWord | RobotVoiceState
 
 
 def read_robot_message(
@@ -75,7 +75,7 @@ def read_robot_message(
         return []
     speaking = _flag_of(message)
     if speaking is not None:
-        return [VoiceState(stamp_ns=stamp_ns, voice_id=topic, speaking=speaking)]
+        return [RobotVoiceState(stamp_ns=stamp_ns, voice_id=topic, speaking=speaking)]
     return _command(getattr(message, "goal", message), stamp_ns)
 
 
@@ -106,7 +106,7 @@ def _goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
     for speaking, wanted in ((False, _GOAL_ENDED), (True, _GOAL_RUNS)):
         for goal_id, status in states:
             if status in wanted:
-                yield VoiceState(stamp_ns=arrival_ns, voice_id=goal_id, speaking=speaking)
+                yield RobotVoiceState(stamp_ns=arrival_ns, voice_id=goal_id, speaking=speaking)
 
 
 def _feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
@@ -118,7 +118,7 @@ def _feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
     word, speaking = getattr(message.feedback, "word", None), _flag_of(message.feedback)
     if isinstance(word, str):  # tts_msgs/TTS
         return [SpokenWord(stamp_ns=stamp_ns, text=word, voice_id=voice_id)] if word.strip() else []
-    return [] if speaking is None else [VoiceState(stamp_ns=stamp_ns, voice_id=voice_id, speaking=speaking)]
+    return [] if speaking is None else [RobotVoiceState(stamp_ns=stamp_ns, voice_id=voice_id, speaking=speaking)]
 
 
 def sound_in(message: Any) -> Any:

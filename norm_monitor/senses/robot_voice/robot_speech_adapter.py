@@ -14,9 +14,9 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.robot_voice.robot_messages import (
     RobotEvent,
+    RobotVoiceState,
     SpokenWord,
     TextToSay,
-    VoiceState,
     read_robot_message,
 )
 
@@ -96,7 +96,7 @@ class RobotSpeechAdapter:
                 return self._take_text(event)
             case SpokenWord():
                 return self._take_word(event)
-            case VoiceState():
+            case RobotVoiceState():
                 return self._raise_voice(event) if event.speaking else self._lower_voice(event)
 
     def advance(self, now_ns: int) -> list[RobotSpeech]:
@@ -187,7 +187,7 @@ class RobotSpeechAdapter:
         self._speech = speech
         return edges
 
-    def _raise_voice(self, voice: VoiceState) -> list[RobotSpeech]:
+    def _raise_voice(self, voice: RobotVoiceState) -> list[RobotSpeech]:
         if voice.voice_id in self._speaking:
             return []
         self._speaking.add(voice.voice_id)
@@ -202,7 +202,7 @@ class RobotSpeechAdapter:
         self._speech = _Speech(start=start, arrived_ns=self._newest_ns, voice_id=voice.voice_id)
         return [start]
 
-    def _lower_voice(self, voice: VoiceState) -> list[RobotSpeech]:
+    def _lower_voice(self, voice: RobotVoiceState) -> list[RobotSpeech]:
         if voice.voice_id not in self._speaking:
             self._has_voice = not self._is_voice_broken
             return []

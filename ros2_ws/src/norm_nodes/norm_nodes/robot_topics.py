@@ -35,11 +35,10 @@ class RobotTopics:
         """Subscribe to topics that appeared, and state what is missing. Call it now and then."""
         present = dict(self._node.get_topic_names_and_types())
         for name in self._names:
-            about = f"robot topic {name}"
             if problem := " ".join(filter(None, map(self._problem_of, expand_topics([name], present)))):
-                self._node.raise_issue(about, Health.DEGRADED, problem)
+                self._node.raise_issue(f"robot topic {name}", Health.DEGRADED, problem)
             else:
-                self._node.clear_issue(about)
+                self._node.clear_issue(f"robot topic {name}")
 
     def _problem_of(self, topic: str) -> str:
         """Subscribe to a topic if possible; return what prevents it and what to do."""
@@ -62,11 +61,10 @@ class RobotTopics:
 
     def _subscribe(self, topic: str, type_name: str, qos: QoSProfile) -> None:
         self._types[topic] = type_name
-        about = f"type of {topic}"
         try:
             type_ = message_class(type_name)
         except TypeMissingError as error:
-            self._node.raise_issue(about, Health.DEGRADED, f"{topic}: not subscribed, because {error}")
+            self._node.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not subscribed, because {error}")
             return
         except ValueError as error:
             raise ConfigError(
