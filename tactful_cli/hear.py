@@ -107,7 +107,7 @@ def _from_bag(bag: BagReader, topic: str, robot_topics: Collection[str], ears: E
                     yield from ears.take_audio_info(message)
                 else:
                     yield from ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
-            except (SoundError, NotRobotSpeechError, MessageError) as error:
+            except (SoundError, NotRobotSpeechError, MessageError, BagError) as error:
                 faults[f"{stored.topic}: {error}"] += 1
     except BagError as error:
         damage = error

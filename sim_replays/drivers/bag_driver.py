@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from norm_core.bags.reader import BagMessage, BagReader
+from norm_core.bags.reader import BagError, BagMessage, BagReader
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
@@ -164,8 +164,9 @@ class BagSenses:
 
     def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
         try:
-            yield from self._ears.take_robot_speech(self._bag.decode(stored), stored.stamp_ns, stored.topic)
-        except (NotRobotSpeechError, SoundError, MessageError) as error:
+            message = self._bag.decode(stored)
+            yield from self._ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
+        except (NotRobotSpeechError, SoundError, MessageError, BagError) as error:
             self.health_log.count("messages_not_robot_speech")
             self._note_unused(stored.topic, error)
 

@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import get_types_from_msg
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.messages import from_message
@@ -37,6 +40,7 @@ ROBOT = (
     (24.0, 27.0, "Here is the joke."),
 )
 FLAGGED = {"no_response", "cheerful_after_bad_news"}
+PEOPLE_TYPE = "norm_interfaces/msg/Utterance"
 MISSING = "nothing is heard of the robot"
 
 
@@ -128,6 +132,64 @@ def test_a_name_that_cannot_be_given_is_refused(strings_bag: Path, rule: str, co
     refused = flags(strings_bag, "--map", rule)
     assert refused.returncode == 2
     assert complaint in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def action_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The states of an action's goals, and its feedback word by word, as TTS servers publish them."""
+    make = Maker({})
+    feedback = "tts_msgs/msg/TTS_FeedbackMessage"  # the library cannot write the name with action in it
+    make.store.register(
+        get_types_from_msg("string word", "tts_msgs/msg/TTS_Feedback")
+        | get_types_from_msg("unique_identifier_msgs/UUID goal_id\ntts_msgs/TTS_Feedback feedback", feedback)
+    )
+    messages: list[tuple[int, str, Any]] = [(one.end_ns, "/people", make.of(one)) for one in PEOPLE]
+    for goal, (start_s, stop_s, text) in enumerate(ROBOT):
+        uuid = make("unique_identifier_msgs/msg/UUID", {"uuid": np.full(16, goal, np.uint8)})
+        info = {"goal_id": uuid, "stamp": make.header(at(start_s)).stamp}
+        for second, state in ((start_s, 2), (stop_s, 4)):  # it runs, then it succeeded
+            goal_info = make("action_msgs/msg/GoalInfo", info)
+            status = make("action_msgs/msg/GoalStatus", {"goal_info": goal_info, "status": state})
+            listed = make("action_msgs/msg/GoalStatusArray", {"status_list": [status]})
+            messages.append((at(second), "/say/_action/status", listed))
+        for index, word in enumerate(text.split(), start=1):
+            told = {"goal_id": uuid, "feedback": make("tts_msgs/msg/TTS_Feedback", {"word": word})}
+            messages.append((at(start_s + index / 10), "/say/_action/feedback", make(feedback, told)))
+    return write(tmp_path_factory.mktemp("action") / "bag", make, messages)
+
+
+def test_an_action_gives_the_flags_of_robot_speech(action_bag: Path, edges_bag: Path) -> None:
+    acted = flags(action_bag, "--robot-topic", "/say")
+    assert {cue_id for cue_id, _, _ in found(acted)} >= FLAGGED
+    assert found(acted) == found(flags(edges_bag))
+
+
+def test_a_topic_whose_type_the_bag_does_not_define_is_told(tmp_path: Path) -> None:
+    make = Maker({})
+    with Writer(tmp_path / "bag", version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as bag:
+        people = bag.add_connection("/people", PEOPLE_TYPE, typestore=make.store)
+        goals = bag.add_connection(
+            "/say/_action/feedback", "tts_msgs/action/TTS_FeedbackMessage", msgdef="", rihs01="unknown"
+        )
+        for one in PEOPLE:
+            bag.write(people, one.end_ns, bytes(make.store.serialize_cdr(make.of(one), PEOPLE_TYPE)))
+        bag.write(goals, PEOPLE[0].end_ns, bytes(8))
+    result = flags(tmp_path / "bag", "--robot-topic", "/say")
+    assert result.returncode == 0, result.stderr
+    assert "/say/_action/feedback: a message was not used" in " ".join(result.stderr.split())
+    assert MISSING in result.stderr
+
+
+def test_a_study_log_reads_the_same_robot_topic(strings_bag: Path, tmp_path: Path) -> None:
+    log = [sys.executable, "-m", "tactful_cli", "study", "log", str(strings_bag)]
+    session = ["--study", "s", "--session", "1", "--json"]
+    done = [
+        subprocess.run([*log, str(tmp_path / name), *session, *named], capture_output=True, text=True, check=True)
+        for name, named in (("deaf", ()), ("hearing", ("--robot-topic", "/robot_says")))
+    ]
+    assert [MISSING in one.stderr for one in done] == [True, False]
+    entries = (tmp_path / "hearing" / "events-000001.jsonl").read_text(encoding="utf-8")
+    assert ROBOT[1][2] in entries
 
 
 def test_silence_is_not_flagged_of_a_robot_that_is_not_heard(tmp_path: Path) -> None:
