@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -91,6 +92,15 @@ class MonitorConfig(Config):
     def table(self) -> ThresholdTable:
         """Read the table of cues; raise ConfigError if it is unusable."""
         return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
+
+
+@dataclass
+class _CitedWindow:
+    """A window that flags may cite, and its digest once one does."""
+
+    window: Window
+    digest: str = ""
+    is_closed: bool = False  # a window that is cited late is published then
 
 
 class Monitor:
@@ -281,14 +291,7 @@ class Monitor:
         self._owed.pop(judgement.unit.unit_id, None)
         flags = []
         if judgement.outcome is Outcome.ANSWERED:
-
-            def make_provenance() -> Provenance:
-                return replace(
-                    judgement.provenance,
-                    config_sha256=sha256_of([self._config_sha256, judgement.provenance.config_sha256]),
-                    software_version=__version__,
-                )
-
+            make_provenance = partial(self._provenance_of_judgement, judgement)
             flag = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
             flags = [flag] if flag else []
         return flags + self._close_if_ended()
@@ -379,16 +382,8 @@ class Monitor:
             and not (one.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
         ]
         again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
-        digest: list[str] = []
-        is_closed = False
-
-        def make_provenance() -> Provenance:
-            if not digest:  # once per window, and only if a flag cites it: it takes longer than most cues
-                digest.append(window_digest(window))
-                if is_closed:
-                    self._closed.append(closed_window(window, digest[0]))
-            return self._provenance_of(window, digest[0])
-
+        cited = _CitedWindow(window)
+        make_provenance = partial(self._cite, cited)
         now_ns = self._clock.now_ns()
         changed = [self._fusion.take(finding, make_provenance, now_ns) for finding in findings]
         changed += [self._fusion.take_facts(one, make_provenance, now_ns) for one in self._measured(scene)]
@@ -397,8 +392,23 @@ class Monitor:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
         if self._triggers.note_window(scene, findings, self._fusion.probability_of):
             make_provenance()  # the judge's answers cite the window
-        is_closed = True
-        return flags, again_ns, "".join(digest)
+        cited.is_closed = True
+        return flags, again_ns, cited.digest
+
+    def _cite(self, cited: _CitedWindow) -> Provenance:
+        """Return the provenance of what a window showed, by the config of now."""
+        if not cited.digest:  # once per window, and only if a flag cites it: it takes longer than most cues
+            cited.digest = window_digest(cited.window)
+            if cited.is_closed:
+                self._closed.append(closed_window(cited.window, cited.digest))
+        return self._provenance_of(cited.window, cited.digest)
+
+    def _provenance_of_judgement(self, judgement: UnitJudgement) -> Provenance:
+        return replace(
+            judgement.provenance,
+            config_sha256=sha256_of([self._config_sha256, judgement.provenance.config_sha256]),
+            software_version=__version__,
+        )
 
     def _measured(self, scene: Scene) -> Iterable[MeasuredUnit]:
         """Return the facts of the units that still take evidence, except of silences that may be none."""
