@@ -58,6 +58,11 @@ MEANINGS: dict[str, str] = {
     "in_silence",
     "utterances_final": "final utterances that were published",
     "utterances_partial": "partial utterances that were published",
+    # what stands in for a robot
+    "encounters_played": "encounters that were played to their end",
+    "pictures_published": "pictures of this machine's camera that were published",
+    "chunks_published": "pieces of sound of this machine's microphone that were published",
+    "lines_published": "typed lines that were published as the robot's words",
     # people
     "presences": "presence records that were published",
     "persons_over_limit": "persons in a list beyond most_persons; they are ignored",

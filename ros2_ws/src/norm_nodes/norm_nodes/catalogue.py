@@ -15,6 +15,11 @@ NODES = {
     "people": "PeopleNode",
     "monitor": "MonitorNode",
     "selector": "SelectorNode",
+    # What stands in for a robot.
+    "encounter_player": "EncounterPlayer",
+    "microphone": "MicrophoneNode",
+    "typed_robot": "TypedRobotNode",
+    "webcam": "WebcamNode",
 }
 
 

@@ -1,0 +1,50 @@
+"""Publish what is typed in the terminal as the words of a robot, so that Tactful can be tried without one."""
+
+import os
+import select
+import sys
+
+from pydantic import Field
+from std_msgs.msg import String
+
+from norm_core.runtime.config import Config
+from norm_nodes.endpoint import EVENTS
+from norm_nodes.publisher_thread import PublisherNode
+
+WAIT_S = 0.2
+READ_BYTES = 4096
+
+
+class TypedRobotConfig(Config):
+    """The parameters of the node typed_robot."""
+
+    topic: str = Field("/typed_robot/says", min_length=1, description="topic of the words, a String for each line")
+
+
+class TypedRobotNode(PublisherNode[TypedRobotConfig]):
+    """Publish each line of the standard input."""
+
+    config_model = TypedRobotConfig
+
+    def __init__(self) -> None:
+        super().__init__("typed_robot")
+
+    def open(self) -> None:
+        """Advertise the topic."""
+        self._words = self.advertise(String, self.config.topic, EVENTS, "what was typed for the robot to say")
+
+    def publish_until_halted(self) -> None:
+        """Publish lines until the input ends."""
+        typed = b""
+        while not self.halt.is_set():
+            ready, _, _ = select.select([sys.stdin], [], [], WAIT_S)
+            if not ready:
+                continue
+            read = os.read(sys.stdin.fileno(), READ_BYTES)
+            if not read:
+                return
+            *lines, typed = (typed + read).split(b"\n")
+            for line in lines:
+                if words := line.decode(errors="replace").strip():
+                    self._words.publish(String(data=words))
+                    self.count("lines_published")
