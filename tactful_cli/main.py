@@ -32,6 +32,7 @@ VERBS = {
     "norms": "norms",
     "study": "study.group",
     "nodes": "nodes",
+    "up": "up.verb",
     "api": "api",
     "test": "tests",
     "env": "env",

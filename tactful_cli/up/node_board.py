@@ -1,0 +1,97 @@
+"""What is known of each node from its heartbeats, and which lines a person is told of it."""
+
+import re
+from collections.abc import Iterable
+
+from norm_core.records.record import record
+from norm_core.records.status import MonitorStatus, NodeState
+from norm_core.runtime.wording import count_of
+
+TOLD_AGAIN_AFTER_S = 60.0
+
+
+@record
+class NodeView:
+    """One node: when its process was launched, and its last heartbeat or why its process ended."""
+
+    launched_ns: int = 0
+    status: MonitorStatus | None = None
+    problem: str = ""
+    restarts: int = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the node works."""
+        return not self.problem and self.status is not None and self.status.state is NodeState.ACTIVE
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the node lacks."""
+        if self.problem:
+            return (self.problem,)
+        return self.status.reasons if self.status else ("has sent no heartbeat yet",)
+
+
+class NodeBoard:
+    """The nodes of a profile by name. Each method that takes news returns the lines that it is worth."""
+
+    def __init__(self, nodes: Iterable[str], namespace: str) -> None:
+        self.nodes = {node: NodeView() for node in nodes}
+        self._prefix = f"{namespace}/"
+        self._told_s: dict[tuple[str, str], float] = {}
+        self._all_were_active = False
+
+    @property
+    def all_active(self) -> bool:
+        """Whether every node works."""
+        return all(view.is_active for view in self.nodes.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every node works or is known not to."""
+        return all(view.is_active or view.problem for view in self.nodes.values())
+
+    def take_launch(self, nodes: Iterable[str], launched_ns: int, restarts: int) -> None:
+        """Take that the process of some nodes was launched. Older heartbeats count no more."""
+        for node in nodes:
+            self.nodes[node] = NodeView(launched_ns=launched_ns, restarts=restarts, problem="")
+
+    def take_end(self, nodes: Iterable[str], problem: str) -> None:
+        """Take that the process of some nodes ended."""
+        for node in nodes:
+            self.nodes[node] = NodeView(problem=problem, restarts=self.nodes[node].restarts)
+        self._all_were_active = False
+
+    def take_status(self, status: MonitorStatus, now_s: float) -> list[str]:
+        """Take a heartbeat."""
+        node = status.node.removeprefix(self._prefix)
+        view = self.nodes.get(node)
+        if view is None or view.problem or status.started_ns < view.launched_ns:
+            return []  # of a process that has ended
+        before = view
+        view = self.nodes[node] = NodeView(launched_ns=view.launched_ns, status=status, restarts=view.restarts)
+        lines: list[str] = []
+        if before.is_active and not view.is_active:
+            lines += self._lines(node, [f"is {status.state}; its lifecycle was changed from outside"], now_s)
+            self._all_were_active = False
+        if view.is_active and not before.is_active and view.restarts:
+            lines.append(f"{node}: is active again, after {count_of(view.restarts, 'restart')}")
+        if self._all_were_active:
+            new = [reason for reason in status.reasons if before.status and reason not in before.status.reasons]
+            gone = [reason for reason in (before.status.reasons if before.status else ()) if reason not in view.missing]
+            lines += self._lines(node, new, now_s)
+            lines += self._lines(node, [f"no longer: {reason}" for reason in gone if not new], now_s)
+        elif self.all_active:
+            self._all_were_active = True
+            lines.append("all nodes are active")
+        return lines
+
+    def _lines(self, node: str, reasons: Iterable[str], now_s: float) -> list[str]:
+        """Return one line for each reason that was not told of late; digits do not make a reason a new one."""
+        lines = []
+        for reason in reasons:
+            key = (node, re.sub(r"\d+", "0", reason))
+            if now_s - self._told_s.get(key, -TOLD_AGAIN_AFTER_S) >= TOLD_AGAIN_AFTER_S:
+                self._told_s[key] = now_s
+                lines.append(f"{node}: {reason.removeprefix(f'{node}: ')}")
+        return lines

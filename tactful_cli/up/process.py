@@ -1,0 +1,105 @@
+"""One child process: its output and its end become events in a queue."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from queue import Queue
+from threading import Thread
+
+from norm_core.records.record import record
+
+LAST_LINES = 20
+_COMPLAINT = "tactful: "  # what a host prints before the reason for its end
+
+
+@record
+class OutputLine:
+    """A line that a process printed."""
+
+    process: "ChildProcess"
+    text: str
+
+
+@record
+class ProcessEnd:
+    """A process ended; `code` is negative where a signal ended it."""
+
+    process: "ChildProcess"
+    code: int
+
+
+Event = OutputLine | ProcessEnd
+
+
+class ChildProcess:
+    """A process in a session of its own, so that Ctrl-C in the terminal reaches its supervisor alone."""
+
+    def __init__(
+        self, name: str, module: str, arguments: Sequence[str], events: "Queue[Event]", *, stdin: bool
+    ) -> None:
+        self.name, self._events = name, events
+        self._command = [sys.executable, "-m", module, *arguments]
+        self._stdin = None if stdin else subprocess.DEVNULL
+        self._process: subprocess.Popen[str] | None = None
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self.launched_s = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process was launched and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid if self._process else 0
+
+    def launch(self) -> int:
+        """Start the process; return the wall time just before, in nanoseconds."""
+        launched_ns = time.time_ns()
+        self.launched_s = time.monotonic()
+        self._last.clear()
+        self._process = subprocess.Popen(
+            self._command,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stdin=self._stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        Thread(target=self._read, args=(self._process,), daemon=True).start()
+        return launched_ns
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal, if the process runs."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def wait(self, until_s: float) -> bool:
+        """Wait for the end until a monotonic time; return whether it came."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(max(0.0, until_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def complaint(self) -> str:
+        """Return the reason that the process gave for its end, or its last line."""
+        lines = [line for line in self._last if line.strip()]
+        given = [line.removeprefix(_COMPLAINT) for line in lines if line.startswith(_COMPLAINT)]
+        return (given or lines or ["it said nothing"])[-1]
+
+    def _read(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout
+        for line in process.stdout:
+            self._last.append(line.rstrip("\n"))
+            self._events.put(OutputLine(process=self, text=line.rstrip("\n")))
+        self._events.put(ProcessEnd(process=self, code=process.wait()))

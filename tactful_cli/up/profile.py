@@ -1,0 +1,153 @@
+"""A profile: the parameters of the nodes that a robot runs. Each section is a node that is started."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import EngineKind
+from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError, load_yaml
+from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.errors import TactfulError
+
+NAMESPACE = "tactful"
+SHIPPED = shipped_file("tactful_cli.up", "profiles")
+
+# The parameter of a node that names the model which it asks.
+_MODELS = {"monitor": "judge.model", "selector": "model"}
+# Parameters that name a topic or a namespace of topics.
+TOPIC_PARAMETERS = ("topic", "humans")
+
+
+class ProfileError(TactfulError, ValueError):
+    """A profile does not exist or cannot be used."""
+
+
+@record
+class Profile:
+    """The nodes that are started, each with its parameters, and the namespace in which they run."""
+
+    source: Path
+    parameters: Mapping[str, Mapping[str, Any]]
+    namespace: str = ""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes in the order of the file."""
+        return tuple(self.parameters)
+
+    @property
+    def node_namespace(self) -> str:
+        """The namespace of the nodes, such as /tactful or /left/tactful."""
+        return f"/{self.namespace}/{NAMESPACE}" if self.namespace else f"/{NAMESPACE}"
+
+    def processes(self) -> list[tuple[str, ...]]:
+        """Group the nodes by process: those that name one model of this process share one, so that it loads once."""
+        groups: dict[str, list[str]] = {}
+        for node in self.nodes:
+            groups.setdefault(self._model_of(node) or node, []).append(node)
+        return [tuple(nodes) for nodes in groups.values()]
+
+    def shared_model(self, nodes: Sequence[str]) -> str:
+        """Return the model for whose sake nodes share a process."""
+        return self._model_of(nodes[0]) if len(nodes) > 1 else ""
+
+    def write_parameters(self, nodes: Sequence[str], path: Path) -> None:
+        """Write the parameters of some nodes as a file for ROS, which reads JSON as YAML."""
+        tree = {f"{self.node_namespace}/{node}": {"ros__parameters": self.parameters[node]} for node in nodes}
+        path.write_text(json.dumps(tree, ensure_ascii=False), encoding="utf-8")
+
+    def _model_of(self, node: str) -> str:
+        """Return the model that a node loads into its process, or an empty string."""
+        model = value_of(self.parameters[node], _MODELS[node]) if node in _MODELS else None
+        if not model or not isinstance(model, str):
+            return ""
+        try:
+            return "" if Catalogue().manifest(model).engine is EngineKind.OPENAI else model
+        except ConfigError:
+            return ""  # the node says what is wrong with it
+
+
+def load(name: str, namespace: str = "") -> Profile:
+    """Read a shipped profile by its name or a profile of one's own by its path. Raises ProfileError."""
+    path = SHIPPED / f"{name}.yaml"
+    if not path.is_file():
+        path = Path(name).expanduser()
+    if not path.is_file():
+        close = difflib.get_close_matches(name, shipped(), 1)
+        remedy = f"did you mean {close[0]}?" if close else f"name a file, or one of {', '.join(shipped())}"
+        raise ProfileError(f"up: there is no profile {name!r}; {remedy}")
+    namespace = _checked_namespace(namespace)
+    sections = load_yaml(path)
+    if not isinstance(sections, dict) or not sections:
+        raise ProfileError(f"{path}: has no section; begin with one such as /tactful/monitor, see docs/how-to/up.md")
+    return Profile(
+        source=path,
+        parameters={
+            _node_of(section, path): _moved(_parameters_of(section, content, path), namespace)
+            for section, content in sections.items()
+        },
+        namespace=namespace,
+    )
+
+
+def shipped() -> dict[str, str]:
+    """List the shipped profiles with the first line of each, which says what it is for."""
+    files = sorted(SHIPPED.glob("*.yaml"))
+    return {file.stem: file.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for file in files}
+
+
+def value_of(parameters: Mapping[str, Any], name: str) -> Any:
+    """Return a parameter, whether its name is nested or dotted in the file; None where it is not given."""
+    if name in parameters:
+        return parameters[name]
+    part, _, rest = name.partition(".")
+    inner = parameters.get(part)
+    return value_of(inner, rest) if rest and isinstance(inner, dict) else None
+
+
+def _checked_namespace(namespace: str) -> str:
+    stripped = namespace.strip("/")
+    if stripped and not all(part.isidentifier() and part.isascii() for part in stripped.split("/")):
+        raise ProfileError(
+            f"up: {namespace!r} is no namespace; use letters, digits and _, not a digit first, such as left"
+        )
+    return stripped
+
+
+def _node_of(section: object, path: Path) -> str:
+    prefix = f"/{NAMESPACE}/"
+    node = str(section).removeprefix(prefix)
+    if not isinstance(section, str) or node == section or "/" in node or "*" in node:
+        name = str(section).rpartition("/")[2].strip("*") or "monitor"
+        raise ProfileError(f"{path}: {section}: a section names one node; write {prefix}{name}, and use --namespace")
+    return node
+
+
+def _parameters_of(section: str, content: object, path: Path) -> dict[str, Any]:
+    parameters = content.get("ros__parameters") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or set(content) != {"ros__parameters"}:
+        raise ProfileError(f"{path}: {section}: holds no ros__parameters; put the parameters under that key")
+    if not isinstance(parameters, dict | None):
+        raise ProfileError(f"{path}: {section}: ros__parameters: holds no names; write them as NAME: VALUE")
+    return parameters or {}
+
+
+def _moved(parameters: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """Move the robot's topics into the namespace; names that do not begin with / move with their node."""
+    if not namespace:
+        return parameters
+    return {name: _moved_value(name, value, namespace) for name, value in parameters.items()}
+
+
+def _moved_value(name: str, value: Any, namespace: str) -> Any:
+    if name == "qos_overrides" and isinstance(value, dict):
+        return {_moved_name(topic, namespace): settings for topic, settings in value.items()}
+    return _moved_name(value, namespace) if name.endswith(TOPIC_PARAMETERS) and isinstance(value, str) else value
+
+
+def _moved_name(name: str, namespace: str) -> str:
+    return f"/{namespace}{name}" if name.startswith("/") else name

@@ -1,0 +1,163 @@
+"""Start the processes of a profile, start again what ends, and end all of them together."""
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, Queue
+
+from norm_core.records.json_codec import RecordError, from_json
+from norm_core.records.status import MonitorStatus
+from tactful_cli.up.backoff import BAD_INPUT_DELAY_S, Backoff
+from tactful_cli.up.node_board import NodeBoard
+from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
+from tactful_cli.up.profile import Profile
+
+HOST, STATUS_LINES = "norm_nodes.node_host", "norm_nodes.status_lines"
+CLEAN, BAD_INPUT, SUPERSEDED = 0, 2, 4  # exit codes of a host
+TYPED = "typed_robot"  # the node that reads this terminal
+POLL_S, END_TIMEOUT_S = 0.2, 30.0
+WAITING_TOLD_AFTER_S = 20.0
+
+Tell = Callable[[str], None]
+
+
+class Supervisor:
+    """Run a profile until it is interrupted, or until no process is left to run."""
+
+    def __init__(
+        self, profile: Profile, folder: Path, tell: Tell, show: Callable[[NodeBoard], None], log: Tell
+    ) -> None:
+        """`tell` prints a line, `show` prints what is missing, `log` takes all output; `folder` is for parameters."""
+        self._profile, self._folder, self._tell, self._show, self._log = profile, folder, tell, show, log
+        self._events: Queue[Event] = Queue()
+        self._board = NodeBoard(profile.nodes, profile.node_namespace)
+        self._hosts: dict[ChildProcess, tuple[str, ...]] = {}
+        self._backoffs: dict[ChildProcess, Backoff] = {}
+        self._due_s: dict[ChildProcess, float] = {}
+        self._refusals: dict[ChildProcess, str] = {}
+        self._last_code = CLEAN
+        self._is_shown = False
+
+    def run(self) -> int:
+        """Run until nothing is left to run; return the exit code. An interrupt ends every process."""
+        try:
+            self._start_all()
+            while self._due_s or any(host.is_running for host in self._hosts):
+                with suppress(Empty):
+                    self._take(self._events.get(timeout=POLL_S))
+                self._launch_due()
+                self._show_once()
+            return self._last_code
+        finally:
+            self._end_all()
+
+    def _start_all(self) -> None:
+        topic = f"{self._profile.node_namespace}/status"
+        self._watcher = ChildProcess("status", STATUS_LINES, [topic], self._events, stdin=False)
+        self._backoffs[self._watcher] = Backoff()
+        self._due_s[self._watcher] = self._began_s = time.monotonic()
+        for nodes in self._profile.processes():
+            if model := self._profile.shared_model(nodes):
+                names = " and ".join(nodes)
+                self._tell(f"{names}: share a process, as both ask {model}; if one crashes, both start again")
+            self._add_host(nodes)
+
+    def _add_host(self, nodes: Sequence[str]) -> None:
+        path = self._folder / f"{'-'.join(nodes)}.json"
+        self._profile.write_parameters(nodes, path)
+        options = ["--autostart", "--end-with-parent", "--ros-args", "--params-file", str(path)]
+        remap = ["-r", f"__ns:={self._profile.node_namespace}"] if self._profile.namespace else []
+        host = ChildProcess("+".join(nodes), HOST, [*nodes, *options, *remap], self._events, stdin=TYPED in nodes)
+        self._hosts[host], self._backoffs[host] = tuple(nodes), Backoff()
+        self._due_s[host] = time.monotonic()
+
+    def _launch_due(self) -> None:
+        for process, due_s in list(self._due_s.items()):
+            if time.monotonic() >= due_s:
+                del self._due_s[process]
+                launched_ns = process.launch()
+                if process in self._hosts:
+                    self._board.take_launch(self._hosts[process], launched_ns, self._backoffs[process].restarts)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, ProcessEnd):
+            self._take_end(event.process, event.code)
+        elif event.process is self._watcher:
+            self._take_status(event)
+        else:
+            self._log(f"[{event.process.name}] {event.text}")
+
+    def _take_status(self, line: OutputLine) -> None:
+        try:
+            status = from_json(MonitorStatus, line.text)
+        except RecordError:
+            self._log(f"[status] {line.text}")
+            return
+        for told in self._board.take_status(status, time.monotonic()):
+            self._tell(told)
+        for host, nodes in self._hosts.items():
+            if all(self._board.nodes[node].is_active for node in nodes):
+                self._refusals.pop(host, None)
+
+    def _take_end(self, process: ChildProcess, code: int) -> None:
+        nodes = self._hosts.get(process, ())
+        if nodes:
+            self._last_code = code if code >= 0 else 1
+        if code == BAD_INPUT and len(nodes) > 1:
+            # One of them cannot be configured: each is started alone, so that the others work.
+            del self._hosts[process]
+            for node in nodes:
+                self._add_host([node])
+            return
+        if code == SUPERSEDED or (code == CLEAN and nodes):
+            self._say_end(nodes, f"{process.complaint()}; it is not started again")
+            return
+        is_refused = code == BAD_INPUT and bool(nodes)
+        ran_s = time.monotonic() - process.launched_s
+        self._backoffs[process], delay_s = self._backoffs[process].after(ran_s, bad_input=is_refused)
+        self._due_s[process] = time.monotonic() + delay_s
+        if is_refused:
+            self._take_refusal(process)
+        else:
+            why = f"ended: {process.complaint()}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+            when = f"in {delay_s:.0f} s" if delay_s else "now"
+            self._say_end(nodes, f"{why}; restart {self._backoffs[process].restarts} {when}")
+
+    def _take_refusal(self, process: ChildProcess) -> None:
+        """Tell why a node cannot be configured, once for each reason; give up where that holds for every node."""
+        why = process.complaint()
+        if self._refusals.get(process) != why:
+            self._refusals[process] = why
+            self._say_end(self._hosts[process], f"{why}; it is tried again every {BAD_INPUT_DELAY_S:.0f} s")
+        if self._refusals.keys() >= self._hosts.keys():
+            self._due_s.clear()
+
+    def _say_end(self, nodes: Sequence[str], problem: str) -> None:
+        if not nodes:
+            self._log(f"[status] {problem}")
+            return
+        self._board.take_end(nodes, problem)
+        self._tell(f"{', '.join(nodes)}: {problem}")
+
+    def _show_once(self) -> None:
+        """Show what is missing once each node works or is known not to, or when that takes long."""
+        late = time.monotonic() > self._began_s + WAITING_TOLD_AFTER_S
+        if not self._is_shown and (self._board.is_settled or late):
+            self._is_shown = True
+            self._show(self._board)
+
+    def _end_all(self) -> None:
+        """End every process and wait for it; what does not end in time, or a second interrupt, kills."""
+        processes = [*self._hosts, self._watcher]
+        try:
+            for process in processes:
+                process.end(signal.SIGTERM)
+            until_s = time.monotonic() + END_TIMEOUT_S
+            for process in processes:
+                process.wait(until_s)
+        finally:
+            for process in processes:
+                process.end(signal.SIGKILL)
+                process.wait(time.monotonic() + END_TIMEOUT_S)

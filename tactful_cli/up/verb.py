@@ -1,0 +1,153 @@
+"""`tactful up`: start every node of a profile, and keep it running."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
+from norm_monitor.judge.deployment_context import DeploymentContext
+from tactful_cli.console import complain, err, out, print_table
+from tactful_cli.service_unit import ENABLE, unit_path, unit_text
+from tactful_cli.up.init import ask, profile_of, profile_text
+from tactful_cli.up.inputs import InputVerdict, check_inputs
+from tactful_cli.up.profile import Profile, load, shipped
+from tactful_cli.up.ros_tools import Survey, effective_parameters, survey_topics
+from tactful_cli.up.run import run
+from tactful_cli.verb import single
+
+app = single()
+
+EXIT_NOT_WELL, EXIT_BAD_INPUT = 1, 2
+
+
+@app.command()
+def up(  # noqa: PLR0917
+    profile: Annotated[
+        str, typer.Argument(metavar="[PROFILE]", help="A shipped profile, or the file of one; none: list them.")
+    ] = "",
+    namespace: Annotated[
+        str,
+        typer.Option(help="Namespace of the robot, where several share a ROS domain: its nodes and topics lie in it."),
+    ] = "",
+    check: Annotated[
+        bool, typer.Option("--check", help="Start nothing; say which topics bring what the profile reads.")
+    ] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Write the file PROFILE from the topics that are published now.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --init: ask nothing, take what fits best.")] = False,
+    context: Annotated[
+        DeploymentContext | None, typer.Option(help="With --init: where the robot works; else it is asked.")
+    ] = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Write the systemd user unit that starts the profile with the robot.")
+    ] = False,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Log of all nodes; default: tactful-up.log among ROS's logs.")
+    ] = None,
+) -> None:
+    """Start all nodes of a profile and keep them running, until Ctrl-C."""
+    if check + init + install > 1:
+        raise TactfulError("up: --check, --init and --install exclude each other; give one of them")
+    if not profile:
+        _list_profiles()
+        complain("up: name a profile, or the file of one")
+        raise typer.Exit(EXIT_BAD_INPUT)
+    if init:
+        _init(Path(profile), context, ask_nothing=yes)
+        return
+    loaded = load(profile, namespace)
+    if check:
+        err.print("Looking at the topics for some seconds.", soft_wrap=True)
+        code = _check(loaded, survey_topics())
+    elif install:
+        code = _install(profile)
+    else:
+        code = run(loaded, log)
+    if code:
+        raise typer.Exit(code)
+
+
+def _list_profiles() -> None:
+    table = Table("profile", "what for")
+    for name, about in shipped().items():
+        table.add_row(name, escape(about))
+    print_table(table)
+
+
+def _check(profile: Profile, survey: Survey) -> int:
+    """Print which topics bring what; return 2 for a bad profile, 1 for an input that is not well."""
+    effective = effective_parameters(profile)
+    for problem in effective.problems:
+        complain(f"{profile.source}: {problem}")
+    if effective.problems:
+        return EXIT_BAD_INPUT
+    checked = check_inputs(effective, survey, profile.node_namespace)
+    table = Table("node", "brings", "topic", "", "found")
+    colours = {InputVerdict.OK: "green", InputVerdict.MISSING: "yellow", InputVerdict.WRONG: "bold red"}
+    for each in checked:
+        remedy = f"\n[bold]mend:[/] {escape(each.remedy)}" if each.remedy else ""
+        verdict = f"[{colours[each.verdict]}]{each.verdict}[/]"
+        table.add_row(each.input.node, each.input.brings, each.input.topic, verdict, escape(each.found) + remedy)
+    print_table(table)
+    faults = sum(each.verdict is not InputVerdict.OK for each in checked)
+    out.print(f"{profile.source}: {count_of(faults, 'input')} of {len(checked)} not well", soft_wrap=True)
+    return EXIT_NOT_WELL if faults else 0
+
+
+def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> None:
+    if path.suffix not in {".yaml", ".yml"}:
+        raise TactfulError(f"up: {path}: name the file to write, such as my_robot.yaml")
+    if path.exists():
+        raise TactfulError(f"{path}: exists already; name another file, or remove it")
+    if not ask_nothing and not sys.stdin.isatty():
+        raise TactfulError("up: --init asks questions, and here is no terminal; add --yes and --context")
+    err.print("Looking at the topics for some seconds.", soft_wrap=True)
+    survey = survey_topics()
+    answers = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
+    try:
+        write_atomic(path, profile_text(profile_of(answers, survey), answers))
+    except OSError as error:
+        raise TactfulError(f"{path}: cannot be written: {error.strerror}; name another file") from error
+    out.print(f"{path} is written. Read it, then run ./tactful up {path}", soft_wrap=True)
+    _check(load(str(path)), survey)
+
+
+def _default_context(ask_nothing: bool) -> DeploymentContext | None:
+    return DeploymentContext.UNSPECIFIED if ask_nothing else None
+
+
+def _take_default(question: str, choices: Sequence[str], default: int | None) -> int | None:
+    return default
+
+
+def _choose(question: str, choices: Sequence[str], default: int | None) -> int | None:
+    out.print(f"\n{escape(question)}", soft_wrap=True)
+    for number, choice in enumerate(choices, 1):
+        out.print(f"  {number}  {escape(choice)}", soft_wrap=True)
+    out.print("  0  none of them", soft_wrap=True)
+    shown = 0 if default is None else default + 1
+    number = -1
+    while not 0 <= number <= len(choices):
+        number = typer.prompt(f"Number from 0 to {len(choices)}", default=shown, type=int)
+    return number - 1 if number else None
+
+
+def _install(profile: str) -> int:
+    path = unit_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, unit_text(profile))
+    except OSError as error:
+        raise TactfulError(f"{path}: the unit cannot be written: {error.strerror}; check the folder") from error
+    out.print(f"{path} is written. To start it now and with the robot:", soft_wrap=True)
+    for line in ENABLE:
+        out.print(f"  {line}", soft_wrap=True)
+    return 0

@@ -1,0 +1,98 @@
+"""`./tactful up` as a child process, with the lines that it prints."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Condition, Thread
+
+import pytest
+
+from tests.patience import PATIENCE_S, ends_in_time
+
+UP = (sys.executable, "-m", "tactful_cli", "up")
+
+
+class RunningUp:
+    """A running `up`."""
+
+    def __init__(self, arguments: tuple[str, ...]) -> None:
+        self._process = subprocess.Popen(
+            [*UP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL
+        )
+        self.lines: list[str] = []
+        self._changed = Condition()
+        Thread(target=self._read, daemon=True).start()
+
+    def wait_for(self, text: str, times: int = 1) -> str:
+        """Wait until a text was printed so many times; return its last line."""
+
+        def printed() -> list[str]:
+            return [line for line in self.lines if text in line]
+
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(printed()) >= times, PATIENCE_S):
+                pytest.fail(f"waited in vain for {text!r} in {self.lines}")
+            return printed()[-1]
+
+    def children(self) -> dict[int, str]:
+        """The child processes with their command lines."""
+        pid = self._process.pid
+        pids = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+        return {int(child): Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8") for child in pids}
+
+    def pid_of(self, node: str) -> int:
+        """The process that hosts a node."""
+        return next(pid for pid, command in self.children().items() if f"\0{node}\0" in command)
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C and return the exit code; fail where a child is left."""
+        children = self.children()
+        self._process.send_signal(signal.SIGINT)
+        code = self._process.wait(PATIENCE_S)
+        left = {command for pid, command in children.items() if not ends_in_time(pid)}
+        assert left == set()
+        return code
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; return the exit code."""
+        return self._process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        """Leave nothing behind after a failure: the nodes end with their parent."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            with self._changed:
+                self.lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+
+
+@contextmanager
+def running_up(log: Path, *arguments: str) -> Iterator[RunningUp]:
+    """Run `up` for the duration of a with statement."""
+    up = RunningUp((*arguments, "--log", str(log)))
+    try:
+        yield up
+    finally:
+        up.kill()
+
+
+def run_up(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run an `up` that ends by itself."""
+    return subprocess.run(
+        [*UP, *arguments],
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )

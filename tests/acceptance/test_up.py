@@ -1,0 +1,106 @@
+"""`./tactful up` from outside: flags come, what is killed comes back, and Ctrl-C leaves nothing."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.flag import SocialFlag
+from norm_core.records.status import MonitorStatus, NodeState
+from tests.acceptance.tactful_up import running_up
+from tests.observer import Observer
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+
+ACTIVE = "all nodes are active"
+
+
+def flags(observer: Observer) -> list[object]:
+    from norm_nodes.convert import record_class
+    from norm_nodes.endpoint import EVENTS
+
+    return observer.collect(record_class(SocialFlag), "/tactful/flags", EVENTS)
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_the_simulated_profile_brings_flags_until_ctrl_c(tmp_path: Path, observer: Observer) -> None:
+    seen = flags(observer)
+    with running_up(tmp_path / "log", "simulated") as up:
+        up.wait_for(ACTIVE)
+        observer.until(lambda: seen, "a flag")
+        assert up.interrupt() == 0
+        up.wait_for("all nodes have ended")
+
+
+def test_a_killed_node_comes_back_and_flags_go_on(tmp_path: Path, observer: Observer) -> None:
+    seen = flags(observer)
+    with running_up(tmp_path / "log", "simulated") as up:
+        up.wait_for(ACTIVE)
+        observer.until(lambda: seen, "a flag before")
+        killed = up.pid_of("monitor")
+        os.kill(killed, signal.SIGKILL)
+        assert "SIGKILL; restart 1 now" in up.wait_for("monitor: was ended")
+        up.wait_for("monitor: is active again, after 1 restart")
+        up.wait_for(ACTIVE, times=2)
+        assert up.pid_of("monitor") != killed
+        seen.clear()
+        observer.until(lambda: seen, "a flag after")
+        assert up.interrupt() == 0
+
+
+def test_a_node_that_cannot_be_configured_stops_no_other(tmp_path: Path, observer: Observer) -> None:
+    profile = """
+/tactful/monitor:
+  ros__parameters: {thresholds: /nowhere/cues.yaml}
+/tactful/camera:
+  ros__parameters: {topic: /eye/compressed}
+"""
+    statuses = observer.watch_status()
+    with running_up(tmp_path / "log", written(tmp_path / "robot.yaml", profile)) as up:
+        assert "/nowhere/cues.yaml" in up.wait_for("monitor: /tactful/monitor did not start")
+        up.wait_for("1 of 2 nodes are active")
+        observer.until(lambda: any(s.node == "/tactful/camera" and s.state is NodeState.ACTIVE for s in statuses), "it")
+        assert up.interrupt() == 0
+
+
+def test_up_ends_where_no_node_can_be_configured(tmp_path: Path, domain_id: int) -> None:
+    profile = "/tactful/montior:\n  ros__parameters: {}\n"
+    with running_up(tmp_path / "log", written(tmp_path / "robot.yaml", profile)) as up:
+        up.wait_for("did you mean monitor?")
+        assert up.wait() == 2
+
+
+def test_two_robots_share_a_domain_by_namespaces(tmp_path: Path, observer: Observer) -> None:
+    from norm_nodes.convert import record_class
+    from norm_nodes.heartbeat import STATUS_QOS
+
+    profile = written(tmp_path / "robot.yaml", "/tactful/camera:\n  ros__parameters: {topic: /eye/compressed}\n")
+    robots = ("left", "right")
+    statuses = {
+        robot: observer.collect(record_class(MonitorStatus), f"/{robot}/tactful/status", STATUS_QOS) for robot in robots
+    }
+    with (
+        running_up(tmp_path / "left.log", profile, "--namespace", "left") as left,
+        running_up(tmp_path / "right.log", profile, "--namespace", "right") as right,
+    ):
+        left.wait_for(ACTIVE)
+        right.wait_for(ACTIVE)
+        for robot in robots:
+            observer.until(
+                lambda robot=robot: any(
+                    "no image" in reason for status in statuses[robot] for reason in status.reasons
+                ),
+                f"a camera of {robot} that misses its pictures",
+            )
+            assert {status.node for status in statuses[robot]} == {f"/{robot}/tactful/camera"}
+            observer.until(
+                lambda robot=robot: observer.node.count_subscribers(f"/{robot}/eye/compressed"), "its camera topic"
+            )
+        told = {reason for robot in robots for status in statuses[robot] for reason in status.reasons}
+        assert not any("another node of this name" in reason for reason in told)
+        assert (left.interrupt(), right.interrupt()) == (0, 0)

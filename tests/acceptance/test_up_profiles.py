@@ -1,0 +1,134 @@
+"""`./tactful up --init` and `--check` against publishers that Tactful did not make."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from norm_core.records.speech import RobotSpeech
+from tests.acceptance.tactful_up import run_up
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+
+EVERY_S = 0.1
+
+
+@contextmanager
+def foreign_robot(domain_id: int, *topics: tuple[Any, str, bool]) -> Iterator[None]:
+    """A robot's drivers: a publisher of empty messages for each type, topic and reliability."""
+    import rclpy
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain_id)
+    node = rclpy.create_node("driver", context=context)
+    kinds = {True: ReliabilityPolicy.RELIABLE, False: ReliabilityPolicy.BEST_EFFORT}
+    publishers = [
+        (type_, node.create_publisher(type_, topic, QoSProfile(depth=5, reliability=kinds[reliable])))
+        for type_, topic, reliable in topics
+    ]
+    halt = Event()
+
+    def publish() -> None:
+        while not halt.wait(EVERY_S):
+            for type_, publisher in publishers:
+                publisher.publish(type_())
+
+    thread = Thread(target=publish)
+    thread.start()
+    try:
+        yield
+    finally:
+        halt.set()
+        thread.join()
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+
+
+@pytest.fixture
+def sensors() -> list[tuple[Any, str, bool]]:
+    from sensor_msgs.msg import CompressedImage
+    from std_msgs.msg import String, UInt8MultiArray
+
+    return [
+        (CompressedImage, "/head/eye/compressed", False),
+        (UInt8MultiArray, "/head/microphone", False),
+        (String, "/head/say", True),
+    ]
+
+
+def profile(path: Path, **nodes: dict[str, Any]) -> str:
+    tree = {f"/tactful/{node}": {"ros__parameters": parameters} for node, parameters in nodes.items()}
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    return str(path)
+
+
+def test_a_profile_that_init_writes_passes_the_check(tmp_path: Path, domain_id: int, sensors: Any) -> None:
+    path = tmp_path / "robot.yaml"
+    with foreign_robot(domain_id, *sensors):
+        written = run_up(str(path), "--init", "--yes", "--context", "home")
+        checked = run_up(str(path), "--check")
+    assert (written.returncode, checked.returncode) == (0, 0), written.stderr + checked.stdout
+    nodes = {name: section["ros__parameters"] for name, section in yaml.safe_load(path.read_text("utf-8")).items()}
+    assert nodes["/tactful/camera"] == {"topic": "/head/eye/compressed", "transport": "compressed"}
+    assert nodes["/tactful/ears"] == {
+        "audio_topic": "/head/microphone",
+        "audio_type": "std_msgs/msg/UInt8MultiArray",
+        "robot_speech_topic": "/head/say",
+        "robot_speech_type": "std_msgs/msg/String",
+    }
+    assert nodes["/tactful/monitor"]["judge"] == {"deployment_context": "home"}
+
+
+def test_a_file_that_exists_is_not_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "robot.yaml"
+    path.write_text("# mine\n", encoding="utf-8")
+    refused = run_up(str(path), "--init", "--yes")
+    assert (refused.returncode, path.read_text("utf-8")) == (2, "# mine\n")
+    assert "exists already" in refused.stderr
+
+
+def test_init_without_a_terminal_names_the_way_out(tmp_path: Path) -> None:
+    refused = run_up(str(tmp_path / "robot.yaml"), "--init")
+    assert refused.returncode == 2
+    assert "add --yes and --context" in refused.stderr
+
+
+def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_id: int, sensors: Any) -> None:
+    path = profile(
+        tmp_path / "robot.yaml",
+        camera={"topic": "/head/ey/compressed"},
+        ears={"audio_topic": "/head/say", "audio_type": "std_msgs/msg/UInt8MultiArray"},
+    )
+    with foreign_robot(domain_id, *sensors):
+        checked = run_up(path, "--check")
+    assert checked.returncode == 1
+    assert "set topic of camera to /head/eye/compressed" in checked.stdout
+    assert "read as std_msgs/msg/UInt8MultiArray; set the type in the profile" in checked.stdout
+    assert "3 inputs of 3 not well" in checked.stdout
+
+
+def test_the_check_names_a_reliability_that_fits_nobody(tmp_path: Path, domain_id: int) -> None:
+    from norm_nodes.convert import record_class
+
+    path = profile(tmp_path / "robot.yaml", ears={})
+    with foreign_robot(domain_id, (record_class(RobotSpeech), "/tactful/robot_speech", False)):
+        checked = run_up(path, "--check")
+    assert checked.returncode == 1
+    assert "set qos_overrides./tactful/robot_speech.subscription.reliability to best_effort" in checked.stdout
+
+
+def test_the_check_refuses_a_parameter_that_is_unknown(tmp_path: Path, domain_id: int) -> None:
+    checked = run_up(profile(tmp_path / "robot.yaml", camera={"topc": "/eye"}), "--check")
+    assert checked.returncode == 2
+    assert "topc: unknown key; did you mean topic?" in checked.stderr
+
+
+def test_an_unknown_profile_names_the_nearest(domain_id: int) -> None:
+    refused = run_up("peper")
+    assert refused.returncode == 2
+    assert "did you mean pepper?" in refused.stderr

@@ -1,0 +1,85 @@
+"""A profile: which nodes run in which process, and what is wrong with a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tactful_cli.up.profile import ProfileError, load
+
+JUDGED = """
+/tactful/monitor:
+  ros__parameters: {judge.model: smolvlm2-256m}
+/tactful/camera:
+  ros__parameters: {topic: /eye}
+/tactful/selector:
+  ros__parameters: {model: %s}
+"""
+
+SERVED = """
+name: served
+task: vision-language
+engine: openai
+quantization: none
+licence: none
+source: {url: "http://127.0.0.1:1/v1"}
+memory: {load_mb: 1, peak_mb: 1, how: the server has its own}
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "robot.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_nodes_that_name_one_model_share_a_process(tmp_path: Path) -> None:
+    profile = load(written(tmp_path, JUDGED % "smolvlm2-256m"))
+    assert profile.processes() == [("monitor", "selector"), ("camera",)]
+    assert profile.shared_model(("monitor", "selector")) == "smolvlm2-256m"
+
+
+def test_nodes_that_name_two_models_do_not(tmp_path: Path) -> None:
+    assert load(written(tmp_path, JUDGED % "smolvlm2-500m")).processes() == [("monitor",), ("camera",), ("selector",)]
+
+
+def test_nodes_that_ask_one_server_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "served.yaml").write_text(SERVED, encoding="utf-8")
+    monkeypatch.setenv("TACTFUL_MODELS", str(models))
+    profile = load(written(tmp_path, JUDGED.replace("smolvlm2-256m", "served") % "served"))
+    assert profile.processes() == [("monitor",), ("camera",), ("selector",)]
+
+
+def test_a_model_that_is_unknown_is_left_to_its_node_to_tell(tmp_path: Path) -> None:
+    profile = load(written(tmp_path, JUDGED.replace("smolvlm2-256m", "none-such") % "none-such"))
+    assert len(profile.processes()) == 3
+
+
+def test_a_namespace_moves_nodes_and_topics(tmp_path: Path) -> None:
+    profile = load(written(tmp_path, JUDGED % "''"), "left")
+    profile.write_parameters(["camera"], tmp_path / "parameters.json")
+    tree = json.loads((tmp_path / "parameters.json").read_text(encoding="utf-8"))
+    assert tree == {"/left/tactful/camera": {"ros__parameters": {"topic": "/left/eye"}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "has no section; begin with one such as /tactful/monitor"),
+        ("monitor: {}\n", "monitor: a section names one node; write /tactful/monitor"),
+        ("/left/tactful/camera: {}\n", "write /tactful/camera, and use --namespace"),
+        ("/tactful/camera: {topic: /eye}\n", "put the parameters under that key"),
+        ("/tactful/camera: {ros__parameters: [1]}\n", "write them as NAME: VALUE"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_told_with_its_mend(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ProfileError, match=complaint):
+        load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("namespace", ["2left", "le ft", "a/-b"])
+def test_a_namespace_that_ros_refuses_is_refused(namespace: str) -> None:
+    with pytest.raises(ProfileError, match="is no namespace"):
+        load("simulated", namespace)
