@@ -44,10 +44,10 @@ def unit_path(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config", "systemd/user", NAME)
 
 
-def unit_text(profile: str, environment: Mapping[str, str] = os.environ) -> str:
+def unit_text(profile: str, environment: Mapping[str, str] = os.environ, options: Sequence[str] = ()) -> str:
     """Fill the unit for a profile from the shell's environment; raise TactfulError for what a unit cannot hold."""
     profile = str(Path(profile).absolute()) if Path(profile).is_file() else profile
-    command = [*_program(), "up", profile]
+    command = [*_program(), "up", profile, *options]
     if setup_file := _setup_file(environment):
         command = ["/bin/bash", "-c", '. "$0" && exec "$@"', str(setup_file), *command]
     kept = [f"{name}={environment[name]}" for name in _KEPT if environment.get(name)]

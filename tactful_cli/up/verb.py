@@ -68,7 +68,7 @@ def up(  # noqa: PLR0917
         err.print("Looking at the topics for some seconds.", soft_wrap=True)
         code = _check(loaded, survey_topics())
     elif install:
-        code = _install(profile)
+        code = _install(profile, namespace)
     else:
         code = run(loaded, log)
     if code:
@@ -140,11 +140,12 @@ def _choose(question: str, choices: Sequence[str], default: int | None) -> int |
     return number - 1 if number else None
 
 
-def _install(profile: str) -> int:
+def _install(profile: str, namespace: str) -> int:
     path = unit_path()
+    options = ["--namespace", namespace] if namespace else []
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, unit_text(profile))
+        write_atomic(path, unit_text(profile, options=options))
     except OSError as error:
         raise TactfulError(f"{path}: the unit cannot be written: {error.strerror}; check the folder") from error
     out.print(f"{path} is written. To start it now and with the robot:", soft_wrap=True)

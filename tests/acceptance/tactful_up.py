@@ -21,7 +21,7 @@ class RunningUp:
 
     def __init__(self, arguments: tuple[str, ...]) -> None:
         self._process = subprocess.Popen(
-            [*UP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL
+            [*UP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.PIPE
         )
         self.lines: list[str] = []
         self._changed = Condition()
@@ -56,6 +56,12 @@ class RunningUp:
         left = {command for pid, command in children.items() if not ends_in_time(pid)}
         assert left == set()
         return code
+
+    def type(self, line: str) -> None:
+        """Type a line into the terminal."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
 
     def wait(self) -> int:
         """Wait until it ends by itself; return the exit code."""

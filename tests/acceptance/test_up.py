@@ -2,13 +2,16 @@
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from norm_core.records.flag import SocialFlag
+from norm_core.records.speech import RobotSpeech
 from norm_core.records.status import MonitorStatus, NodeState
-from tests.acceptance.tactful_up import running_up
+from tests.acceptance.tactful_up import run_up, running_up
 from tests.observer import Observer
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -75,6 +78,10 @@ def test_up_ends_where_no_node_can_be_configured(tmp_path: Path, domain_id: int)
         assert up.wait() == 2
 
 
+def misses_pictures(statuses: list[Any]) -> bool:
+    return any("no image" in reason for status in statuses for reason in status.reasons)
+
+
 def test_two_robots_share_a_domain_by_namespaces(tmp_path: Path, observer: Observer) -> None:
     from norm_nodes.convert import record_class
     from norm_nodes.heartbeat import STATUS_QOS
@@ -91,16 +98,34 @@ def test_two_robots_share_a_domain_by_namespaces(tmp_path: Path, observer: Obser
         left.wait_for(ACTIVE)
         right.wait_for(ACTIVE)
         for robot in robots:
-            observer.until(
-                lambda robot=robot: any(
-                    "no image" in reason for status in statuses[robot] for reason in status.reasons
-                ),
-                f"a camera of {robot} that misses its pictures",
-            )
+            observer.until(partial(misses_pictures, statuses[robot]), f"a camera of {robot} that misses its pictures")
             assert {status.node for status in statuses[robot]} == {f"/{robot}/tactful/camera"}
-            observer.until(
-                lambda robot=robot: observer.node.count_subscribers(f"/{robot}/eye/compressed"), "its camera topic"
-            )
+            topic = f"/{robot}/eye/compressed"
+            observer.until(partial(observer.node.count_subscribers, topic), f"a subscription to {topic}")
         told = {reason for robot in robots for status in statuses[robot] for reason in status.reasons}
         assert not any("another node of this name" in reason for reason in told)
         assert (left.interrupt(), right.interrupt()) == (0, 0)
+
+
+def test_words_that_are_typed_are_the_robots(tmp_path: Path, observer: Observer) -> None:
+    from norm_nodes.convert import record_class
+    from norm_nodes.endpoint import EVENTS
+
+    said = observer.collect(record_class(RobotSpeech), "/tactful/robot_speech", EVENTS)
+    with running_up(tmp_path / "log", "laptop") as up:
+        up.wait_for(ACTIVE)
+        observer.until(partial(observer.node.count_publishers, "/tactful/robot_speech"), "ears")
+        observer.until(partial(observer.node.count_subscribers, "/typed_robot/says"), "who reads what is typed")
+        up.type("Hello, how can I help you?")
+        observer.until(lambda: said, "the robot's speech")
+        assert said[0].text == "Hello, how can I help you?"
+        assert up.interrupt() == 0
+
+
+def test_the_unit_for_systemd_starts_the_profile_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    installed = run_up("simulated", "--install", "--namespace", "left")
+    assert installed.returncode == 0, installed.stderr
+    unit = (tmp_path / "systemd/user/tactful.service").read_text(encoding="utf-8")
+    assert '"up" "simulated" "--namespace" "left"' in unit
+    assert "systemctl --user enable --now tactful.service" in installed.stdout
