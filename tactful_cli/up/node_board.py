@@ -8,6 +8,7 @@ from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.wording import count_of
 
 TOLD_AGAIN_AFTER_S = 60.0
+SILENT_AFTER_S = 10.0  # a node sends one heartbeat a second
 
 
 @record
@@ -18,6 +19,7 @@ class NodeView:
     status: MonitorStatus | None = None
     problem: str = ""
     restarts: int = 0
+    heard_s: float = 0.0  # when the last heartbeat came
 
     @property
     def is_active(self) -> bool:
@@ -69,7 +71,9 @@ class NodeBoard:
         if view is None or view.problem or status.started_ns < view.launched_ns:
             return []  # of a process that has ended
         before = view
-        view = self.nodes[node] = NodeView(launched_ns=view.launched_ns, status=status, restarts=view.restarts)
+        view = self.nodes[node] = NodeView(
+            launched_ns=view.launched_ns, status=status, restarts=view.restarts, heard_s=now_s
+        )
         lines: list[str] = []
         if before.is_active and not view.is_active:
             lines += self._lines(node, [f"is {status.state}; its lifecycle was changed from outside"], now_s)
@@ -85,6 +89,12 @@ class NodeBoard:
             self._all_were_active = True
             lines.append("all nodes are active")
         return lines
+
+    def take_time(self, now_s: float) -> list[str]:
+        """Take that time passed: a node that works and sends nothing hangs."""
+        silent = [name for name, view in self.nodes.items() if view.is_active and now_s - view.heard_s > SILENT_AFTER_S]
+        why = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; look at the load of the machine, or start up again"
+        return [line for name in silent for line in self._lines(name, [why], now_s)]
 
     def _lines(self, node: str, reasons: Iterable[str], now_s: float) -> list[str]:
         """Return one line for each reason that was not told of late; digits do not make a reason a new one."""

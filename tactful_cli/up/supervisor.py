@@ -48,6 +48,8 @@ class Supervisor:
                 with suppress(Empty):
                     self._take(self._events.get(timeout=POLL_S))
                 self._launch_due()
+                for line in self._board.take_time(time.monotonic()):
+                    self._tell(line)
                 self._show_once()
             return self._last_code
         finally:

@@ -1,5 +1,6 @@
 """`tactful up`: start every node of a profile, and keep it running."""
 
+import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,6 +61,8 @@ def up(  # noqa: PLR0917
         _list_profiles()
         complain("up: name a profile, or the file of one")
         raise typer.Exit(EXIT_BAD_INPUT)
+    if importlib.util.find_spec("norm_nodes") is None and not install:
+        raise TactfulError("up: the nodes are not installed; run ./tactful up in a checkout, or source your workspace")
     if init:
         _init(Path(profile), context, ask_nothing=yes)
         return

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from norm_core.records.status import Health, MonitorStatus, NodeState
-from tactful_cli.up.node_board import TOLD_AGAIN_AFTER_S, NodeBoard
+from tactful_cli.up.node_board import SILENT_AFTER_S, TOLD_AGAIN_AFTER_S, NodeBoard
 
 ACTIVE = "all nodes are active"
 
@@ -83,6 +83,14 @@ def test_a_node_that_somebody_deactivates_is_told() -> None:
     made = active_board()
     (told,) = made.take_status(heartbeat("ears", state=NodeState.INACTIVE), 1.0)
     assert told == "ears: is inactive; its lifecycle was changed from outside"
+
+
+def test_a_node_that_hangs_is_told() -> None:
+    made = active_board()
+    made.take_status(heartbeat("camera"), SILENT_AFTER_S)
+    assert made.take_time(SILENT_AFTER_S) == []
+    (told,) = made.take_time(SILENT_AFTER_S + 1.0)
+    assert told.startswith("ears: no heartbeat came for 10 s")
 
 
 def test_heartbeats_of_other_nodes_count_not() -> None:
