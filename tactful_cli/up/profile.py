@@ -96,8 +96,13 @@ def load(name: str, namespace: str = "") -> Profile:
 
 def shipped() -> dict[str, str]:
     """List the shipped profiles with the first line of each, which says what it is for."""
-    files = sorted(SHIPPED.glob("*.yaml"))
-    return {file.stem: file.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for file in files}
+    return {file.stem: about_of(file) for file in sorted(SHIPPED.glob("*.yaml"))}
+
+
+def about_of(path: Path) -> str:
+    """Return the comment in the first line of a profile, which says what it is for."""
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    return first.lstrip("# ") if first.startswith("#") else ""
 
 
 def value_of(parameters: Mapping[str, Any], name: str) -> Any:

@@ -14,7 +14,7 @@ from rich.table import Table
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err, out, print_table
 from tactful_cli.up.node_board import NodeBoard
-from tactful_cli.up.profile import Profile
+from tactful_cli.up.profile import Profile, about_of
 from tactful_cli.up.supervisor import Supervisor
 
 LOG_BYTES, LOGS_KEPT = 5_000_000, 2
@@ -30,6 +30,8 @@ def run(profile: Profile, log: Path | None) -> int:
         logger.info(line)
 
     err.print(f"Starting {', '.join(profile.nodes)} of {profile.source}; log: {path}", soft_wrap=True)
+    if about := about_of(profile.source):
+        err.print(about, soft_wrap=True)
     logger.info("starting %s of %s", ", ".join(profile.nodes), profile.source)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
     with tempfile.TemporaryDirectory(prefix="tactful-up-") as folder:

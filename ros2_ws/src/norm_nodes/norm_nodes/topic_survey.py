@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -19,33 +18,39 @@ from norm_nodes.convert import message_class
 
 # Best effort and volatile matches every publisher.
 _ANY = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE)
-_NOT_A_TOPIC_OF_THE_ROBOT = ("/rosout", "/parameter_events")
-SETTLE_S, MOST_SETTLE_S, SPIN_S = 1.0, 4.0, 0.05
+_NOT_OF_THE_ROBOT = ("/rosout", "/parameter_events")
+# Large messages that no node reads: to count them would load the robot.
+_NOT_COUNTED = ("sensor_msgs/msg/PointCloud2", "nav_msgs/msg/OccupancyGrid")
+# Discovery takes up to three seconds; then a topic is counted for as long.
+DISCOVERY_S, COUNTED_S, MOST_S, SPIN_S = 3.0, 3.0, 12.0, 0.05
 
 
 class TopicSurvey:
-    """Subscribe to every published topic and count what arrives."""
+    """Subscribe to every published topic and note when messages arrive."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._counts: Counter[str] = Counter()
+        self._arrivals_s: dict[str, list[float]] = {}  # of the topics whose type is installed
         self._seen: set[str] = set()
 
     def subscribe_to_new(self) -> bool:
         """Subscribe to topics that appeared; return whether there were any."""
-        new = set(self._published()) - self._seen
+        new = {topic for topic in self._published() if topic not in self._seen and self._types(topic)}
+        self._seen |= new
         for topic in new:
-            self._seen.add(topic)
+            type_name = self._types(topic)[0]
+            if type_name in _NOT_COUNTED:
+                continue
             try:
-                type_ = message_class(self._types(topic)[0])
+                type_ = message_class(type_name)
             except (ImportError, ValueError):
-                continue  # counted as unknown
-            self._counts[topic] = 0
-            self._node.create_subscription(type_, topic, partial(self._count, topic), _ANY, raw=True)
+                continue
+            self._arrivals_s[topic] = []
+            self._node.create_subscription(type_, topic, partial(self._note, topic), _ANY, raw=True)
         return bool(new)
 
-    def topics(self, counted_s: float) -> list[dict[str, Any]]:
-        """Describe every published topic; a rate of None means that its type is not installed here."""
+    def topics(self) -> list[dict[str, Any]]:
+        """Describe every published topic; one that was not counted, or whose type is not installed, has no rate."""
         return [
             {
                 "topic": topic,
@@ -55,52 +60,46 @@ class TopicSurvey:
                     end.qos_profile.reliability == ReliabilityPolicy.RELIABLE
                     for end in self._node.get_publishers_info_by_topic(topic)
                 ),
-                "rate_hz": self._counts[topic] / counted_s if topic in self._counts else None,
+                "rate_hz": _rate_hz(self._arrivals_s[topic]) if topic in self._arrivals_s else None,
             }
             for topic in sorted(self._published())
         ]
 
-    def restart_counting(self) -> None:
-        """Forget what was counted so far."""
-        for topic in self._counts:
-            self._counts[topic] = 0
-
     def _published(self) -> list[str]:
         names = (topic for topic, _ in self._node.get_topic_names_and_types())
-        return [
-            topic for topic in names if topic not in _NOT_A_TOPIC_OF_THE_ROBOT and self._node.count_publishers(topic)
-        ]
+        return [topic for topic in names if topic not in _NOT_OF_THE_ROBOT and self._node.count_publishers(topic)]
 
     def _types(self, topic: str) -> list[str]:
         return sorted({end.topic_type for end in self._node.get_publishers_info_by_topic(topic)})
 
-    def _count(self, topic: str, _: bytes) -> None:
-        self._counts[topic] += 1
+    def _note(self, topic: str, _: bytes) -> None:
+        self._arrivals_s[topic].append(time.monotonic())
 
 
 def main() -> int:
-    """Print {"topics": [...], "actions": {...}} after counting for some seconds."""
-    parser = argparse.ArgumentParser(prog="topic_survey", description=__doc__)
-    parser.add_argument("--count-s", type=float, default=3.0, help="how long messages are counted")
-    count_s = parser.parse_args().count_s
+    """Print {"topics": [...], "actions": {...}} once no topic was new for some seconds."""
+    argparse.ArgumentParser(prog="topic_survey", description=__doc__).parse_args()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = Node(f"topic_survey_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
         survey = TopicSurvey(node)
-        began_s = changed_s = time.monotonic()
-        while (now_s := time.monotonic()) < min(began_s + MOST_SETTLE_S, changed_s + SETTLE_S):
+        began_s = time.monotonic()
+        until_s = began_s + DISCOVERY_S + COUNTED_S
+        while (now_s := time.monotonic()) < until_s:
             if survey.subscribe_to_new():
-                changed_s = now_s
+                until_s = min(max(until_s, now_s + COUNTED_S), began_s + MOST_S)
             rclpy.spin_once(node, timeout_sec=SPIN_S)
-        survey.restart_counting()
-        counted_from_s = time.monotonic()
-        while time.monotonic() < counted_from_s + count_s:
-            rclpy.spin_once(node, timeout_sec=SPIN_S)
-        topics = survey.topics(time.monotonic() - counted_from_s)
-        print(json.dumps({"topics": topics, "actions": dict(get_action_names_and_types(node))}))
+        print(json.dumps({"topics": survey.topics(), "actions": dict(get_action_names_and_types(node))}))
     finally:
         rclpy.try_shutdown()
     return 0
+
+
+def _rate_hz(arrivals_s: list[float]) -> float:
+    """Return the rate between the first and the last message, at least what one in the time of counting means."""
+    if len(arrivals_s) < 2:
+        return len(arrivals_s) / COUNTED_S
+    return (len(arrivals_s) - 1) / max(arrivals_s[-1] - arrivals_s[0], SPIN_S)
 
 
 def _name(endpoint: Any) -> str:
