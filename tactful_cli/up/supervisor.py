@@ -1,5 +1,6 @@
 """Start the processes of a profile, start again what ends, and end all of them together."""
 
+import json
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from queue import Empty, Queue
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from tactful_cli.up.backoff import BAD_INPUT_DELAY_S, Backoff
+from tactful_cli.up.inputs import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 from tactful_cli.up.profile import Profile
@@ -39,6 +41,7 @@ class Supervisor:
         self._refusals: dict[ChildProcess, str] = {}
         self._last_code = CLEAN
         self._is_shown = False
+        self._check_output: list[str] = []
 
     def run(self) -> int:
         """Run until nothing is left to run; return the exit code. An interrupt ends every process."""
@@ -57,6 +60,9 @@ class Supervisor:
 
     def _start_all(self) -> None:
         topic = f"{self._profile.node_namespace}/status"
+        namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
+        arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
+        self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
         self._watcher = ChildProcess("status", STATUS_LINES, [topic], self._events, stdin=False)
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
@@ -84,7 +90,9 @@ class Supervisor:
                     self._board.take_launch(self._hosts[process], launched_ns, self._backoffs[process].restarts)
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, ProcessEnd):
+        if event.process is self._check:
+            self._take_check(event)
+        elif isinstance(event, ProcessEnd):
             self._take_end(event.process, event.code)
         elif event.process is self._watcher:
             self._take_status(event)
@@ -102,6 +110,21 @@ class Supervisor:
         for host, nodes in self._hosts.items():
             if all(self._board.nodes[node].is_active for node in nodes):
                 self._refusals.pop(host, None)
+
+    def _take_check(self, event: Event) -> None:
+        """Tell what of a topic no heartbeat can tell: a type or a QoS for which nothing ever arrives."""
+        if isinstance(event, OutputLine):
+            self._check_output.append(event.text)
+            return
+        try:
+            checked = json.loads("\n".join(self._check_output))
+        except ValueError:
+            self._log(f"[check] {self._check.complaint()}")
+            return
+        for each in checked:
+            if each["verdict"] == InputVerdict.WRONG:
+                wanted = each["input"]
+                self._tell(f"{wanted['node']}: {wanted['topic']}: {each['found']}; {each['remedy']}")
 
     def _take_end(self, process: ChildProcess, code: int) -> None:
         nodes = self._hosts.get(process, ())
@@ -149,10 +172,11 @@ class Supervisor:
         if not self._is_shown and (self._board.is_settled or late):
             self._is_shown = True
             self._show(self._board)
+            self._check.launch()
 
     def _end_all(self) -> None:
         """End every process and wait for it; what does not end in time, or a second interrupt, kills."""
-        processes = [*self._hosts, self._watcher]
+        processes = [*self._hosts, self._watcher, self._check]
         try:
             for process in processes:
                 process.end(signal.SIGTERM)

@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +15,10 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
-from tactful_cli.console import complain, err, out, print_table
+from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.service_unit import ENABLE, unit_path, unit_text
 from tactful_cli.up.init import ask, profile_of, profile_text
-from tactful_cli.up.inputs import InputVerdict, check_inputs
+from tactful_cli.up.inputs import CheckedInput, InputVerdict, check_inputs
 from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.ros_tools import Survey, effective_parameters, survey_topics
 from tactful_cli.up.run import run
@@ -50,6 +51,7 @@ def up(  # noqa: PLR0917
     install: Annotated[
         bool, typer.Option("--install", help="Write the systemd user unit that starts the profile with the robot.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --check: print only JSON.")] = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Log of all nodes; default: tactful-up.log among ROS's logs.")
     ] = None,
@@ -68,8 +70,9 @@ def up(  # noqa: PLR0917
         return
     loaded = load(profile, namespace)
     if check:
-        err.print("Looking at the topics for some seconds.", soft_wrap=True)
-        code = _check(loaded, survey_topics())
+        if not as_json:
+            err.print("Looking at the topics for some seconds.", soft_wrap=True)
+        code = _check(loaded, survey_topics(), as_json=as_json)
     elif install:
         code = _install(profile, namespace)
     else:
@@ -85,7 +88,7 @@ def _list_profiles() -> None:
     print_table(table)
 
 
-def _check(profile: Profile, survey: Survey) -> int:
+def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     """Print which topics bring what; return 2 for a bad profile, 1 for an input that is not well."""
     effective = effective_parameters(profile)
     for problem in effective.problems:
@@ -93,6 +96,15 @@ def _check(profile: Profile, survey: Survey) -> int:
     if effective.problems:
         return EXIT_BAD_INPUT
     checked = check_inputs(effective, survey, profile.node_namespace)
+    faults = sum(each.verdict is not InputVerdict.OK for each in checked)
+    if as_json:
+        print_json([asdict(each) for each in checked])
+    else:
+        _print_inputs(profile, checked, faults)
+    return EXIT_NOT_WELL if faults else 0
+
+
+def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int) -> None:
     table = Table("node", "brings", "topic", "", "found")
     colours = {InputVerdict.OK: "green", InputVerdict.MISSING: "yellow", InputVerdict.WRONG: "bold red"}
     for each in checked:
@@ -100,9 +112,7 @@ def _check(profile: Profile, survey: Survey) -> int:
         verdict = f"[{colours[each.verdict]}]{each.verdict}[/]"
         table.add_row(each.input.node, each.input.brings, each.input.topic, verdict, escape(each.found) + remedy)
     print_table(table)
-    faults = sum(each.verdict is not InputVerdict.OK for each in checked)
     out.print(f"{profile.source}: {count_of(faults, 'input')} of {len(checked)} not well", soft_wrap=True)
-    return EXIT_NOT_WELL if faults else 0
 
 
 def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> None:

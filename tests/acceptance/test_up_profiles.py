@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from norm_core.records.speech import RobotSpeech
-from tests.acceptance.tactful_up import run_up
+from tests.acceptance.tactful_up import run_up, running_up
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
@@ -120,6 +120,14 @@ def test_the_check_names_a_reliability_that_fits_nobody(tmp_path: Path, domain_i
         checked = run_up(path, "--check")
     assert checked.returncode == 1
     assert "set qos_overrides./tactful/robot_speech.subscription.reliability to best_effort" in checked.stdout
+
+
+def test_a_running_up_names_a_type_of_which_nothing_arrives(tmp_path: Path, domain_id: int, sensors: Any) -> None:
+    ears = {"audio_topic": "/head/say", "audio_type": "std_msgs/msg/UInt8MultiArray"}
+    path = profile(tmp_path / "robot.yaml", ears=ears)
+    with foreign_robot(domain_id, *sensors), running_up(tmp_path / "log", path) as up:
+        assert "ears: /head/say: std_msgs/msg/String" in up.wait_for("read as std_msgs/msg/UInt8MultiArray")
+        assert up.interrupt() == 0
 
 
 def test_the_check_refuses_a_parameter_that_is_unknown(tmp_path: Path, domain_id: int) -> None:
