@@ -111,6 +111,14 @@ def _heard(ears: Mapping[str, Any]) -> Iterator[Input]:
                 type_name=ears["audio_info_type"],
                 parameter="audio_info_topic",
             )
+    if speaking := ears.get("robot_speaking_topic"):
+        yield Input(
+            node="ears",
+            brings="when the robot speaks",
+            topic=speaking,
+            type_name="",
+            parameter="robot_speaking_topic",
+        )
     robot_type = ears["robot_speech_type"]
     is_own = robot_type == ROBOT_SPEECH_TYPE or ears["robot_speech_topic"] == ROBOT_SPEECH
     yield Input(

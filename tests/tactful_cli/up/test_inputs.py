@@ -1,0 +1,69 @@
+"""Whether the topics that are published bring what a profile's nodes read."""
+
+from typing import Any
+
+import pytest
+
+from tactful_cli.up.inputs import CheckedInput, InputVerdict, check_inputs
+from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
+
+IMAGE = "sensor_msgs/msg/CompressedImage"
+CAMERA = {"camera": {"topic": "/eye", "transport": "compressed"}}
+EARS = {
+    "words_from": "whisper",
+    "audio_topic": "/audio",
+    "audio_type": "std_msgs/msg/UInt8MultiArray",
+    "audio_info_topic": "",
+    "robot_speech_topic": "robot_speech",
+    "robot_speech_type": "norm_interfaces/msg/RobotSpeech",
+}
+
+
+def checked(
+    parameters: dict[str, Any], *topics: Topic, actions: tuple[str, ...] = (), missing: str = ""
+) -> list[CheckedInput]:
+    effective = EffectiveParameters(
+        parameters=parameters, problems=(), missing_types={missing: "it is not installed"} if missing else {}
+    )
+    survey = Survey(topics=topics, actions={name: ["tts_msgs/action/TTS"] for name in actions})
+    return check_inputs(effective, survey, "/tactful")
+
+
+@pytest.mark.parametrize(
+    ("topic", "verdict", "told"),
+    [
+        (Topic(name="/eye", types=(IMAGE,), rate_hz=9.7), InputVerdict.OK, ""),
+        (Topic(name="/eye", types=(IMAGE,), rate_hz=0.0), InputVerdict.WRONG, "its publisher sends nothing"),
+        (Topic(name="/eye", types=(IMAGE,)), InputVerdict.WRONG, "is not installed here"),
+        (Topic(name="/eye", types=("a/msg/B", IMAGE), rate_hz=1.0), InputVerdict.WRONG, "let one type be published"),
+        (Topic(name="/head/eye", types=(IMAGE,), rate_hz=1.0), InputVerdict.MISSING, "topic of camera to /head/eye"),
+        (Topic(name="/head/eye", types=("a/msg/B",), rate_hz=1.0), InputVerdict.MISSING, "start its driver"),
+    ],
+    ids=["well", "silent", "unknown type", "two types", "other name", "absent"],
+)
+def test_each_fault_has_its_remedy(topic: Topic, verdict: InputVerdict, told: str) -> None:
+    (camera,) = checked(CAMERA, topic)
+    assert camera.verdict is verdict
+    assert told in camera.remedy
+
+
+def test_a_type_that_is_not_installed_is_told_first() -> None:
+    microphone, _ = checked({"ears": EARS}, missing="std_msgs/msg/UInt8MultiArray")
+    assert (microphone.verdict, microphone.found) == (InputVerdict.WRONG, "it is not installed")
+
+
+def test_a_topic_that_the_profile_itself_publishes_is_not_missed() -> None:
+    webcam = {"webcam": {"topic": "/eye"}}
+    assert [each.verdict for each in checked({**CAMERA, **webcam})] == [InputVerdict.OK]
+
+
+def test_an_action_can_tell_what_the_robot_says() -> None:
+    ears = {**EARS, "robot_speech_topic": "/say", "robot_speech_type": ""}
+    robot = checked({"ears": ears}, actions=("/say",))[-1]
+    assert (robot.verdict, robot.found) == (InputVerdict.OK, "an action")
+
+
+def test_a_topic_that_times_the_robots_words_is_checked_too() -> None:
+    ears = {**EARS, "robot_speaking_topic": "/is_speaking"}
+    timing = next(each for each in checked({"ears": ears}) if each.input.topic == "/is_speaking")
+    assert timing.verdict is InputVerdict.MISSING
