@@ -8,7 +8,7 @@ from string import Template
 
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.doctor import ROOT
+from tactful_cli.extras import ROOT
 
 NAME = "tactful.service"
 # What a user types once the unit is written, and before its file is removed.
