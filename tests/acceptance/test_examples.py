@@ -1,20 +1,66 @@
 """Each example in examples/ does what its header says, run as a user runs it."""
 
 import json
+import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from sim_replays.drivers.node_process import NodeProcess
+from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+WORDS_ALONE = {"monitor": {"windows": {"sources": ["utterances"]}}}
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    """A bag of a question that waits nine seconds for its answer, and of the quiet until its flag is closed."""
+    return write_talk(
+        tmp_path / "bag",
+        [user(1, 3, "Where can I buy a ticket?"), robot(12, 14, "You can buy it at the counter.")],
+        60,
+    )
+
+
+def play(bag: Path) -> None:
+    """Play a bag ten times as fast as it was recorded."""
+    command = [sys.executable, "-m", "tactful_cli", "bag", "play", str(bag), "--rate", "10"]
+    subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=True)
+
+
+@contextmanager
+def running(name: str) -> Iterator[Callable[[str], str]]:
+    """Run an example until Ctrl-C; give a function that waits for a line by the pattern of its beginning."""
+    command = [sys.executable, str(EXAMPLES / name)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as example:
+        printed: list[str] = []
+
+        def await_line(pattern: str) -> str:
+            assert example.stdout
+            for line in example.stdout:
+                printed.append(line)
+                if re.match(pattern, line):
+                    return line
+            pytest.fail(f"{name} ended without {pattern!r}: {''.join(printed)}")
+
+        try:
+            yield await_line
+        finally:
+            example.send_signal(signal.SIGINT)
+            rest, _ = example.communicate(timeout=PATIENCE_S)
+    assert example.returncode == 0, "".join(printed) + rest
 
 
 def run(name: str, *arguments: str) -> str:
@@ -64,28 +110,110 @@ def test_behaviour_tree_client_gets_a_decision(domain_id: int) -> None:
 
 
 @pytest.mark.ros
-def test_flag_listener_prints_flags_and_corrects(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+def test_flag_listener_prints_flags_and_corrects(domain_id: int, observer: Observer, talk: Path) -> None:
     from std_msgs.msg import String
 
-    talk = [user(1, 3, "Where can I buy a ticket?"), robot(12, 14, "You can buy it at the counter.")]
-    bag = write_talk(tmp_path / "bag", talk, 30)
     hints = observer.collect(String, "/dialogue/hint", 10)
-    command = [sys.executable, str(EXAMPLES / "flag_listener.py")]
-    with (
-        NodeProcess(["monitor"], {"monitor": {"windows": {"sources": ["utterances"]}}}, domain_id),
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener,
-    ):
-        try:
-            assert listener.stdout
-            assert listener.stdout.readline().startswith("listening")
-            observer.until(lambda: observer.node.count_subscribers("/tactful/flags"), "the listener")
-            observer.meet("monitor")
-            play = [sys.executable, "-m", "tactful_cli", "bag", "play", str(bag), "--rate", "10"]
-            subprocess.run(play, capture_output=True, timeout=PATIENCE_S, check=True)
-            observer.until(lambda: hints, "a correction")
-        finally:
-            listener.send_signal(signal.SIGINT)
-            printed, _ = listener.communicate(timeout=PATIENCE_S)
-    assert listener.returncode == 0
-    assert re.search(r"^(opened|updated|closed) error no_response \(0\.\d\d\): The person said", printed, re.MULTILINE)
+    with NodeProcess(["monitor"], WORDS_ALONE, domain_id), running("flag_listener.py") as await_line:
+        await_line("listening")
+        observer.until(lambda: observer.node.count_subscribers("/tactful/flags"), "the listener")
+        observer.meet("monitor")
+        play(talk)
+        line = await_line(r"(opened|updated|closed) error no_response")
+        observer.until(lambda: hints, "a correction")
+    assert re.search(r"no_response \(0\.\d\d\): The person said", line)
     assert hints[0].data.startswith("Answer, or say that you did not understand")
+
+
+@pytest.mark.ros
+def test_error_condition_follows_flags_and_monitor(domain_id: int, observer: Observer, talk: Path) -> None:
+    with running("error_condition.py") as await_line:
+        await_line("unknown: no status of the monitor")
+        with suppress(NodeProcessError), NodeProcess(["monitor"], WORDS_ALONE, domain_id) as monitor:
+            await_line("no$")
+            observer.meet("monitor")
+            play(talk)
+            assert "Where can I buy a ticket" in await_line("yes: ")
+            await_line("no$")  # the flag is closed
+            os.kill(monitor.pid, signal.SIGKILL)
+            await_line("unknown: no status of the monitor")
+
+
+@pytest.mark.ros
+def test_speech_pauses_for_an_error_and_goes_on_without_monitor(domain_id: int, observer: Observer, talk: Path) -> None:
+    from std_msgs.msg import Bool
+
+    paused = observer.collect(Bool, "/speech/pause", 10)
+    with running("pause_speech.py") as await_line:
+        await_line("listening")
+        with suppress(NodeProcessError), NodeProcess(["monitor"], WORDS_ALONE, domain_id) as monitor:
+            observer.meet("monitor")
+            play(talk)
+            await_line("pause")
+            observer.until(lambda: paused[-1].data, "the pause on the topic")
+            os.kill(monitor.pid, signal.SIGKILL)
+        await_line("go on")
+        observer.until(lambda: not paused[-1].data, "the end of the pause on the topic")
+
+
+@pytest.mark.ros
+def test_speech_goes_on_where_attention_never_ends(domain_id: int, observer: Observer) -> None:
+    from std_msgs.msg import Bool
+
+    attention = observer.node.create_publisher(Bool, "/tactful/attention", 10)
+    observer.node.create_timer(0.5, lambda: attention.publish(Bool(data=True)))
+    paused = observer.collect(Bool, "/speech/pause", 10)
+    with running("pause_speech.py"):
+        observer.until(lambda: paused and paused[-1].data, "a pause")
+        observer.until(lambda: not paused[-1].data, "the end of the pause")
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize(
+    ("steps", "answer"),
+    [
+        (["active"], "no"),
+        (["active", "opened"], "yes"),
+        (["active", "updated"], "yes"),  # the tree began to listen late
+        (["active", "opened", "withdrawn"], "no"),
+        (["active", "opened", "withdrawn", "updated"], "yes"),
+        (["active", "opened", "closed"], "no"),
+        (["active", "opened", "updated as a competence"], "no"),
+        (["active", "opened for another attribute"], "no"),
+        (["active", "opened", "20 s later", "active"], "no"),
+        (["opened"], "unknown"),
+        (["active", "opened", "20 s later"], "unknown"),
+        (["active", "opened", "inactive"], "unknown"),
+        (["active", "opened", "failed"], "unknown"),
+        (["active", "opened", "active again, as a new process"], "no"),
+        (["opened", "ears active"], "unknown"),
+    ],
+    ids=lambda value: ", ".join(value) if isinstance(value, list) else None,
+)
+def test_error_condition_answers_by_each_state_and_status(steps: list[str], answer: str) -> None:
+    from norm_interfaces.msg import MonitorStatus, SocialFlag
+
+    now_s = 100.0
+    condition_class = runpy.run_path(str(EXAMPLES / "error_condition.py"))["SocialErrorCondition"]
+    condition = condition_class(SocialFlag.ATTRIBUTE_EMOTIONS, 10.0, lambda: now_s)
+    states = {
+        name: getattr(SocialFlag, f"STATE_{name.upper()}") for name in ("opened", "updated", "closed", "withdrawn")
+    }
+    for step in steps:
+        word = step.split()[0]
+        if word in states:
+            attribute = SocialFlag.ATTRIBUTE_ENGAGEMENT if "another" in step else SocialFlag.ATTRIBUTE_EMOTIONS
+            polarity = SocialFlag.POLARITY_COMPETENCE if "competence" in step else SocialFlag.POLARITY_ERROR
+            condition.on_flag(SocialFlag(event_id="e1", state=states[word], polarity=polarity, attributes=[attribute]))
+        elif word == "20":
+            now_s += 20
+        else:
+            condition.on_status(
+                MonitorStatus(
+                    node="/tactful/ears" if word == "ears" else "/tactful/monitor",
+                    instance_id="second" if "new" in step else "first",
+                    state=MonitorStatus.STATE_INACTIVE if word == "inactive" else MonitorStatus.STATE_ACTIVE,
+                    health=MonitorStatus.HEALTH_FAILED if word == "failed" else MonitorStatus.HEALTH_OK,
+                )
+            )
+    assert condition.tick().value == answer
