@@ -1,4 +1,4 @@
-"""`tactful api`: the pages of docs/reference, generated from the code."""
+"""`tactful api`: the pages of docs/reference and sections of others, generated from the code."""
 
 import difflib
 from pathlib import Path
@@ -8,22 +8,26 @@ import typer
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain
-from tactful_cli.reference.pages import PAGES
+from tactful_cli.reference.pages import PAGES, SECTIONS, with_last_section
 from tactful_cli.verb import single
 
 app = single()
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs/reference"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 @app.command()
 def api(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of date.")] = False,
 ) -> None:
-    """Write the reference pages in docs/reference from the code they describe."""
-    outdated = [name for name, generate in PAGES.items() if _update(FOLDER / name, generate(), check=check)]
+    """Write the generated pages and sections in docs from the code they describe."""
+    outdated = [name for name, generate in PAGES.items() if _update(DOCS / "reference" / name, generate(), check=check)]
+    for name, generate in SECTIONS.items():
+        path = DOCS / name
+        if _update(path, with_last_section(path.read_text(encoding="utf-8"), generate()), check=check):
+            outdated.append(name)
     if check and outdated:
-        complain(f"docs/reference: {', '.join(outdated)} out of date; run ./tactful api")
+        complain(f"docs: {', '.join(outdated)} out of date; run ./tactful api")
         raise typer.Exit(1)
 
 

@@ -27,7 +27,7 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="rename the section as the line says, and start the process again",
     ),
     "transition": IssueHelp(
-        line="NODE: a lifecycle transition failed",
+        line="NODE: ..., and the health is FAILED",
         meaning="the node could not be configured, activated or cleaned up",
         remedy="mend what the line names, and ask for the transition again",
     ),
@@ -62,12 +62,12 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="set audio_type to the type of the audio topic",
     ),
     "microphone": IssueHelp(
-        line="TOPIC: no audio has arrived",
+        line="TOPIC: no audio for SECONDS",
         meaning="the microphone's publisher stopped, or nobody publishes the topic",
         remedy="start the microphone's driver; check audio_topic and ROS_DOMAIN_ID",
     ),
     "publishers": IssueHelp(
-        line="TOPIC: two publishers",
+        line="TOPIC: 2 publishers send audio; TOPIC has two publishers",
         meaning="two publishers send audio, or two nodes publish presence",
         remedy="stop all but one; for presence, set the camera's faces to false",
     ),
@@ -87,7 +87,7 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="start the tracker; check the parameter humans and ROS_DOMAIN_ID",
     ),
     "judge": IssueHelp(
-        line="judge: the model ...",
+        line="judge: the model ..., and cues go on alone",
         meaning="the judge's model cannot be loaded or gave no answer; cues go on without it",
         remedy="mend what the line names: memory, the server's address, or judge.deadline_s",
     ),
@@ -97,12 +97,12 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="lower judge.calls_per_hour, or name a faster model in judge.model",
     ),
     "pictures": IssueHelp(
-        line="judge or selector: the model runs on another machine",
+        line="judge: the model MODEL runs on another machine; selector: ...",
         meaning="images are not sent to a model on another machine",
         remedy="set pictures_may_leave to true where they may be sent",
     ),
     "prompts": IssueHelp(
-        line="judge.prompts_folder: a prompt cannot be written",
+        line="judge.prompts_folder: no prompt can be written",
         meaning="the disk takes no more prompts; judging goes on",
         remedy="free some room there, or name another folder",
     ),
@@ -134,7 +134,7 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="check robot_speaking_topic of ears",
     ),
     "language": IssueHelp(
-        line="language: the talk is in another language",
+        line="language: the talk is in LANGUAGE",
         meaning="people or the robot speak neither English nor Chinese; wording and exchanges are not judged, only "
         "timing and sight",
         remedy="none is needed; if the line is wrong, state en or zh as the locale of speech",
@@ -145,7 +145,7 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="report it with the node's log",
     ),
     "encoder": IssueHelp(
-        line="sentence encoder",
+        line="sentence encoder: it is being loaded, or cannot be loaded",
         meaning="the encoder is being loaded, or cannot be loaded",
         remedy="wait a few seconds; where it failed, run ./tactful doctor",
     ),

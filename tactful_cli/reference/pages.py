@@ -1,4 +1,4 @@
-"""The reference pages by file name, each with the function that generates its text."""
+"""The generated pages and sections by file name, each with the function that generates its text."""
 
 from collections.abc import Callable, Mapping
 
@@ -16,5 +16,14 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "status.md": status.page,
 }
 
+# The last sections of pages in docs/ that are written by hand.
+SECTIONS: Mapping[str, Callable[[], str]] = {"troubleshooting.md": status.lines}
+
 # These start nodes, and so need ROS.
 ROS_PAGES = frozenset({"parameters.md", "ros_api.md"})
+
+
+def with_last_section(page: str, section: str) -> str:
+    """Replace the section of the same heading, which is the last of a page; without it, add it."""
+    heading = section.partition("\n")[0]
+    return f"{page.partition(heading)[0].rstrip()}\n\n{section}"
