@@ -62,7 +62,7 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="set audio_type to the type of the audio topic",
     ),
     "microphone": IssueHelp(
-        line="TOPIC: no audio for SECONDS",
+        line="TOPIC: no audio for SECONDS; microphone: ...",
         meaning="the microphone's publisher stopped, or nobody publishes the topic",
         remedy="start the microphone's driver; check audio_topic and ROS_DOMAIN_ID",
     ),
@@ -75,6 +75,11 @@ ISSUES: dict[str, IssueHelp] = {
         line="ears: a speech segment was not transcribed",
         meaning="the speech recognizer failed, and the segment is lost",
         remedy="free memory, or use a smaller Whisper model",
+    ),
+    "camera": IssueHelp(
+        line="webcam: ...",
+        meaning="the webcam is absent, may not be opened or gives no pictures; the node tries again by itself",
+        remedy="plug the camera in, close other programs that use it, or set device of webcam",
     ),
     "faces": IssueHelp(
         line="camera: no faces are detected",
