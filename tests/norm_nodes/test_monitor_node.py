@@ -154,10 +154,9 @@ def test_a_source_that_nobody_publishes_is_named_with_its_node(domain_id: int, o
     statuses = observer.watch_status()
     with monitor(domain_id):
         observer.until(lambda: statuses and statuses[-1].health is Health.STALE, "the monitor to miss its source")
-        assert statuses[-1].reasons == (
-            "utterances: ears is not active, and windows close without them; start it, or whatever publishes "
-            "utterances",
-        )
+        assert (
+            "utterances: ears is not active, and windows close without them; start it, or whatever publishes utterances"
+        ) in statuses[-1].reasons
 
 
 def test_the_status_states_what_all_nodes_take(domain_id: int, observer: Observer) -> None:
@@ -407,7 +406,7 @@ def test_a_failing_cue_is_counted_and_the_next_record_is_read(
 @pytest.mark.parametrize(
     ("parameters", "why"),
     [
-        ({"fusion": {"muted": ["no_such_cue"]}}, "fusion.muted: no_such_cue is no cue"),
+        ({"fusion": {"muted": ["no_such_cue"]}}, "fusion.muted: 'no_such_cue' is no cue"),
         ({"judge": {"model": "no_such_model"}}, "there is no model"),
         ({"thresholds": "/nowhere.yaml"}, "/nowhere.yaml"),
         ({"judge": {"deployment_context": "moon"}}, "judge.deployment_context"),

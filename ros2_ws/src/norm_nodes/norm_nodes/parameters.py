@@ -79,10 +79,11 @@ def review(
     check: Callable[[C], None] = lambda config: None,
 ) -> SetParametersResult:
     """Check that changes are valid, by the model and by `check`, and allowed in the node's state."""
+    changes = [change for change in changes if not change.name.startswith(_OF_RCLPY)]
+    if not changes:
+        return SetParametersResult(successful=True)  # as rclpy declares its own, whatever was stated for the node
     values = _values(node, model)
     for change in changes:
-        if change.name.startswith(_OF_RCLPY):
-            continue
         spec = specs(model).get(change.name)
         if state in _FIRST and spec is not None and not spec.is_live and change.value != values[change.name]:
             reason = (
