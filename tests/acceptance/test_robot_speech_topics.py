@@ -281,7 +281,7 @@ def test_a_live_monitor_misses_the_robot_until_its_topic_appears(domain_id: int,
 
     robot = LiveRobot(observer)
     parameters: dict[str, dict[str, Any]] = {
-        "monitor": {"windows": {"sources": ["utterances"]}},
+        "monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}},
         "ears": {"robot_speech_topic": "/robot_says"},
     }
     with NodeProcess(["ears", "monitor"], parameters, domain_id):
@@ -312,7 +312,7 @@ def test_a_robot_of_a_string_and_a_bool_is_flagged_at_its_own_times(domain_id: i
 
     robot = LiveRobot(observer)
     parameters: dict[str, dict[str, Any]] = {
-        "monitor": {"windows": {"sources": ["utterances"]}},
+        "monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}},
         "ears": {"robot_speech_topic": "/robot_says", "robot_speaking_topic": "/robot_speaks"},
     }
     with NodeProcess(["ears", "monitor"], parameters, domain_id):
@@ -338,7 +338,9 @@ def test_a_robot_of_a_string_and_a_bool_is_flagged_at_its_own_times(domain_id: i
 @pytest.mark.ros
 def test_without_any_robot_topic_the_monitor_is_degraded(domain_id: int, observer: Observer) -> None:
     robot = LiveRobot(observer)
-    with NodeProcess(["monitor"], {"monitor": {"windows": {"sources": ["utterances"]}}}, domain_id):
+    with NodeProcess(
+        ["monitor"], {"monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}}}, domain_id
+    ):
         observer.meet("monitor")
         observer.until(robot.is_missed, "the monitor to miss the robot")
         status = robot.status("monitor")
