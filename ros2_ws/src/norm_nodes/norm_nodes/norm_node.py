@@ -32,6 +32,7 @@ from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.process_usage import release_freed_memory
 from norm_nodes import parameters
 from norm_nodes.clock import RosClock
@@ -52,7 +53,6 @@ from norm_nodes.heartbeat import (
     STATUS_TOPIC,
     diagnosis,
 )
-from norm_nodes.node_watch import NodeWatch
 
 C = TypeVar("C", bound=Config)
 

@@ -1,13 +1,11 @@
 """What heartbeats tell of the nodes: which are active, and what their processes take together."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
-
-pytestmark = pytest.mark.ros
+from norm_core.runtime.node_watch import NodeWatch
 
 
 class Wall:
@@ -25,9 +23,7 @@ def wall() -> Wall:
 
 
 @pytest.fixture
-def watch(wall: Wall) -> Any:
-    from norm_nodes.node_watch import NodeWatch
-
+def watch(wall: Wall) -> NodeWatch:
     return NodeWatch(wall)
 
 
@@ -48,7 +44,7 @@ def heartbeat(
     )
 
 
-def test_a_node_is_active_while_its_heartbeat_says_so(watch: Any, wall: Wall) -> None:
+def test_a_node_is_active_while_its_heartbeat_says_so(watch: NodeWatch, wall: Wall) -> None:
     watch.take(heartbeat("ears"))
     watch.take(heartbeat("camera", state=NodeState.INACTIVE))
     assert watch.active_nodes() == {"ears"}
@@ -56,14 +52,14 @@ def test_a_node_is_active_while_its_heartbeat_says_so(watch: Any, wall: Wall) ->
     assert watch.active_nodes() == frozenset()
 
 
-def test_the_nodes_of_one_process_count_once(watch: Any) -> None:
+def test_the_nodes_of_one_process_count_once(watch: NodeWatch) -> None:
     watch.take(heartbeat("monitor", 1, mb=200))
     watch.take(heartbeat("selector", 1, mb=200))
     watch.take(heartbeat("ears", 2, mb=250))
     assert watch.usage_note().startswith("machine: 3 nodes in 2 processes take 450 MB of memory")
 
 
-def test_cpu_is_the_time_spent_between_two_readings(watch: Any, wall: Wall) -> None:
+def test_cpu_is_the_time_spent_between_two_readings(watch: NodeWatch, wall: Wall) -> None:
     for second in range(11):
         wall.now_s = 100.0 + second
         watch.take(heartbeat("ears", 1, cpu_ms=1000 + 500 * (second // 5)))
@@ -71,14 +67,14 @@ def test_cpu_is_the_time_spent_between_two_readings(watch: Any, wall: Wall) -> N
     assert watch.usage_note().endswith("and 15 % of a core")
 
 
-def test_what_has_ended_takes_nothing(watch: Any, wall: Wall) -> None:
+def test_what_has_ended_takes_nothing(watch: NodeWatch, wall: Wall) -> None:
     watch.take(heartbeat("ears", 2, mb=250))
     wall.now_s += 10
     watch.take(heartbeat("camera", 3, mb=80))
     assert watch.usage_note().startswith("machine: 1 node in 1 process take")
 
 
-def test_a_heartbeat_without_usage_is_no_error(watch: Any) -> None:
+def test_a_heartbeat_without_usage_is_no_error(watch: NodeWatch) -> None:
     watch.take(replace(heartbeat("ears"), counters=()))
     assert watch.active_nodes() == {"ears"}
     assert watch.usage_note() == ""

@@ -1,0 +1,155 @@
+"""Print every message of Tactful's topics as one line of JSON, until whoever started this has gone.
+
+Each line has `kind`, `topic`, `stamp_ns`, `arrival_ns` (system time) and `record`. Two kinds are no messages: `refused`
+reports an invalid one, and `lost` counts those that did not reach the output.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
+from typing import Any
+
+import rclpy
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.experimental import EventsExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import Bool
+
+from norm_core.records.decision import Decision
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import to_plain
+from norm_core.records.messages import MessageError
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import MonitorStatus
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_nodes.convert import from_ros, record_class
+from norm_nodes.heartbeat import STATUS_TOPIC
+
+# The kind of each topic's lines, and its record. A monitor in the shadow has topics of its own; the kinds are the same.
+TOPICS: dict[str, tuple[str, type]] = {
+    STATUS_TOPIC: ("status", MonitorStatus),
+    "utterances": ("utterance", Utterance),
+    "robot_speech": ("robot_speech", RobotSpeech),
+    "presence": ("presence", Presence),
+    "flags": ("flag", SocialFlag),
+    "shadow/flags": ("flag", SocialFlag),
+    "decisions": ("decision", Decision),
+    "answers": ("answer", Answer),
+    "queries": ("query", Query),
+    "episodes": ("episode", Episode),
+    "windows": ("window", ClosedWindow),
+}
+FRAMES, ATTENTION = "frames", ("attention", "shadow/attention")
+# Deep, because a burst of flags comes faster than lines are made. No deadline, so that any reliable publisher matches.
+_QOS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+# Of lines, while the reader of the output is slow.
+LINES_QUEUE = 10_000
+SPIN_S, GET_S = 0.5, 0.5
+
+
+class GraphStream:
+    """Subscribe to the topics of one namespace, and queue a line for each message."""
+
+    def __init__(self, node: Node, namespace: str, lines: BoundedQueue[str], *, frames: bool) -> None:
+        self._lines = lines
+        topics = {**TOPICS, FRAMES: ("frame", Frame)} if frames else TOPICS
+        for name, (kind, record_type) in topics.items():
+            self._subscribe(node, f"{namespace}/{name}", kind, record_class(record_type), partial(_record, record_type))
+        for name in ATTENTION:
+            self._subscribe(node, f"{namespace}/{name}", "attention", Bool, _attention)
+
+    def _subscribe(
+        self, node: Node, topic: str, kind: str, type_: Any, convert: Callable[[Any], dict[str, Any]]
+    ) -> None:
+        def lost(event: Any) -> None:
+            self._put("lost", topic, {"count": event.total_count_change})
+
+        def refused(event: Any) -> None:
+            problem = "a publisher is best effort, so that its messages do not arrive; make it reliable"
+            self._put("refused", topic, {"problem": problem})
+
+        def take(message: Any) -> None:
+            try:
+                self._put(kind, topic, convert(message))
+            except MessageError as error:
+                self._put("refused", topic, {"problem": str(error)})
+
+        events = SubscriptionEventCallbacks(message_lost=lost, incompatible_qos=refused)
+        node.create_subscription(type_, topic, take, _QOS, event_callbacks=events)
+
+    def _put(self, kind: str, topic: str, record: dict[str, Any]) -> None:
+        line = {"kind": kind, "topic": topic, "stamp_ns": record.get("stamp_ns"), "arrival_ns": time.time_ns()}
+        # ASCII alone: no terminal takes a control character of a transcript for a command.
+        self._lines.put(json.dumps({**line, "record": record}))
+
+
+def main() -> int:
+    """Print lines."""
+    parser = argparse.ArgumentParser(prog="graph_stream", description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("namespace", help="namespace of the nodes, such as /tactful")
+    parser.add_argument("--frames", action="store_true", help="print the kept frames too, with their pictures")
+    options = parser.parse_args()
+    parent = os.getppid()
+    lines: BoundedQueue[str] = BoundedQueue("lines", LINES_QUEUE)
+    writer = Thread(target=_write, args=(lines,), daemon=True)
+    writer.start()
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = Node(f"graph_stream_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+        GraphStream(node, options.namespace, lines, frames=options.frames)
+        executor = EventsExecutor()
+        executor.add_node(node)
+        while os.getppid() == parent and writer.is_alive():
+            executor.spin_once(timeout_sec=SPIN_S)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+def _write(lines: BoundedQueue[str]) -> None:
+    """Write the lines; end where nobody reads them."""
+    told = 0
+    try:
+        while True:
+            line = lines.get(GET_S)
+            dropped = lines.status().dropped
+            if dropped > told:
+                lost = {"kind": "lost", "topic": "", "stamp_ns": None, "arrival_ns": time.time_ns()}
+                _print(json.dumps({**lost, "record": {"count": dropped - told}}))
+                told = dropped
+            if line is not None:
+                _print(line)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit would fail too
+
+
+def _print(line: str) -> None:
+    """Write a line and its end at once, so that no log line of another thread comes between."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _record(record_type: type, message: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = to_plain(from_ros(record_type, message))
+    return plain
+
+
+def _attention(message: Any) -> dict[str, Any]:
+    return {"data": message.data}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
