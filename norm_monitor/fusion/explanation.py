@@ -15,7 +15,7 @@ def explain(flag: SocialFlag) -> str:
     about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
     kind = f"{flag.severity.value} social error" if flag.polarity is Polarity.ERROR else "social competence"
     lines = [f"{kind[0].upper()}{kind[1:]} ({about}), probability {flag.probability:.2f}.", flag.rationale]
-    lines += [f"Measured: {_measured(evidence)}." for evidence in flag.evidence]
+    lines += [f"Measured: {measurement(evidence)}." for evidence in flag.evidence]
     if flag.correction:
         lines.append(f"Instead: {flag.correction}")
     made_by = flag.provenance
@@ -29,7 +29,8 @@ def explain(flag: SocialFlag) -> str:
     return "\n".join(lines)
 
 
-def _measured(evidence: Evidence) -> str:
+def measurement(evidence: Evidence) -> str:
+    """Return what was measured, against what, and in which words."""
     unit = f" {evidence.unit}" if evidence.unit else ""
     against = f" against a threshold of {evidence.threshold:g}{unit}" if evidence.threshold is not None else ""
     against += f", weight {evidence.weight:+.2f}" if evidence.weight is not None else ""

@@ -42,7 +42,7 @@ class Profile:
     @property
     def node_namespace(self) -> str:
         """The namespace of the nodes, such as /tactful or /left/tactful."""
-        return f"/{self.namespace}/{NAMESPACE}" if self.namespace else f"/{NAMESPACE}"
+        return node_namespace(self.namespace)
 
     def processes(self) -> list[tuple[str, ...]]:
         """Group the nodes by process: those that name one model of this process share one, so that it loads once."""
@@ -71,6 +71,21 @@ class Profile:
             return ""  # the node says what is wrong with it
 
 
+def checked_namespace(namespace: str, verb: str) -> str:
+    """Return a namespace without slashes around it; raise ProfileError if it is none."""
+    stripped = namespace.strip("/")
+    if stripped and not all(part.isidentifier() and part.isascii() for part in stripped.split("/")):
+        raise ProfileError(
+            f"{verb}: {namespace!r} is no namespace; use letters, digits and _, not a digit first, such as left"
+        )
+    return stripped
+
+
+def node_namespace(namespace: str) -> str:
+    """Return the namespace of the nodes, such as /tactful or /left/tactful."""
+    return f"/{namespace}/{NAMESPACE}" if namespace else f"/{NAMESPACE}"
+
+
 def load(name: str, namespace: str = "") -> Profile:
     """Read a shipped profile by its name or a profile of one's own by its path. Raises ProfileError."""
     path = SHIPPED / f"{name}.yaml"
@@ -80,7 +95,7 @@ def load(name: str, namespace: str = "") -> Profile:
         close = difflib.get_close_matches(name, shipped(), 1)
         remedy = f"did you mean {close[0]}?" if close else f"name a file, or one of {', '.join(shipped())}"
         raise ProfileError(f"up: there is no profile {name!r}; {remedy}")
-    namespace = _checked_namespace(namespace)
+    namespace = checked_namespace(namespace, "up")
     sections = load_yaml(path)
     if not isinstance(sections, dict) or not sections:
         raise ProfileError(f"{path}: has no section; begin with one such as /tactful/monitor, see docs/how-to/up.md")
@@ -112,15 +127,6 @@ def value_of(parameters: Mapping[str, Any], name: str) -> Any:
     part, _, rest = name.partition(".")
     inner = parameters.get(part)
     return value_of(inner, rest) if rest and isinstance(inner, dict) else None
-
-
-def _checked_namespace(namespace: str) -> str:
-    stripped = namespace.strip("/")
-    if stripped and not all(part.isidentifier() and part.isascii() for part in stripped.split("/")):
-        raise ProfileError(
-            f"up: {namespace!r} is no namespace; use letters, digits and _, not a digit first, such as left"
-        )
-    return stripped
 
 
 def _node_of(section: object, path: Path) -> str:
