@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Callable
 from queue import Empty, Queue
-from types import TracebackType
 from typing import Any, TypeVar
 
 from norm_core.records.json_codec import from_json
@@ -54,12 +53,6 @@ class GraphStream:
         arguments = [self.namespace, *(["--frames"] if frames else [])]
         self._process = ChildProcess("stream", MODULE, arguments, self._events, stdin=False)
         self._backoff, self._due_s = Backoff(), time.monotonic()
-
-    def __enter__(self) -> "GraphStream":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self.close()
 
     def get(self, timeout_s: float) -> GraphLine | None:
         """Return the next line; None on a timeout, or for what is no line."""

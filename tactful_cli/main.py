@@ -33,6 +33,7 @@ VERBS = {
     "study": "study.group",
     "nodes": "nodes",
     "up": "up.verb",
+    "watch": "watch.verb",
     "api": "api",
     "test": "tests",
     "env": "env",

@@ -7,11 +7,12 @@ reports an invalid one, and `lost` counts those that did not reach the output.
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import rclpy
@@ -100,7 +101,9 @@ def main() -> int:
     parser.add_argument("namespace", help="namespace of the nodes, such as /tactful")
     parser.add_argument("--frames", action="store_true", help="print the kept frames too, with their pictures")
     options = parser.parse_args()
-    parent = os.getppid()
+    parent, ended = os.getppid(), Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())  # a node that is killed leaves shared memory behind
     lines: BoundedQueue[str] = BoundedQueue("lines", LINES_QUEUE)
     writer = Thread(target=_write, args=(lines,), daemon=True)
     writer.start()
@@ -110,10 +113,8 @@ def main() -> int:
         GraphStream(node, options.namespace, lines, frames=options.frames)
         executor = EventsExecutor()
         executor.add_node(node)
-        while os.getppid() == parent and writer.is_alive():
+        while os.getppid() == parent and writer.is_alive() and not ended.is_set():
             executor.spin_once(timeout_sec=SPIN_S)
-    except KeyboardInterrupt:
-        pass
     finally:
         rclpy.try_shutdown()
     return 0

@@ -1,0 +1,1 @@
+"""The verb `watch`: what happens in a running graph, in the terminal."""

@@ -1,0 +1,116 @@
+"""What is known of a running graph: each line of its stream becomes the rows that it is worth."""
+
+from collections import deque
+from collections.abc import Iterator
+from statistics import median
+
+from norm_core.records.decision import Decision, Veto
+from norm_core.records.flag import SocialFlag
+from norm_core.records.json_codec import RecordError
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Presence
+from norm_core.records.provenance import Provenance
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import MonitorStatus
+from norm_core.runtime.time import ns_to_s
+from norm_core.runtime.wording import count_of, in_words
+from tactful_cli.graph_stream import GraphLine
+from tactful_cli.watch.flag_view import LATENCIES, FlagView, count_open
+from tactful_cli.watch.node_view import NodeView
+from tactful_cli.watch.rows import Row, Tone
+from tactful_cli.watch.speech_view import SpeechView
+
+MONITOR = "monitor"
+
+
+class GraphView:
+    """Speech, flags, decisions and nodes of one namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        self.flags, self.nodes, self.speech = FlagView(), NodeView(namespace), SpeechView()
+        self.refused = self.lost = 0
+        self._decision_ns: deque[int] = deque(maxlen=LATENCIES)
+        self._problems: set[str] = set()
+
+    def take(self, line: GraphLine) -> Iterator[Row]:
+        """Take a line of the stream; yield what a person is to read of it."""
+        try:
+            yield from self._take(line)
+        except RecordError as error:
+            yield from self._take_problem(f"{line.topic}: {error}")
+
+    def take_time(self, now_ns: int) -> Iterator[Row]:
+        """Take that time passed."""
+        return self.nodes.take_time(now_ns)
+
+    def summary(self) -> list[str]:
+        """Return a few lines: health, open flags, delays, losses, and what the nodes take."""
+        flags = f"{count_open(self.flags.open)}, {count_of(self.flags.count, 'flag')} in all"
+        delays = [
+            f"a flag comes {self.flags.delay_s:.1f} s after its onset" if self.flags.delay_s is not None else "",
+            f"a decision takes {_duration(round(median(self._decision_ns)))}" if self._decision_ns else "",
+        ]
+        lost = f"lost: {self.nodes.dropped} in the nodes, {self.lost} here; {self.refused} refused"
+        median_delays = f"in the median, {' and '.join(filter(None, delays))}" if any(delays) else ""
+        return list(filter(None, (f"{self.nodes.summary()}; {flags}", self.nodes.usage, median_delays, lost)))
+
+    def _take(self, line: GraphLine) -> Iterator[Row]:
+        match line.kind:
+            case "flag":
+                yield from self.flags.take(line.record_as(SocialFlag), shadow="/shadow/" in line.topic)
+            case "status":
+                status = line.record_as(MonitorStatus)
+                if self.nodes.name_of(status) == MONITOR and self.nodes.is_restart(status):
+                    yield from self.flags.forget()
+                yield from self.nodes.take(status, line.arrival_ns)
+            case "utterance":
+                yield from self.speech.take_utterance(line.record_as(Utterance))
+            case "robot_speech":
+                yield from self.speech.take_robot_speech(line.record_as(RobotSpeech))
+            case "presence":
+                yield from self.speech.take_presence(line.record_as(Presence))
+            case "decision":
+                decision = line.record_as(Decision)
+                if decision.provenance.latency:
+                    self._decision_ns.append(decision.provenance.total_ns)
+                yield _decision_row(decision)
+            case "refused":
+                yield from self._take_problem(f"{line.topic}: {line.record.get('problem')}")
+            case "lost":
+                self.lost += int(line.record.get("count", 0))
+
+    def _take_problem(self, problem: str) -> Iterator[Row]:
+        """Tell each problem of messages once."""
+        self.refused += 1
+        if problem not in self._problems and len(self._problems) < LATENCIES:
+            self._problems.add(problem)
+            yield Row(label="refused", text=problem, tone=Tone.NOTE)
+
+
+def _decision_row(decision: Decision) -> Row:
+    details = [("why", decision.explanation), ("trade-off", decision.trade_off)]
+    details += [
+        ("vetoed", f"{each.action}: {in_words(each.veto.value)}{', ' if each.veto_reason else ''}{each.veto_reason}")
+        for each in decision.candidates
+        if each.veto is not Veto.NONE
+    ]
+    text = f"{in_words(decision.outcome.value)}{_took(decision.provenance)}"
+    if decision.outcome is Outcome.ANSWERED:
+        index = decision.chosen_index
+        odds = [f", probability {each.probability:.2f}" for each in decision.candidates if each.index == index]
+        text = f"{decision.chosen or 'none of the above'}{''.join(odds)}{_took(decision.provenance)}"
+    return Row(
+        label="decision",
+        text=text,
+        tone=Tone.GOOD if decision.outcome is Outcome.ANSWERED else Tone.NOTE,
+        details=tuple((name, value) for name, value in details if value),
+    )
+
+
+def _took(provenance: Provenance) -> str:
+    return f", after {_duration(provenance.total_ns)}" if provenance.latency else ""
+
+
+def _duration(duration_ns: int) -> str:
+    duration_s = ns_to_s(duration_ns)
+    return f"{duration_s:.1f} s" if duration_s >= 1 else f"{duration_s * 1000:.0f} ms"

@@ -1,0 +1,49 @@
+"""Who speaks, and who is there."""
+
+from collections.abc import Iterator
+
+from norm_core.records.presence import Presence, PresenceState
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.runtime.wording import count_of
+from tactful_cli.watch.rows import Row, Tone
+
+_NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "somebody"}
+
+
+class SpeechView:
+    """What was said last, what is being said, and who is before the robot."""
+
+    def __init__(self) -> None:
+        self.partial = ""
+        self.robot_speaks = False
+        self.people = ""
+        self._robot_text = ""
+
+    def take_utterance(self, utterance: Utterance) -> Iterator[Row]:
+        """Take words; those that may still change are only kept."""
+        if not utterance.final:
+            if utterance.text:
+                self.partial = f"{_NAMES[utterance.speaker]}: {utterance.text}"
+            return
+        self.partial = ""
+        if utterance.speaker is not Speaker.ROBOT or utterance.text != self._robot_text:
+            yield Row(label=_NAMES[utterance.speaker], text=utterance.text, tone=Tone.SPEECH)
+
+    def take_robot_speech(self, speech: RobotSpeech) -> Iterator[Row]:
+        """Take the start or the stop of the robot's speech. Its words can come with either."""
+        self.robot_speaks = speech.state is SpeechEdge.START
+        if speech.text and not (speech.state is SpeechEdge.STOP and speech.text == self._robot_text):
+            yield Row(label="robot", text=speech.text)
+            self._robot_text = speech.text
+        if speech.state is SpeechEdge.STOP:
+            self._robot_text = speech.text or self._robot_text
+
+    def take_presence(self, presence: Presence) -> Iterator[Row]:
+        """Take who is there. Somebody out of sight for a moment is no news."""
+        if presence.state is PresenceState.LOST:
+            return
+        number = len(presence.persons) or len(presence.faces)
+        people = count_of(number, "person", "people") if number else presence.state.value
+        if people != self.people:
+            self.people = people
+            yield Row(label="presence", text=people)

@@ -1,0 +1,98 @@
+"""`tactful watch`: see in the terminal what happens in a running graph."""
+
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import closing
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from norm_core.runtime.time import NS_PER_S
+from tactful_cli.console import complain, out
+from tactful_cli.graph_stream import GraphLine, GraphStream
+from tactful_cli.verb import single
+from tactful_cli.watch.graph_view import GraphView
+from tactful_cli.watch.terminal import Screen, open_screen
+
+app = single()
+
+WAIT_S = 0.25  # between two drawings of the board
+NOTHING_AFTER_S = 10.0
+
+
+@app.command()
+def watch(
+    namespace: Annotated[
+        str, typer.Option(help="Namespace of the robot, where several share a ROS domain, as of ./tactful up.")
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each message as one line of JSON, without the pictures.")
+    ] = False,
+) -> None:
+    """Show speech, flags, decisions and health of a running graph, until Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a plain terminal may have few characters
+    with closing(GraphStream(namespace, "watch", lambda line: complain(f"watch: {line}"))) as stream:
+        try:
+            _print_json(stream) if as_json else _show(stream)
+        except KeyboardInterrupt:
+            return
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit would fail too
+
+
+def _print_json(stream: GraphStream) -> None:
+    silence = Silence(stream.namespace)
+    while True:
+        line = stream.get(WAIT_S)
+        silence.take(line)
+        if line:
+            # ASCII alone: no terminal takes a control character of a transcript for a command.
+            print(json.dumps(asdict(line)), flush=True)
+
+
+def _show(stream: GraphStream) -> None:
+    view, silence = GraphView(stream.namespace), Silence(stream.namespace)
+    with closing(open_screen(out)) as screen:
+        drawn_s = 0.0
+        while True:
+            line = stream.get(WAIT_S)
+            silence.take(line)
+            if line:
+                screen.print(view.take(line), _time_of_day(line.arrival_ns))
+            if time.monotonic() - drawn_s >= WAIT_S:
+                _take_time(view, screen)
+                drawn_s = time.monotonic()
+
+
+def _take_time(view: GraphView, screen: Screen) -> None:
+    now_ns = time.time_ns()
+    screen.print(view.take_time(now_ns), _time_of_day(now_ns))
+    screen.refresh(view)
+
+
+def _time_of_day(time_ns: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(time_ns // NS_PER_S))
+
+
+class Silence:
+    """Say once where nothing is published, and again after it was."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._since_s, self._is_told = time.monotonic(), False
+
+    def take(self, line: GraphLine | None) -> None:
+        """Take a line, or that none came."""
+        if line:
+            self._since_s, self._is_told = time.monotonic(), False
+        elif not self._is_told and time.monotonic() - self._since_s > NOTHING_AFTER_S:
+            self._is_told = True
+            complain(
+                f"watch: {self._namespace}/*: nothing is published; start the nodes with ./tactful up, or check "
+                "ROS_DOMAIN_ID and --namespace"
+            )
