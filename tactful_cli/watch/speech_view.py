@@ -26,17 +26,17 @@ class SpeechView:
                 self.partial = f"{_NAMES[utterance.speaker]}: {utterance.text}"
             return
         self.partial = ""
-        if utterance.speaker is not Speaker.ROBOT or utterance.text != self._robot_text:
+        is_known = utterance.speaker is Speaker.ROBOT and bool(self._robot_text)
+        if not is_known:  # what the microphone made of the robot's own words is told already, and better
             yield Row(label=_NAMES[utterance.speaker], text=utterance.text, tone=Tone.SPEECH)
 
     def take_robot_speech(self, speech: RobotSpeech) -> Iterator[Row]:
         """Take the start or the stop of the robot's speech. Its words can come with either."""
         self.robot_speaks = speech.state is SpeechEdge.START
-        if speech.text and not (speech.state is SpeechEdge.STOP and speech.text == self._robot_text):
+        if speech.text and not (speech.state is SpeechEdge.STOP and self._robot_text == speech.text):
             yield Row(label="robot", text=speech.text)
+        if speech.text or speech.state is SpeechEdge.START:
             self._robot_text = speech.text
-        if speech.state is SpeechEdge.STOP:
-            self._robot_text = speech.text or self._robot_text
 
     def take_presence(self, presence: Presence) -> Iterator[Row]:
         """Take who is there. Somebody out of sight for a moment is no news."""

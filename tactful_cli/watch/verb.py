@@ -20,7 +20,8 @@ from tactful_cli.watch.terminal import Screen, open_screen
 
 app = single()
 
-WAIT_S = 0.25  # between two drawings of the board
+WAIT_S = 0.25
+BOARD_EVERY_S = 1.0  # an event draws it too
 NOTHING_AFTER_S = 10.0
 
 
@@ -64,7 +65,7 @@ def _show(stream: GraphStream) -> None:
             silence.take(line)
             if line:
                 screen.print(view.take(line), _time_of_day(line.arrival_ns))
-            if time.monotonic() - drawn_s >= WAIT_S:
+            if time.monotonic() - drawn_s >= BOARD_EVERY_S:
                 _take_time(view, screen)
                 drawn_s = time.monotonic()
 

@@ -1,0 +1,271 @@
+"""What `watch` prints of a recorded session, in a log and in terminals of two widths."""
+
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from norm_core.records.decision import CandidateJudgement, Decision, Veto
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.json_codec import to_plain
+from norm_core.records.outcome import Outcome
+from norm_core.records.provenance import LatencySegment, Provenance
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.records.status import Health, MonitorStatus, NodeState, QueueStatus
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from tactful_cli.graph_stream import GraphLine, parse_line
+from tactful_cli.watch.graph_view import GraphView
+from tactful_cli.watch.terminal import LogScreen, TerminalScreen, board, plain
+
+SESSION = [
+    line
+    for text in Path(__file__).with_name("session.jsonl").read_text(encoding="utf-8").splitlines()
+    if (line := parse_line(text))
+]
+AT_NS = 1_000 * NS_PER_S
+FLAG = SocialFlag(
+    stamp_ns=AT_NS,
+    event_id="e",
+    state=FlagState.OPENED,
+    polarity=Polarity.ERROR,
+    attributes=(Attribute.EMOTIONS,),
+    severity=Severity.MAJOR,
+    probability=0.75,
+    onset_ns=AT_NS - 3 * NS_PER_S,
+    decision_ns=AT_NS,
+    tier=Tier.CUE,
+    evidence=(Evidence(measure="silence", value=4.0, threshold=2.0, unit="s", start_ns=0, end_ns=1),),
+    rationale="The robot said nothing.",
+    correction="Answer.",
+)
+STATUS = MonitorStatus(
+    stamp_ns=AT_NS,
+    node="/tactful/monitor",
+    state=NodeState.ACTIVE,
+    health=Health.OK,
+    software_version="1",
+    config_sha256="",
+    instance_id="a",
+    started_ns=1,
+)
+HOSTILE = "\x1b[2J\x1b]0;title\x07[red]hi[/red]\u202eback\x9b31m\r\n\x00\u2028tail"
+
+
+@pytest.fixture
+def view() -> GraphView:
+    return GraphView("/tactful")
+
+
+def line_of(kind: str, record: object, arrival_ns: int = AT_NS, topic: str = "") -> GraphLine:
+    return GraphLine(kind=kind, topic=topic or f"/tactful/{kind}s", arrival_ns=arrival_ns, record=to_plain(record))
+
+
+def log_of(view: GraphView, *lines: GraphLine) -> str:
+    """What a log gets."""
+    written = io.StringIO()
+    screen = LogScreen(Console(file=written, highlight=False))
+    for line in lines:
+        screen.print(view.take(line), "12:00:00")
+    return written.getvalue()
+
+
+def flag_log(view: GraphView, *flags: SocialFlag) -> str:
+    return log_of(view, *(line_of("flag", flag) for flag in flags))
+
+
+def status_log(view: GraphView, *statuses: MonitorStatus) -> str:
+    return log_of(view, *(line_of("status", status) for status in statuses))
+
+
+def terminal_console(width: int, written: io.StringIO) -> Console:
+    return Console(file=written, width=width, height=40, force_terminal=True, highlight=False)
+
+
+def test_a_recorded_session_reads_as_a_log(view: GraphView) -> None:
+    log = log_of(view, *SESSION)
+    assert "somebody  Hello, can you tell me where the old bridge is?" in log
+    assert "robot     Newspapers are one euro fifty." in log
+    assert "#1 ERROR opened: major, conversational mechanics, probability 0.73, 9.5 s after its onset" in log
+    assert "measured  silence before the answer" in log
+    assert "instead   Answer within two seconds" in log
+    assert "#2 ERROR updated: another reason" in log
+    assert "#1 ERROR closed: probability 0.73" in log
+    assert "selector: sentence encoder: it is being loaded" in log
+    assert "\x1b" not in log
+
+
+def test_what_the_microphone_made_of_the_robot_is_left_out(view: GraphView) -> None:
+    assert "for example in the row" not in log_of(view, *SESSION)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_no_line_is_wider_than_the_terminal(view: GraphView, width: int) -> None:
+    written = io.StringIO()
+    screen = TerminalScreen(terminal_console(width, written))
+    for line in SESSION:
+        screen.print(view.take(line), "12:00:00")
+        screen.refresh(view)
+    screen.close()
+    shown = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", written.getvalue())
+    assert "#1 ERROR opened" in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
+@pytest.mark.parametrize(("width", "is_beside"), [(80, False), (160, True)])
+def test_a_wide_board_shows_flags_beside_the_nodes(view: GraphView, width: int, is_beside: bool) -> None:
+    log_of(view, *SESSION[:-1])  # its last line closes the flag
+    written = io.StringIO()
+    Console(file=written, width=width).print(board(view, width))
+    rows = [row for row in written.getvalue().splitlines() if "#2 ERROR" in row]
+    assert any(row.startswith(("ears", "selector", "monitor")) for row in rows) is is_beside
+
+
+def test_the_board_leaves_the_terminal_s_own_screen_alone(view: GraphView) -> None:
+    written = io.StringIO()
+    screen = TerminalScreen(terminal_console(80, written))
+    screen.refresh(view)
+    screen.close()
+    assert "\x1b[?1049" not in written.getvalue()
+
+
+def test_no_color_leaves_the_colours_out(view: GraphView, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    written = io.StringIO()
+    terminal_console(80, written).print(board(view, 80))
+    LogScreen(terminal_console(80, written)).print(view.take(line_of("flag", FLAG)), "12:00:00")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", written.getvalue())
+
+
+def test_hostile_words_reach_no_terminal_raw(view: GraphView) -> None:
+    said = Utterance(stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text=HOSTILE, start_ns=1, end_ns=2)
+    log = log_of(view, line_of("utterance", said), line_of("flag", replace(FLAG, rationale=HOSTILE)))
+    assert "[red]hi[/red]" in log
+    assert "tail" in log
+    assert len(log.splitlines()) == 5
+    assert not set(log) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
+
+
+def test_hostile_words_reach_no_board_raw(view: GraphView) -> None:
+    partial = Utterance(
+        stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text=HOSTILE, start_ns=1, end_ns=2, final=False
+    )
+    bad = replace(STATUS, node=f"/tactful/{HOSTILE}", health=Health.DEGRADED, reasons=(HOSTILE,))
+    flags = line_of("flag", replace(FLAG, rationale=HOSTILE))
+    log_of(view, line_of("utterance", partial), line_of("status", bad), flags)
+    written = io.StringIO()
+    Console(file=written, width=160).print(board(view, 160))
+    assert "[red]hi[/red]" in written.getvalue()
+    assert not set(written.getvalue()) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
+
+
+def test_a_long_text_is_cut_and_joiners_stay() -> None:
+    assert plain("x" * 10_000).endswith("x...")
+    assert plain("می\u200cخواهم") == "می\u200cخواهم"
+
+
+def test_a_flag_tells_what_changed(view: GraphView) -> None:
+    stronger = replace(FLAG, state=FlagState.UPDATED, probability=0.9, severity=Severity.SEVERE)
+    log = flag_log(view, FLAG, stronger, stronger)
+    assert log.count("probability from 0.75 to 0.90, severity from major to severe") == 1
+    assert log.count("#1 ERROR") == 2
+
+
+def test_a_withdrawn_flag_can_be_opened_again(view: GraphView) -> None:
+    withdrawn = replace(FLAG, state=FlagState.WITHDRAWN, probability=0.3)
+    log = flag_log(view, FLAG, withdrawn)
+    assert "#1 ERROR withdrawn: probability 0.30" in log
+    assert view.flags.open == []
+    assert "#1 ERROR opened again" in flag_log(view, replace(FLAG, state=FlagState.UPDATED))
+    assert len(view.flags.open) == 1
+
+
+def test_an_error_that_turns_out_a_competence_says_why(view: GraphView) -> None:
+    turned = replace(FLAG, state=FlagState.UPDATED, polarity=Polarity.COMPETENCE, rationale="It apologised.")
+    log = flag_log(view, FLAG, turned)
+    assert "#1 competence updated: emotions" in log
+    assert "It apologised." in log
+
+
+def test_a_flag_in_the_shadow_is_told_apart(view: GraphView) -> None:
+    assert "opened in the shadow" in log_of(view, line_of("flag", FLAG, topic="/tactful/shadow/flags"))
+
+
+def test_three_thousand_open_flags_keep_the_board_short(view: GraphView) -> None:
+    flag_log(view, *(replace(FLAG, event_id=str(number)) for number in range(3000)))
+    written = io.StringIO()
+    Console(file=written, width=80).print(board(view, 80))
+    assert "#3000 ERROR" in written.getvalue()
+    assert "3000 flags in all" in written.getvalue()
+    assert len(written.getvalue().splitlines()) < 24
+
+
+def test_a_new_monitor_leaves_the_old_flags_without_an_end(view: GraphView) -> None:
+    status_log(view, STATUS)
+    flag_log(view, FLAG)
+    log = status_log(view, replace(STATUS, instance_id="b", started_ns=2))
+    assert "#1 stay without an end" in log
+    assert "monitor: started anew, ok" in log
+    assert view.flags.open == []
+
+
+def test_a_node_that_goes_and_comes_back_is_told(view: GraphView) -> None:
+    status_log(view, STATUS)
+    assert not list(view.take_time(AT_NS + 4 * NS_PER_S))
+    (row,) = view.take_time(AT_NS + 6 * NS_PER_S)
+    assert row.text.startswith("monitor: no heartbeat for 5 s")
+    assert "1 silent" in view.summary()[0]
+    assert "monitor: from silent to ok" in log_of(view, line_of("status", STATUS, AT_NS + 7 * NS_PER_S))
+
+
+def test_a_reason_whose_digits_change_is_told_once(view: GraphView) -> None:
+    bad = [
+        replace(STATUS, health=Health.STALE, reasons=(f"no image for {seconds} s; check the camera",))
+        for seconds in range(9)
+    ]
+    log = status_log(view, STATUS, *bad, STATUS)
+    assert log.count("12:00:00 node      monitor: no image for") == 1
+    assert log.count("no longer: no image") == 1
+
+
+def test_what_a_queue_dropped_is_told_and_summed(view: GraphView) -> None:
+    full = QueueStatus(name="records", depth=1, capacity=1, received=9, dropped=8)
+    log = status_log(view, STATUS, replace(STATUS, queues=(full,)))
+    assert "monitor: queue records lost 8 so far" in log
+    assert any("lost: 8 in the nodes" in line for line in view.summary())
+
+
+def test_a_decision_shows_its_vetoes_and_its_time(view: GraphView) -> None:
+    decision = Decision(
+        stamp_ns=1,
+        decision_id="d",
+        outcome=Outcome.ANSWERED,
+        chosen_index=0,
+        chosen="Step aside",
+        candidates=(
+            CandidateJudgement(index=0, action="Step aside", probability=0.8),
+            CandidateJudgement(index=1, action="Bat", veto=Veto.SINGLETON, veto_reason="Anna bats"),
+        ),
+        explanation="Somebody comes.",
+        decided_ns=1,
+        provenance=Provenance(latency=(LatencySegment(name="decode", duration_ns=140 * NS_PER_MS),)),
+    )
+    log = log_of(view, line_of("decision", decision))
+    assert "decision  Step aside, probability 0.80, after 140 ms" in log
+    assert "vetoed    Bat: singleton, Anna bats" in log
+    assert any("a decision takes 140 ms" in line for line in view.summary())
+
+
+def test_what_cannot_be_read_is_told_once_and_counted(view: GraphView) -> None:
+    broken = GraphLine(kind="flag", topic="/tactful/flags", arrival_ns=1, record={"event_id": "e"})
+    log = log_of(view, broken, broken)
+    assert log.count("refused") == 1
+    assert any("2 refused" in line for line in view.summary())
+
+
+def test_what_is_no_line_of_the_stream_is_passed_over() -> None:
+    assert parse_line("[WARN] rclpy says something") is None
+    assert parse_line("[1, 2]") is None
+    assert parse_line("{}") is None
