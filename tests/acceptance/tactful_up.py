@@ -1,4 +1,4 @@
-"""`./tactful up` as a child process, with the lines that it prints."""
+"""`./tactful up`, or another verb that runs until Ctrl-C, as a child process with the lines that it prints."""
 
 import os
 import signal
@@ -13,15 +13,16 @@ import pytest
 
 from tests.patience import PATIENCE_S, ends_in_time
 
-UP = (sys.executable, "-m", "tactful_cli", "up")
+TACTFUL = (sys.executable, "-m", "tactful_cli")
+UP = (*TACTFUL, "up")
 
 
 class RunningUp:
-    """A running `up`."""
+    """A running `up` or other verb."""
 
     def __init__(self, arguments: tuple[str, ...]) -> None:
         self._process = subprocess.Popen(
-            [*UP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.PIPE
+            [*TACTFUL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.PIPE
         )
         self.lines: list[str] = []
         self._changed = Condition()
@@ -84,11 +85,18 @@ class RunningUp:
 @contextmanager
 def running_up(log: Path, *arguments: str) -> Iterator[RunningUp]:
     """Run `up` for the duration of a with statement."""
-    up = RunningUp((*arguments, "--log", str(log)))
-    try:
+    with running("up", *arguments, "--log", str(log)) as up:
         yield up
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[RunningUp]:
+    """Run a verb for the duration of a with statement."""
+    verb = RunningUp(arguments)
+    try:
+        yield verb
     finally:
-        up.kill()
+        verb.kill()
 
 
 def run_up(*arguments: str) -> subprocess.CompletedProcess[str]:

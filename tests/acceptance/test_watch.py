@@ -1,0 +1,114 @@
+"""`./tactful watch` from outside: live nodes, and a publisher that Tactful did not make."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.tactful_up import running, running_up
+from tests.observer import Observer
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+
+PROFILE = """
+/tactful/monitor:
+  ros__parameters: {windows.sources: [utterances]}
+"""
+HOSTILE = "Where\x1b[2J can I\x9b31m [red]buy[/red] a ticket?"
+TALK = [  # speaker, start, end, words: a question that waits nine seconds for its answer
+    ("USER", 1, 3, HOSTILE),
+    ("ROBOT", 12, 14, "You can buy it at the counter."),
+]
+
+
+def utterance(number: int, speaker: str, start_s: int, end_s: int, text: str) -> Any:
+    from norm_interfaces.msg import Utterance
+
+    message = Utterance(
+        utterance_id=f"u{number}",
+        speaker=getattr(Utterance, f"SPEAKER_{speaker}"),
+        text=text,
+        start_ns=start_s * 10**9,
+        end_ns=end_s * 10**9,
+        final=bool(text),
+    )
+    message.header.stamp.sec = start_s
+    return message
+
+
+def say(observer: Observer, topic: str, readers: int, from_s: int = 1_000) -> None:
+    """Publish the talk, and then that nothing more was said for a minute."""
+    from norm_interfaces.msg import Utterance
+
+    publisher = observer.node.create_publisher(Utterance, topic, 50)
+    observer.until(lambda: publisher.get_subscription_count() >= readers, "everyone who reads the talk")
+    talk = [*TALK, ("UNKNOWN", 60, 60, "")]
+    for number, (speaker, start_s, end_s, text) in enumerate(talk, from_s):
+        publisher.publish(utterance(number, speaker, from_s + start_s, from_s + end_s, text))
+
+
+def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, observer: Observer) -> None:
+    profile = tmp_path / "robot.yaml"
+    profile.write_text(PROFILE, encoding="utf-8")
+    with running("watch") as watch:
+        with running_up(tmp_path / "log", str(profile)) as up:
+            up.wait_for("all nodes are active")
+            watch.wait_for("monitor: ")
+            say(observer, "/tactful/utterances", readers=2)
+            assert "[red]buy[/red] a ticket?" in watch.wait_for("person")
+            assert "conversational mechanics" in watch.wait_for("#1 ERROR opened")
+            watch.wait_for("why")
+            watch.wait_for("instead")
+            watch.wait_for("#1 ERROR closed")
+            os.kill(up.pid_of("monitor"), signal.SIGKILL)
+            watch.wait_for("monitor: started anew")
+            assert up.interrupt() == 0
+        watch.wait_for("monitor: no heartbeat for 5 s")
+        with running_up(tmp_path / "log", str(profile)) as up:
+            watch.wait_for("monitor: started anew", times=2)
+            say(observer, "/tactful/utterances", readers=2)
+            watch.wait_for("#2 ERROR opened")
+            assert up.interrupt() == 0
+        assert not set("".join(watch.lines)) & set("\x1b\x9b")
+        assert watch.interrupt() == 0
+
+
+def test_json_streams_what_a_robot_s_namespace_publishes(observer: Observer) -> None:
+    with running("watch", "--json", "--namespace", "left") as watch:
+        say(observer, "/left/tactful/utterances", readers=1)
+        line = json.loads(watch.wait_for("utterance"))
+        watch.wait_for("counter")
+        first = json.loads(watch.lines[0])
+        assert first["topic"] == "/left/tactful/utterances"
+        assert (first["kind"], first["stamp_ns"]) == ("utterance", 1_001 * 10**9)
+        assert first["record"]["text"] == HOSTILE
+        assert line["arrival_ns"] >= first["arrival_ns"]
+        assert all(text.isascii() and text.isprintable() for text in watch.lines)
+        assert watch.interrupt() == 0
+
+
+def test_a_publisher_whose_messages_cannot_arrive_is_named(observer: Observer) -> None:
+    from norm_interfaces.msg import Decision
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+    with running("watch") as watch:
+        observer.node.create_publisher(
+            Decision, "/tactful/decisions", QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        )
+        assert "/tactful/decisions: a publisher is best effort" in watch.wait_for("refused")
+        assert watch.interrupt() == 0
+
+
+def test_a_silent_domain_is_told_with_its_remedy(domain_id: int) -> None:
+    with running("watch") as watch:
+        assert "start the nodes with ./tactful up" in watch.wait_for("nothing is published")
+        assert watch.interrupt() == 0
+
+
+def test_a_wrong_namespace_is_refused() -> None:
+    with running("watch", "--namespace", "a b") as watch:
+        assert "is no namespace" in watch.wait_for("tactful: ")
+        assert watch.wait() == 2
