@@ -64,7 +64,7 @@ class GraphStream:
         except Empty:
             return None
         if isinstance(event, ProcessEnd):
-            self._take_end()
+            self._take_end(event.code)
             return None
         return parse_line(event.text)
 
@@ -75,11 +75,13 @@ class GraphStream:
             if self._process.wait(time.monotonic() + END_TIMEOUT_S):
                 return
 
-    def _take_end(self) -> None:
+    def _take_end(self, code: int) -> None:
         ran_s = time.monotonic() - self._process.launched_s
         self._backoff, delay_s = self._backoff.after(ran_s, bad_input=False)
         self._due_s = time.monotonic() + delay_s
-        self._log(f"the ROS process ended: {self._process.complaint()}; it starts again in {delay_s:.0f} s")
+        complaint = self._process.complaint()
+        why = f"exit code {code}" if parse_line(complaint) else complaint
+        self._log(f"the ROS process ended: {why}; it starts again in {delay_s:.0f} s")
 
 
 def parse_line(text: str) -> GraphLine | None:

@@ -77,7 +77,10 @@ class GraphView:
             case "refused":
                 yield from self._take_problem(f"{line.topic}: {line.record.get('problem')}")
             case "lost":
-                self.lost += int(line.record.get("count", 0))
+                count = int(line.record.get("count", 0))
+                self.lost += count
+                text = f"{count_of(count, 'message')} did not get here; the machine or this terminal is too slow"
+                yield Row(label="lost", text=text, tone=Tone.NOTE)
 
     def _take_problem(self, problem: str) -> Iterator[Row]:
         """Tell each problem of messages once."""

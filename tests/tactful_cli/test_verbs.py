@@ -42,6 +42,7 @@ def test_without_a_verb_it_shows_its_help() -> None:
         "bag recover",
         "bag anonymize",
         "nodes",
+        "watch",
         "api",
         "models pull",
         "norms index",

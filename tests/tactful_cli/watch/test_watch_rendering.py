@@ -265,6 +265,12 @@ def test_what_cannot_be_read_is_told_once_and_counted(view: GraphView) -> None:
     assert any("2 refused" in line for line in view.summary())
 
 
+def test_messages_that_did_not_arrive_are_counted(view: GraphView) -> None:
+    lost = GraphLine(kind="lost", topic="", arrival_ns=1, record={"count": 3})
+    assert "3 messages did not get here" in log_of(view, lost)
+    assert any("3 here" in line for line in view.summary())
+
+
 def test_what_is_no_line_of_the_stream_is_passed_over() -> None:
     assert parse_line("[WARN] rclpy says something") is None
     assert parse_line("[1, 2]") is None

@@ -52,8 +52,9 @@ TOPICS: dict[str, tuple[str, type]] = {
     "windows": ("window", ClosedWindow),
 }
 FRAMES, ATTENTION = "frames", ("attention", "shadow/attention")
-# Deep, because a burst of flags comes faster than lines are made. No deadline, so that any reliable publisher matches.
-_QOS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+# Deep, because the middleware counts nothing of what a burst pushes out. No deadline, so that any reliable publisher
+# matches.
+_QOS = QoSProfile(depth=10_000, reliability=ReliabilityPolicy.RELIABLE)
 # Of lines, while the reader of the output is slow.
 LINES_QUEUE = 10_000
 SPIN_S, GET_S = 0.5, 0.5
