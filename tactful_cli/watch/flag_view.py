@@ -9,7 +9,7 @@ from norm_core.records.record import record
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.fusion.explanation import measurement
-from tactful_cli.watch.rows import Row, Tone
+from tactful_cli.watch.rows import Tone, WatchRow
 
 # A monitor that has gone closes nothing; the oldest is then forgotten.
 MOST_FLAGS = 1000
@@ -43,7 +43,7 @@ class FlagView:
         """The median time from an event's onset to its flag; None before the first."""
         return ns_to_s(round(median(self._delays_ns))) if self._delays_ns else None
 
-    def take(self, flag: SocialFlag, *, shadow: bool = False) -> Iterator[Row]:
+    def take(self, flag: SocialFlag, *, shadow: bool = False) -> Iterator[WatchRow]:
         """Take one state of a flag."""
         before = self._known.pop(flag.event_id, None)
         if before is None:
@@ -68,19 +68,19 @@ class FlagView:
             return
         name = f"#{known.number} {kind(flag)} {_state(flag, before)}{' in the shadow' if shadow else ''}"
         has_reason = is_news or (before and before.flag.rationale != flag.rationale)
-        yield Row(
+        yield WatchRow(
             label="flag",
             text=f"{name}: {', '.join(changes)}",
             tone=tone(flag),
             details=tuple(_reasons(flag)) if has_reason else (),
         )
 
-    def forget(self) -> Iterator[Row]:
+    def forget(self) -> Iterator[WatchRow]:
         """Take that the monitor began anew: nobody closes the flags of before."""
         if self.open:
             numbers = ", ".join(f"#{known.number}" for known in self.open[:10])
             more = " and others" if len(self.open) > 10 else ""
-            yield Row(label="flag", text=f"{numbers}{more} stay without an end, as the monitor started anew")
+            yield WatchRow(label="flag", text=f"{numbers}{more} stay without an end, as the monitor started anew")
         self._known.clear()
 
 

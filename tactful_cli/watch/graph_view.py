@@ -16,8 +16,8 @@ from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.watch.flag_view import LATENCIES, FlagView, count_open
-from tactful_cli.watch.node_view import NodeView
-from tactful_cli.watch.rows import Row, Tone
+from tactful_cli.watch.node_view import NodeHealthView
+from tactful_cli.watch.rows import Tone, WatchRow
 from tactful_cli.watch.speech_view import SpeechView
 
 MONITOR = "monitor"
@@ -27,19 +27,19 @@ class GraphView:
     """Speech, flags, decisions and nodes of one namespace."""
 
     def __init__(self, namespace: str) -> None:
-        self.flags, self.nodes, self.speech = FlagView(), NodeView(namespace), SpeechView()
+        self.flags, self.nodes, self.speech = FlagView(), NodeHealthView(namespace), SpeechView()
         self.refused = self.lost = 0
         self._decision_ns: deque[int] = deque(maxlen=LATENCIES)
         self._problems: set[str] = set()
 
-    def take(self, line: GraphLine) -> Iterator[Row]:
+    def take(self, line: GraphLine) -> Iterator[WatchRow]:
         """Take a line of the stream; yield what a person is to read of it."""
         try:
             yield from self._take(line)
         except RecordError as error:
             yield from self._take_problem(f"{line.topic}: {error}")
 
-    def take_time(self, now_ns: int) -> Iterator[Row]:
+    def take_time(self, now_ns: int) -> Iterator[WatchRow]:
         """Take that time passed."""
         return self.nodes.take_time(now_ns)
 
@@ -54,7 +54,7 @@ class GraphView:
         median_delays = f"in the median, {' and '.join(filter(None, delays))}" if any(delays) else ""
         return list(filter(None, (f"{self.nodes.summary()}; {flags}", self.nodes.usage, median_delays, lost)))
 
-    def _take(self, line: GraphLine) -> Iterator[Row]:
+    def _take(self, line: GraphLine) -> Iterator[WatchRow]:
         match line.kind:
             case "flag":
                 yield from self.flags.take(line.record_as(SocialFlag), shadow="/shadow/" in line.topic)
@@ -80,17 +80,17 @@ class GraphView:
                 count = int(line.record.get("count", 0))
                 self.lost += count
                 text = f"{count_of(count, 'message')} did not get here; the machine or this terminal is too slow"
-                yield Row(label="lost", text=text, tone=Tone.NOTE)
+                yield WatchRow(label="lost", text=text, tone=Tone.NOTE)
 
-    def _take_problem(self, problem: str) -> Iterator[Row]:
+    def _take_problem(self, problem: str) -> Iterator[WatchRow]:
         """Tell each problem of messages once."""
         self.refused += 1
         if problem not in self._problems and len(self._problems) < LATENCIES:
             self._problems.add(problem)
-            yield Row(label="refused", text=problem, tone=Tone.NOTE)
+            yield WatchRow(label="refused", text=problem, tone=Tone.NOTE)
 
 
-def _decision_row(decision: Decision) -> Row:
+def _decision_row(decision: Decision) -> WatchRow:
     details = [("why", decision.explanation), ("trade-off", decision.trade_off)]
     details += [
         ("vetoed", f"{each.action}: {in_words(each.veto.value)}{', ' if each.veto_reason else ''}{each.veto_reason}")
@@ -102,7 +102,7 @@ def _decision_row(decision: Decision) -> Row:
         index = decision.chosen_index
         odds = [f", probability {each.probability:.2f}" for each in decision.candidates if each.index == index]
         text = f"{decision.chosen or 'none of the above'}{''.join(odds)}{_took(decision.provenance)}"
-    return Row(
+    return WatchRow(
         label="decision",
         text=text,
         tone=Tone.GOOD if decision.outcome is Outcome.ANSWERED else Tone.NOTE,

@@ -8,7 +8,7 @@ from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
-from tactful_cli.watch.rows import Row, Tone
+from tactful_cli.watch.rows import Tone, WatchRow
 
 SILENT_AFTER_S = 5.0  # a node sends one heartbeat a second
 TOLD_AGAIN_AFTER_S = 60.0
@@ -39,7 +39,7 @@ class NodeBeat:
         return _TONES[self.status.health] if is_well else Tone.BAD
 
 
-class NodeView:
+class NodeHealthView:
     """The nodes of one namespace, by their names without it."""
 
     def __init__(self, namespace: str) -> None:
@@ -68,7 +68,7 @@ class NodeView:
         """Return the name of a node without the namespace."""
         return status.node.removeprefix(self._prefix)
 
-    def take(self, status: MonitorStatus, now_ns: int) -> Iterator[Row]:
+    def take(self, status: MonitorStatus, now_ns: int) -> Iterator[WatchRow]:
         """Take a heartbeat."""
         self._now_ns = now_ns
         self._watch.take(status)
@@ -78,9 +78,9 @@ class NodeView:
             return
         beat = self.nodes[name] = NodeBeat(status=status, arrival_ns=now_ns)
         if before is None:
-            yield Row(label="node", text=f"{name}: {beat.state}", tone=beat.tone)
+            yield WatchRow(label="node", text=f"{name}: {beat.state}", tone=beat.tone)
         elif is_restart:
-            yield Row(label="node", text=f"{name}: started anew, {beat.state}", tone=beat.tone)
+            yield WatchRow(label="node", text=f"{name}: started anew, {beat.state}", tone=beat.tone)
         elif before.state != beat.state:
             yield from self._rows(name, [f"from {before.state} to {beat.state}"], beat.tone, now_ns)
         old = before.status.reasons if before else ()
@@ -92,14 +92,16 @@ class NodeView:
         new = [f"{what} lost {count} so far" for what, count in drops.items() if count > drops_before.get(what, 0)]
         yield from self._rows(name, new, Tone.NOTE, now_ns)
 
-    def take_time(self, now_ns: int) -> Iterator[Row]:
+    def take_time(self, now_ns: int) -> Iterator[WatchRow]:
         """Take that time passed: a node without heartbeats has ended or hangs."""
         self._now_ns = now_ns
         for name, beat in self.nodes.items():
             if not beat.is_silent and now_ns - beat.arrival_ns > SILENT_AFTER_S * NS_PER_S:
                 self.nodes[name] = NodeBeat(status=beat.status, arrival_ns=beat.arrival_ns, is_silent=True)
                 ended = "it ended" if beat.status.state is NodeState.FINALIZED else "look at its process and network"
-                yield Row(label="node", text=f"{name}: no heartbeat for {SILENT_AFTER_S:.0f} s; {ended}", tone=Tone.BAD)
+                yield WatchRow(
+                    label="node", text=f"{name}: no heartbeat for {SILENT_AFTER_S:.0f} s; {ended}", tone=Tone.BAD
+                )
 
     def summary(self) -> str:
         """Count the nodes by their health."""
@@ -107,7 +109,7 @@ class NodeView:
         counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         return f"{count_of(len(states), 'node')}: {counts}" if states else "no node"
 
-    def _rows(self, name: str, texts: list[str], tone: Tone, now_ns: int) -> Iterator[Row]:
+    def _rows(self, name: str, texts: list[str], tone: Tone, now_ns: int) -> Iterator[WatchRow]:
         """Yield what was not told of late; other digits do not make it news."""
         for text in texts:
             key = (name, re.sub(r"\d+", "0", text))
@@ -115,7 +117,7 @@ class NodeView:
             if told_ns is None or now_ns - told_ns >= TOLD_AGAIN_AFTER_S * NS_PER_S:
                 self._told_ns.pop(key, None)
                 self._told_ns[key] = now_ns
-                yield Row(label="node", text=f"{name}: {text.removeprefix(f'{name}: ')}", tone=tone)
+                yield WatchRow(label="node", text=f"{name}: {text.removeprefix(f'{name}: ')}", tone=tone)
         while len(self._told_ns) > MOST_NODES * 10:
             del self._told_ns[next(iter(self._told_ns))]
 

@@ -16,7 +16,7 @@ class Tone(StrEnum):
 
 
 @record
-class Row:
+class WatchRow:
     """A label and a text, with details below it. The text may hold words of strangers."""
 
     label: str

@@ -13,7 +13,7 @@ from rich.text import Text
 from tactful_cli.watch.flag_view import KnownFlag, attributes, kind, tone
 from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.node_view import NodeBeat
-from tactful_cli.watch.rows import Row
+from tactful_cli.watch.rows import WatchRow
 
 MOST_CHARACTERS = 500
 TIME_WIDTH, LABEL_WIDTH = 8, 9
@@ -47,7 +47,7 @@ class LogScreen:
         self._next_s = time.monotonic() + LOG_SUMMARY_S
         self._last: list[str] = []
 
-    def print(self, rows: Iterable[Row], when: str) -> None:
+    def print(self, rows: Iterable[WatchRow], when: str) -> None:
         """Print rows with a time of day."""
         for row in rows:
             label = Text(f"{plain(row.label):{LABEL_WIDTH}}", style=row.tone.value)
@@ -64,7 +64,7 @@ class LogScreen:
         lines = view.summary()
         if lines != self._last:
             self._last = lines
-            self.print([Row(label="summary", text="; ".join(lines))], time.strftime("%H:%M:%S"))
+            self.print([WatchRow(label="summary", text="; ".join(lines))], time.strftime("%H:%M:%S"))
 
     def close(self) -> None:
         """Nothing is left to print."""
@@ -81,7 +81,7 @@ class TerminalScreen:
         self._live = Live(console=console, auto_refresh=False, transient=True, vertical_overflow="ellipsis")
         self._live.start()
 
-    def print(self, rows: Iterable[Row], when: str) -> None:
+    def print(self, rows: Iterable[WatchRow], when: str) -> None:
         """Print rows with a time of day, wrapped at the width of the terminal."""
         grid = _grid(TIME_WIDTH, LABEL_WIDTH, None)
         for row in rows:

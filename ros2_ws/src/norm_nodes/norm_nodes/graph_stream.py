@@ -60,7 +60,7 @@ LINES_QUEUE = 10_000
 SPIN_S, GET_S = 0.5, 0.5
 
 
-class GraphStream:
+class GraphSubscriptions:
     """Subscribe to the topics of one namespace, and queue a line for each message."""
 
     def __init__(self, node: Node, namespace: str, lines: BoundedQueue[str], *, frames: bool) -> None:
@@ -111,7 +111,7 @@ def main() -> int:
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = Node(f"graph_stream_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
-        GraphStream(node, options.namespace, lines, frames=options.frames)
+        GraphSubscriptions(node, options.namespace, lines, frames=options.frames)
         executor = EventsExecutor()
         executor.add_node(node)
         while os.getppid() == parent and writer.is_alive() and not ended.is_set():
