@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from statistics import median
 
 from norm_core.records.flag import Evidence, FlagState, Polarity, SocialFlag
@@ -129,8 +130,11 @@ def _changes(old: SocialFlag, new: SocialFlag) -> Iterator[str]:
 def _reasons(flag: SocialFlag) -> Iterator[tuple[str, str]]:
     yield "why", flag.rationale
     shown = sorted(flag.evidence, key=_importance)[:SHOWN_EVIDENCE]
+    told = flag.rationale
     for evidence in shown:
-        yield "measured", measurement(evidence)
+        text = measurement(replace(evidence, quote="") if evidence.quote in told else evidence)
+        yield "measured", text
+        told += text  # a quote is read once
     if more := len(flag.evidence) - len(shown):
         yield "", f"and {count_of(more, 'more measurement')}"
     if flag.correction:

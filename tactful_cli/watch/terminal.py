@@ -13,7 +13,7 @@ from rich.text import Text
 from tactful_cli.watch.flag_view import KnownFlag, attributes, kind, tone
 from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.node_view import NodeBeat
-from tactful_cli.watch.rows import WatchRow
+from tactful_cli.watch.rows import Tone, WatchRow
 
 MOST_CHARACTERS = 500
 TIME_WIDTH, LABEL_WIDTH = 8, 9
@@ -130,17 +130,24 @@ def board(view: GraphView, width: int) -> Group:
 
 
 def _nodes(nodes: dict[str, NodeBeat]) -> Table:
-    grid = _grid(None, None, None)
+    """Return a row for each node that lacks something, and one for all others together."""
+    grid = _grid(None, None)
     left = SHOWN_REASONS
+    well: dict[tuple[str, Tone], list[str]] = {}
     for name, beat in nodes.items():
+        if not beat.status.reasons:
+            well.setdefault((beat.state, beat.tone), []).append(name)
+            continue
         reasons = beat.status.reasons[:left]
         left -= len(reasons)
-        grid.add_row(Text(plain(name)), Text(beat.state, style=beat.tone.value), Text(plain("; ".join(reasons))))
+        grid.add_row(Text(beat.state, style=beat.tone.value), Text(plain(f"{name}: {'; '.join(reasons)}")))
+    for (state, tone_of_state), names in well.items():
+        grid.add_row(Text(state, style=tone_of_state.value), Text(plain(", ".join(names))))
     return grid
 
 
 def _flags(known: list[KnownFlag]) -> Table:
-    grid = _grid(None, None, None)
+    grid = _grid(None, None, None, cut=True)
     for each in known[-SHOWN_FLAGS:]:
         flag = each.flag
         name = Text(f"#{each.number} {kind(flag)}", style=tone(flag).value)
@@ -150,9 +157,10 @@ def _flags(known: list[KnownFlag]) -> Table:
     return grid
 
 
-def _grid(*widths: int | None) -> Table:
+def _grid(*widths: int | None, cut: bool = False) -> Table:
+    """Return a table without lines, whose last column takes the rest and is wrapped or cut."""
     grid = Table.grid(padding=(0, 1, 0, 0), expand=widths[-1] is None)
     for width in widths[:-1]:
-        grid.add_column(width=width, no_wrap=width is not None)
-    grid.add_column(ratio=1)
+        grid.add_column(width=width, no_wrap=True)
+    grid.add_column(ratio=1, no_wrap=cut, overflow="ellipsis" if cut else "fold")
     return grid
