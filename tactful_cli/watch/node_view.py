@@ -35,8 +35,9 @@ class NodeBeat:
     @property
     def tone(self) -> Tone:
         """The style of its health."""
-        is_well = not self.is_silent and self.status.state is NodeState.ACTIVE
-        return _TONES[self.status.health] if is_well else Tone.BAD
+        if self.is_silent:
+            return Tone.BAD
+        return _TONES[self.status.health] if self.status.state is NodeState.ACTIVE else Tone.NOTE
 
 
 class NodeHealthView:
