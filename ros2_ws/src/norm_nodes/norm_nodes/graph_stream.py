@@ -1,7 +1,7 @@
 """Print every message of Tactful's topics as one line of JSON, until whoever started this has gone.
 
-Each line has `kind`, `topic`, `stamp_ns`, `arrival_ns` (system time) and `record`. Two kinds are no messages: `refused`
-reports an invalid one, and `lost` counts those that did not reach the output.
+Each line has `kind`, `topic`, `stamp_ns`, `arrival_ns` (system time) and `record`, in which bytes are URL-safe base64.
+Two kinds are no messages: `refused` reports an invalid one, and `lost` counts those that did not reach the output.
 """
 
 import argparse
