@@ -1,14 +1,10 @@
 """The review server: serve the report on this machine, log verdicts and make clips on demand."""
 
 import json
-import secrets
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 from norm_core.records.json_codec import RecordError, from_json, to_plain
 from norm_core.runtime.time import Clock
@@ -16,11 +12,8 @@ from study_desk.log.recording import Recording, from_log
 from study_desk.log.schema import Review
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
+from study_desk.report.page_server import NOT_FOUND, PageServer, Reply, Request, page_reply, text_reply
 from study_desk.report.report import page
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-MOST_BYTES = 100_000
-TOKEN = "X-Token"
 
 Clip = Callable[[Recording, str], tuple[bytes, str]]
 
@@ -48,25 +41,16 @@ class ReviewServer:
         self._writing = threading.Lock()
         self._reviews = {(r.event_id, r.reviewer): r for r in self._recording.reviews}
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler(self))
+            self._server = PageServer(self.reviewers, self._answer, link_from="study review", host=host, port=port)
         except OSError:
             self._log.close()
             raise
-        self._server.daemon_threads = True
-        self.host, self.port = host, self._server.server_address[1]
-
-    def url(self, token: str) -> str:
-        """Return the address of the review page for the holder of a token."""
-        return f"http://{self.host}:{self.port}/?token={token}"
-
-    def serve(self) -> None:
-        """Serve until another thread calls close, or the process is interrupted."""
-        self._server.serve_forever(poll_interval=0.2)
+        self.host, self.port = self._server.host, self._server.port
+        self.url, self.serve = self._server.url, self._server.serve
 
     def close(self) -> None:
         """Stop serving and release the log."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
         self._log.close()
 
     def page_for(self, token: str) -> str:
@@ -99,88 +83,24 @@ class ReviewServer:
             raise ValueError(self._no_clip)
         return self._clip(self._recording, event_id)
 
-    def is_own_host(self, host: str) -> bool:
-        """Whether a Host header is ours. This blocks DNS rebinding by other pages."""
-        name = host.rsplit(":", 1)[0].strip("[]")
-        return self.host not in LOOPBACK or name in LOOPBACK
+    def _answer(self, request: Request) -> Reply:
+        match request.method, request.path:
+            case "GET", "/":
+                return page_reply(self.page_for(request.token))
+            case "POST", "/reviews":
+                return self._verdict(request)
+            case "GET", path if path.startswith("/clip/"):
+                try:
+                    return Reply(*self.clip_of(path.removeprefix("/clip/")))
+                except ValueError as error:
+                    return text_reply(HTTPStatus.NOT_FOUND, str(error))
+        return NOT_FOUND
 
-
-def new_token() -> str:
-    """Return a random token that is safe in an address."""
-    return secrets.token_urlsafe(18)
-
-
-def _handler(server: ReviewServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 30  # for a silent client
-
-        def do_GET(self) -> None:
-            path = urlsplit(self.path)
-            if path.path == "/":
-                token = parse_qs(path.query).get("token", [""])[0]
-                if self._known(token):
-                    self._answer(HTTPStatus.OK, server.page_for(token).encode(), "text/html; charset=utf-8")
-            elif path.path.startswith("/clip/"):
-                if self._known(self.headers.get(TOKEN, "")):
-                    self._send_clip(unquote(path.path.removeprefix("/clip/")))
-            else:
-                self._say(HTTPStatus.NOT_FOUND, "there is nothing here")
-
-        def do_POST(self) -> None:
-            if self.path != "/reviews":
-                self._say(HTTPStatus.NOT_FOUND, "there is nothing here")
-                return
-            token = self.headers.get(TOKEN, "")
-            if not self._known(token):
-                return
-            size = self.headers.get("Content-Length", "")
-            if not size.isdigit() or int(size) > MOST_BYTES:
-                self._say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a verdict has at most {MOST_BYTES} bytes")
-                return
-            try:
-                review = server.add_verdict(token, self.rfile.read(int(size)))
-            except (RecordError, ValueError) as error:
-                self._say(HTTPStatus.BAD_REQUEST, str(error))
-            except LogWriteError as error:
-                self._say(HTTPStatus.INSUFFICIENT_STORAGE, str(error))
-            else:
-                self._answer(HTTPStatus.OK, json.dumps(to_plain(review)).encode(), "application/json")
-
-        def _send_clip(self, event_id: str) -> None:
-            try:
-                data, kind = server.clip_of(event_id)
-            except ValueError as error:
-                self._say(HTTPStatus.NOT_FOUND, str(error))
-            else:
-                self._answer(HTTPStatus.OK, data, kind)
-
-        def _known(self, token: str) -> bool:
-            if not server.is_own_host(self.headers.get("Host", "")):
-                self._say(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
-                return False
-            if not any(secrets.compare_digest(token.encode(), known.encode()) for known in server.reviewers):
-                self._say(HTTPStatus.FORBIDDEN, "this token is no reviewer's: use the link that study review printed")
-                return False
-            return True
-
-        def _say(self, status: HTTPStatus, text: str) -> None:
-            self._answer(status, text.encode("utf-8", "replace"), "text/plain; charset=utf-8")
-
-        def _answer(self, status: HTTPStatus, data: bytes, kind: str) -> None:
-            self.send_response(status)
-            for name, value in {
-                "Content-Type": kind,
-                "Content-Length": str(len(data)),
-                "Cache-Control": "no-store",
-                "X-Content-Type-Options": "nosniff",
-                "X-Frame-Options": "DENY",
-                "Referrer-Policy": "no-referrer",
-            }.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 the base class names it so
-            """Log nothing, because a line would contain the token."""
-
-    return Handler
+    def _verdict(self, request: Request) -> Reply:
+        try:
+            review = self.add_verdict(request.token, request.body)
+        except LogWriteError as error:
+            return text_reply(HTTPStatus.INSUFFICIENT_STORAGE, str(error))
+        except (RecordError, ValueError) as error:
+            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
+        return Reply(json.dumps(to_plain(review)).encode(), "application/json")

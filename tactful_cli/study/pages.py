@@ -16,8 +16,9 @@ from study_desk.log.session_config import redactor_of
 from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.face_search import TiledFaceDetector
 from study_desk.report.clips import check_bag, clip, reason_against_clips, thumbnails
+from study_desk.report.page_server import LOOPBACK, new_token
 from study_desk.report.report import page
-from study_desk.report.review_server import LOOPBACK, ReviewServer, new_token
+from study_desk.report.review_server import ReviewServer
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.study.logs import LogPath, SourcePath
 from tactful_cli.verb import AsJson

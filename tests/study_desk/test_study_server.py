@@ -1,6 +1,5 @@
 """The review server: who may speak to it, and what reaches the log."""
 
-import json
 import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -14,6 +13,7 @@ from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.report.review_server import ReviewServer
 from tests.patience import PATIENCE_S
+from tests.study_desk import page_requests
 from tests.study_desk.browser import CHROMIUM, Browser
 
 TOKENS = {"token-ana": "Ana", "token-bo": "Bo"}
@@ -37,11 +37,7 @@ def server(log: Path) -> Iterator[ReviewServer]:
 
 
 def ask(server: ReviewServer, path: str, *, body: object = None, **headers: str) -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
-    data = body if isinstance(body, str) else None if body is None else json.dumps(body)
-    connection.request("GET" if body is None else "POST", path, data, headers)
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode("utf-8", "replace")
+    return page_requests.ask(server.port, path, body=body, **headers)
 
 
 def verdict(log: Path, verdict: str = "accept", **more: object) -> dict[str, object]:

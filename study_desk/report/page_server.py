@@ -1,0 +1,178 @@
+"""Serve a page on this machine to the holders of a token, and refuse everybody else."""
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+MOST_BYTES = 100_000
+TOKEN = "X-Token"
+BODY_S = 10.0  # for a whole body, however slowly its bytes come
+
+
+class Request(NamedTuple):
+    """One request by the holder of a token."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    token: str
+    body: bytes = b""
+
+
+class Reply(NamedTuple):
+    """The answer to a request."""
+
+    data: bytes
+    kind: str
+    status: HTTPStatus = HTTPStatus.OK
+
+
+def text_reply(status: HTTPStatus, text: str) -> Reply:
+    """Return a reply of plain text, such as the reason for a refusal."""
+    return Reply(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", status)
+
+
+def page_reply(page: str) -> Reply:
+    """Return a reply that is a page."""
+    return Reply(page.encode(), "text/html; charset=utf-8")
+
+
+NOT_FOUND = text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+
+class PageServer:
+    """An HTTP server with a token. The page `/` takes it from its address, everything else from a header."""
+
+    def __init__(
+        self,
+        tokens: Collection[str],
+        answer: Callable[[Request], Reply],
+        *,
+        link_from: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        body_s: float = BODY_S,
+    ) -> None:
+        """Listen. `link_from` names the command that prints the link. Raises OSError for an address in use."""
+        self.host, self.body_s = host, body_s
+        self.answer = answer
+        self.refusal = f"this token is not valid: use the link that {link_from} printed"
+        self._tokens = tuple(token.encode() for token in tokens)
+        self._server = ThreadingHTTPServer((host, port), _handler(self))
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+
+    def url(self, token: str) -> str:
+        """Return the address of the page for the holder of a token."""
+        return f"http://{self.host}:{self.port}/?token={token}"
+
+    def serve(self) -> None:
+        """Serve until another thread calls close, or the process is interrupted."""
+        self._server.serve_forever(poll_interval=0.2)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def is_token(self, token: str) -> bool:
+        """Whether this is a token of the server."""
+        return any(secrets.compare_digest(token.encode("utf-8", "replace"), known) for known in self._tokens)
+
+    def is_own_host(self, host: str) -> bool:
+        """Whether a Host header is ours. This blocks DNS rebinding by other pages."""
+        name = host.rsplit(":", 1)[0].strip("[]")
+        return self.host not in LOOPBACK or name in LOOPBACK
+
+
+def new_token() -> str:
+    """Return a random token that is safe in an address."""
+    return secrets.token_urlsafe(18)
+
+
+def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 30  # for a silent client
+
+        def do_GET(self) -> None:
+            self._send(self._reply(b""))
+
+        def do_POST(self) -> None:
+            size = self.headers.get("Content-Length", "")
+            if not (size.isascii() and size.isdigit()) or int(size) > MOST_BYTES:
+                self._send(text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"))
+            elif refused := self._refusal():
+                self._send(refused)
+            elif (body := self._body(int(size))) is None:
+                self.close_connection = True
+                self._send(text_reply(HTTPStatus.REQUEST_TIMEOUT, "the body did not end in time; send it again"))
+            else:
+                self._send(self._reply(body))
+
+        def _body(self, size: int) -> bytes | None:
+            """Read a body, or return None if it does not end in time."""
+            deadline_s = time.monotonic() + server.body_s
+            body = b""
+            while len(body) < size and (left_s := deadline_s - time.monotonic()) > 0:
+                self.connection.settimeout(left_s)
+                try:
+                    part = self.rfile.read1(size - len(body))
+                except TimeoutError:
+                    return None
+                if not part:
+                    return None
+                body += part
+            return body if len(body) == size else None
+
+        def _refusal(self) -> Reply | None:
+            if not server.is_own_host(self.headers.get("Host", "")):
+                return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
+            # A link may lead here from anywhere; a script of another site may not ask.
+            if urlsplit(self.path).path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
+                return text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
+            return None if server.is_token(self._token) else text_reply(HTTPStatus.FORBIDDEN, server.refusal)
+
+        @property
+        def _token(self) -> str:
+            if urlsplit(self.path).path == "/":
+                return self._query.get("token", "")
+            return self.headers.get(TOKEN, "")
+
+        @property
+        def _query(self) -> dict[str, str]:
+            return dict(parse_qsl(urlsplit(self.path).query))
+
+        def _reply(self, body: bytes) -> Reply:
+            if refused := self._refusal():
+                return refused
+            path = unquote(urlsplit(self.path).path)
+            return server.answer(Request(self.command, path, self._query, self._token, body))
+
+        def _send(self, reply: Reply) -> None:
+            with suppress(ConnectionError):  # the client has gone
+                self._write(reply)
+
+        def _write(self, reply: Reply) -> None:
+            self.send_response(reply.status)
+            for name, value in {
+                "Content-Type": reply.kind,
+                "Content-Length": str(len(reply.data)),
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+                "X-Frame-Options": "DENY",
+                "Referrer-Policy": "no-referrer",
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(reply.data)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 the base class names it so
+            """Log nothing, because a line would contain the token."""
+
+    return Handler

@@ -1,0 +1,65 @@
+"""The server that the review page and the view share: whom it refuses."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from study_desk.report.page_server import MOST_BYTES, PageServer, Reply, Request, page_reply
+from tests.patience import PATIENCE_S
+from tests.study_desk.page_requests import ask
+
+
+def answer(request: Request) -> Reply:
+    return page_reply(f"{request.method} {request.path} {request.body.decode()}")
+
+
+@pytest.fixture
+def server() -> Iterator[PageServer]:
+    served = PageServer(["good"], answer, link_from="the test", body_s=0.2)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    yield served
+    served.close()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+def test_the_holder_of_the_token_is_answered(server: PageServer) -> None:
+    assert ask(server.port, "/?token=good") == (200, "GET / ")
+    assert ask(server.port, "/a", body="words", X_Token="good") == (200, "POST /a words")
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=bad", "/?token=%C3%A9", "/a", "/a?token=good"])
+def test_without_the_token_nothing_is_answered(server: PageServer, path: str) -> None:
+    assert ask(server.port, path) == (403, "this token is not valid: use the link that the test printed")
+
+
+def test_a_script_of_another_site_is_refused(server: PageServer) -> None:
+    assert ask(server.port, "/a", X_Token="good", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(server.port, "/a", body="x", X_Token="good", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(server.port, "/a", X_Token="good", Sec_Fetch_Site="same-origin")[0] == 200
+
+
+def test_a_foreign_host_name_is_refused(server: PageServer) -> None:
+    assert ask(server.port, "/?token=good", Host="evil.example")[0] == 403
+    assert ask(server.port, "/?token=good", Host="localhost:1")[0] == 200
+
+
+@pytest.mark.parametrize("size", [str(MOST_BYTES + 1), "-1", "²", "", "1e3"])
+def test_a_body_of_a_bad_size_is_refused_unread(server: PageServer, size: str) -> None:
+    assert raw(server, f"POST /a HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: {size}\r\n\r\n") == 413
+
+
+def test_a_body_that_does_not_end_is_given_up(server: PageServer) -> None:
+    head = "POST /a HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 9\r\n\r\n"
+    assert raw(server, head + "slow") == 408
+    assert ask(server.port, "/?token=good")[0] == 200
+
+
+def raw(server: PageServer, request: str) -> int:
+    """Send bytes that no client library would, and return the status of the answer."""
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as connection:
+        connection.sendall(request.encode("latin-1"))
+        return int(connection.recv(100).split()[1])
