@@ -23,7 +23,7 @@ function flagParts(flag) {
       make("div", {}, make("h3", {}, "What was said"), transcript(flag), ...media(flag))),
     judge(flag),
     provenance(flag),
-  ];
+  ].filter(Boolean);
 }
 
 function blindParts(flag) {
@@ -38,14 +38,15 @@ function gauge(flag, fact) {
   if (fact.value == null) return null;
   const unit = fact.unit ? " " + fact.unit : "";
   const head = make("p", { class: "said" }, make("span", {}, title(fact.measure)), make("span", {}, make("b", {}, number(fact.value) + unit)));
-  if (fact.threshold == null) return make("div", { class: "gauge " + flag.kind }, head);
+  const adds = fact.weight == null ? null : make("small", {}, `adds ${number(fact.weight)} to the log odds of this ${flag.kind}`);
+  if (fact.threshold == null) return make("div", { class: "gauge " + flag.kind }, head, adds);
   const most = Math.max(fact.value, fact.threshold) * 1.15 || 1;
   const bar = make("i"), limit = make("b");
   bar.style.width = Math.max(0, fact.value) / most * 100 + "%";
   limit.style.left = Math.max(0, fact.threshold) / most * 100 + "%";
   const side = fact.value >= fact.threshold ? "at or above" : "below";
   return make("div", { class: "gauge " + flag.kind }, head, make("div", { class: "bar", "aria-hidden": "true" }, bar, limit),
-    make("small", {}, `${side} the threshold of ${number(fact.threshold)}${unit}`));
+    make("small", {}, `${side} the threshold of ${number(fact.threshold)}${unit}`), adds && ". ", adds);
 }
 
 function transcript(item) {
@@ -54,25 +55,6 @@ function transcript(item) {
   const quoted = new Set(item.evidence.map((fact) => fact.utterance).filter(Boolean));
   return make("div", { class: "transcript" }, ...near.map((said) =>
     make("p", { class: quoted.has(said.id) ? "quoted" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, said.who), make("span", {}, said.text || "…"))));
-}
-
-function media(flag) {
-  const parts = [];
-  const pictures = data.frames[flag.id] ?? [];
-  if (pictures.length) parts.push(make("h3", {}, "What the robot saw, faces blurred"), make("div", { class: "frames" }, ...pictures.map((source, i) => make("img", { src: source, alt: `Frame ${i + 1} of ${pictures.length} around this moment, faces blurred` }))));
-  if (data.server?.clips) {
-    const holder = make("div", {});
-    parts.push(make("h3", {}, "Clip"), make("button", { type: "button", onclick: () => playClip(flag, holder) }, "Load the clip"), holder);
-  } else if (data.server) parts.push(make("h3", {}, "Clip"), make("p", { class: "explain" }, data.server.why));
-  return parts;
-}
-async function playClip(flag, holder) {
-  holder.replaceChildren(make("p", { class: "explain", role: "status" }, "Cutting the clip …"));
-  const answer = await fetch(`clip/${encodeURIComponent(flag.id)}`, { headers: { "X-Token": data.server.token } });
-  if (!answer.ok) { holder.replaceChildren(make("p", { class: "explain", role: "alert" }, await answer.text())); return; }
-  const blob = await answer.blob();
-  const tag = blob.type.startsWith("audio") ? "audio" : "video";
-  holder.replaceChildren(make(tag, { src: URL.createObjectURL(blob), controls: true, "aria-label": "Clip around this moment, faces blurred, other voices muted" }));
 }
 
 function decisionParts(decision) {

@@ -23,7 +23,7 @@ function fillList() {
     const kind = state.blind && item.kind !== "decision" ? "blind" : item.kind;
     const severity = kind === "error" || kind === "competence" ? item.severity + " " + kind : kind === "blind" ? "" : "decision";
     const node = make("div", {
-      role: "option", id: "row-" + item.id, "aria-selected": String(item.id === state.selected), "aria-posinset": i + 1, "aria-setsize": visible.length,
+      role: "option", id: "row-" + item.id, class: hooks.isLater(item) ? "later" : "", "aria-selected": String(item.id === state.selected), "aria-posinset": i + 1, "aria-setsize": visible.length,
       onclick: () => { select(item.id); list.focus(); },
     },
     make("span", { class: "when" }, clock(item.start)),
@@ -50,10 +50,7 @@ function refresh() {
   if (!visible.some((item) => item.id === state.selected)) list.scrollTop = 0;
   const there = visible.filter((item) => item.kind !== "decision").length;
   byId("count").textContent = there === flags.length ? flags.length + " in all" : there + " of " + flags.length;
-  const done = flags.filter((flag) => state.reviews.has(flag.id)).length;
-  byId("progress").textContent = flags.length ? `${done} of ${flags.length} reviewed` : "nothing to review";
-  const fallen = flags.filter((flag) => !stands(flag)).length;
-  byId("whatif-sum").textContent = fallen ? `${flags.length - fallen} of ${flags.length} flags would remain` : "";
+  showProgress();
   fillList();
   draw();
   showDetails();
@@ -67,6 +64,7 @@ function select(id, { scroll = true } = {}) {
     else if ((at + 1) * tall > list.scrollTop + list.clientHeight) list.scrollTop = (at + 1) * tall - list.clientHeight;
   }
   reveal(itemOf.get(id));
+  hooks.selected(itemOf.get(id));
   fillList();
   draw();
   showDetails();

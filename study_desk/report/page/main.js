@@ -75,12 +75,6 @@ function setBlind(on) {
   refresh();
 }
 byId("blind").addEventListener("click", () => setBlind(!state.blind));
-byId("larger").addEventListener("click", () => { pressed(byId("larger"), document.documentElement.classList.toggle("large")); layout(); refresh(); });
-function setDark(dark) {
-  document.documentElement.classList.toggle("dark", dark);
-  byId("theme").textContent = dark ? "Light" : "Dark";
-  layout();
-}
 // On paper: light, the width of a page, and every flag of the list.
 let wasDark = false;
 function setPrinting(on) {
@@ -92,10 +86,6 @@ function setPrinting(on) {
 }
 addEventListener("beforeprint", () => setPrinting(true));
 addEventListener("afterprint", () => setPrinting(false));
-byId("theme").addEventListener("click", () => setDark(!document.documentElement.classList.contains("dark")));
-byId("help").addEventListener("click", () => byId("keys").showModal());
-byId("next").addEventListener("click", () => step(1));
-byId("previous").addEventListener("click", () => step(-1));
 byId("export-json").addEventListener("click", exportJson);
 byId("export-eaf").addEventListener("click", exportEaf);
 byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim() || "R1"; keepReviewer(); });

@@ -1,5 +1,4 @@
 const canvas = byId("canvas"), pen = canvas.getContext("2d");
-const length = Math.max(1, data.end);
 const view = { from: 0, to: length };
 let colours = {}, lanes = [], height = 0, rem = 15, hits = [];
 
@@ -50,10 +49,6 @@ function between(sorted, from, to, longest) {
   for (let i = low; i < sorted.length && sorted[i].start <= to; i++) if (sorted[i].end >= from) found.push(sorted[i]);
   return found;
 }
-const longestOf = (list) => list.reduce((most, each) => Math.max(most, each.end - each.start), 0);
-const speech = { robot: data.speech.filter((s) => s.who === "robot"), user: data.speech.filter((s) => s.who !== "robot") };
-const decisions = items.filter((item) => item.kind === "decision");
-const longest = { robot: longestOf(speech.robot), user: longestOf(speech.user), presence: longestOf(data.presence), items: longestOf(items) };
 
 // However much changes between two frames, it is painted once.
 let due = 0;
@@ -82,6 +77,7 @@ function paint() {
   for (const item of drawn) if (item.id !== state.selected) drawItem(item, false);
   const chosen = itemOf.get(state.selected);
   if (chosen) drawItem(chosen, true);
+  hooks.painted(wide);
   if (!document.documentElement.dataset.ready) document.documentElement.dataset.readyMs = performance.now();
   document.documentElement.dataset.ready = "yes";
   byId("window").textContent = `${clock(view.from)} to ${clock(view.to)} of ${clock(length)}`;
@@ -270,6 +266,7 @@ canvas.addEventListener("pointerup", (event) => {
   drag = null;
   const item = clicked && hit(event);
   if (item) select(item.id);
+  else if (clicked) hooks.clicked(msOf(event.clientX - canvas.getBoundingClientRect().left));
 });
 canvas.addEventListener("wheel", (event) => {
   if (!event.ctrlKey && !event.metaKey && !event.deltaX) return;

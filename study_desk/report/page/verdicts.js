@@ -135,3 +135,10 @@ ${parts.join("\n")}
 </ANNOTATION_DOCUMENT>
 `, "text/xml");
 }
+
+function showProgress() {
+  const done = flags.filter((flag) => state.reviews.has(flag.id)).length;
+  byId("progress").textContent = flags.length ? `${done} of ${flags.length} reviewed` : "nothing to review";
+  const fallen = flags.filter((flag) => !stands(flag)).length;
+  byId("whatif-sum").textContent = fallen ? `${flags.length - fallen} of ${flags.length} flags would remain` : "";
+}

@@ -1,0 +1,25 @@
+const byId = (id) => document.getElementById(id);
+const title = (name) => { const s = String(name).replaceAll("_", " "); return s.charAt(0).toUpperCase() + s.slice(1); };
+const spoken = (name) => String(name).replaceAll("_", " ");
+
+function make(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") node.className = value;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== false && value != null) node.setAttribute(key, value);
+  }
+  node.append(...children.filter((child) => child != null && child !== false));
+  return node;
+}
+
+function clock(ms, digits = 0) {
+  const sign = ms < 0 ? "−" : "";
+  const whole = Math.floor(Math.abs(ms) / 1000);
+  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60, seconds = whole % 60;
+  const two = (n) => String(n).padStart(2, "0");
+  const rest = digits ? "." + String(Math.floor(Math.abs(ms) % 1000)).padStart(3, "0").slice(0, digits) : "";
+  return sign + (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(seconds) + rest;
+}
+const number = (value) => Math.abs(value) >= 100 ? value.toFixed(0) : String(Math.round(value * 100) / 100);
