@@ -176,15 +176,18 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     )
 
 
+def number_views(known: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:
+    """Number the cue behind each fact of an event's next state; `known` holds the numbers of the states before.
+
+    Several cues may support one event. Facts that appear in one state under a new measure belong to one cue.
+    """
+    newest = max(known.values(), default=-1) + 1
+    return tuple(known.setdefault((fact.measure, fact.threshold), newest) for fact in flag.evidence)
+
+
 def _views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
-    """Several cues may support one event. Facts that appear in one state under a new measure belong to one cue."""
     known: dict[str, dict[tuple[str, float | None], int]] = {}
-    views: dict[str, tuple[int, ...]] = {}
-    for flag in states:
-        seen = known.setdefault(flag.event_id, {})
-        newest = max(seen.values(), default=-1) + 1
-        views[flag.event_id] = tuple(seen.setdefault((f.measure, f.threshold), newest) for f in flag.evidence)
-    return views
+    return {flag.event_id: number_views(known.setdefault(flag.event_id, {}), flag) for flag in states}
 
 
 def _of(records: list[Any], cls: type[T]) -> list[T]:
