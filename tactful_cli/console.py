@@ -24,4 +24,4 @@ def print_table(table: Table) -> None:
 
 def print_json(value: Any) -> None:
     """Print a result for a program, as JSON alone."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json.dumps(value, indent=2, ensure_ascii=False), flush=True)

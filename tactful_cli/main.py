@@ -25,6 +25,7 @@ VERBS = {
     "see": "see",
     "hear": "hear",
     "flags": "flags",
+    "view": "view",
     "models": "models.group",
     "scenarios": "scenarios",
     "bench": "bench.group",

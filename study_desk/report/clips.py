@@ -13,19 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.bags.reader import BagReader
-from norm_core.records.frame import Frame
-from norm_core.records.messages import message_type
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
-from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
 from study_desk.log.recording import Recording, bag_reference
 from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
 from study_desk.privacy.clip_sound import RATE_HZ, muted_sound
+from study_desk.report.pictures import PICTURE_TYPES, camera_topic, small_pixels
 
-_KEPT = message_type(Frame)
 BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
-WIDTH_PX = 320
 BUDGET_BYTES = 40_000_000
 MOST_FRAMES = 3
 
@@ -121,10 +116,10 @@ def _frames_of(
     bag: Path, *, required: bool = True
 ) -> tuple[list[int], Callable[[set[int], FindFaces | None], dict[int, str]]]:
     """Return the times of the bag's images, and a function that returns some of them as data URLs."""
-    topic = _camera(bag)
+    topic = camera_topic(bag)
     if topic is None:
         if required:
-            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join((*IMAGE_TYPES, _KEPT))}")
+            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join(PICTURE_TYPES)}")
         return [], lambda stamps, find: {}
     with BagReader(bag) as reader:
         stamps = [message.stamp_ns for message in reader.messages([topic])]
@@ -135,43 +130,18 @@ def _frames_of(
     return stamps, read_at
 
 
-def _camera(bag: Path) -> str | None:
-    with BagReader(bag) as reader:
-        for wanted in (_KEPT, *reversed(IMAGE_TYPES)):
-            for topic in reader.topics:
-                if topic.type_name == wanted and topic.message_count:
-                    return topic.topic
-    return None
-
-
 def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pixels]:
-    topic = _camera(bag)
+    topic = camera_topic(bag)
     found: dict[int, Pixels] = {}
     if topic is None or not stamps:
         return found
     with BagReader(bag) as reader:
         for message in reader.messages([topic]):
             if message.stamp_ns in stamps:
-                image = _pixels(reader.decode(message))
+                image = small_pixels(reader.decode(message))
                 if image is not None:
                     found[message.stamp_ns] = blur_faces(image, find(image) if find else None)
     return found
-
-
-def _pixels(decoded: Any) -> Pixels | None:
-    """Decode a message to a small BGR image."""
-    if isinstance(decoded, Frame):
-        image = cv2.imdecode(np.frombuffer(decoded.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
-    else:
-        try:
-            image = decode(picture_of(decoded))
-        except PictureFormatError:
-            return None
-    if image is None:
-        return None
-    scale = min(1.0, WIDTH_PX / image.shape[1])
-    size = (max(2, round(image.shape[1] * scale) // 2 * 2), max(2, round(image.shape[0] * scale) // 2 * 2))
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def _data_url(image: Pixels) -> str:

@@ -30,7 +30,7 @@ class Timeline:
         self._keep_ms = None if keep_s is None else s_to_ns(keep_s) / 1_000_000
         self._changed = threading.Condition()
         self._version = 0
-        self._end = 0.0
+        self._end = self._read = 0.0
         self._is_complete = self._is_closed = False
         self._notes: list[str] = []
         self._kinds = {name: _Kind(most) for name in ("speech", "presence", "flags", "decisions", "health")}
@@ -41,6 +41,7 @@ class Timeline:
         """Add a record that became known at a time. Records that no viewer sees only move the end."""
         with self._changed:
             known = ms_since(self.start_ns, known_ns)
+            self._read = max(self._read, known)
             self._end = max(self._end, known)
             match record:
                 case Utterance() if record.final and record.text:
@@ -66,7 +67,7 @@ class Timeline:
                 self._changed.notify_all()
 
     def extend_to(self, end_ns: int) -> None:
-        """Move the end, where nothing has happened yet."""
+        """Move the end, such as to the end of a bag that is not read yet."""
         with self._changed:
             self._end = max(self._end, ms_since(self.start_ns, end_ns))
 
@@ -93,6 +94,7 @@ class Timeline:
                 "complete": self._is_complete,
                 "from": self._from,
                 "end": self._end,
+                "read": self._read,
                 "notes": list(self._notes),
                 "dropped": sum(kind.dropped for kind in self._kinds.values()),
                 "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],

@@ -16,7 +16,7 @@ function flagParts(flag) {
   const severity = make("span", { class: "sev " + flag.kind }, `${flag.severity} ${flag.kind}`);
   return [
     make("p", { class: "name" }, nameOf(flag)),
-    make("p", { class: "facts" }, severity, make("span", {}, flag.attributes.map(spoken).join(", ")), make("span", {}, timeOf(flag)), make("span", {}, `probability ${number(flag.probability)}`)),
+    make("p", { class: "facts" }, severity, make("span", {}, flag.attributes.map(spoken).join(", ")), make("span", {}, timeOf(flag)), make("span", {}, `probability ${number(flag.probability)}`), flag.known != null && make("span", {}, `raised at ${clock(flag.known, 1)}`)),
     make("div", { class: "split" },
       make("div", {}, make("h3", {}, "Why"), make("p", {}, flag.why), ...flag.evidence.map((fact) => gauge(flag, fact)),
         flag.correction && make("h3", {}, "Better"), flag.correction && make("p", { class: "correction" }, flag.correction)),

@@ -1,0 +1,70 @@
+// What is seen, said, raised and known at the moment of the replay.
+const LINGER_MS = 5000;
+let lastShown = "";
+
+function showMoment() {
+  const at = replay.at;
+  const near = between(data.speech, at - 9000, at, Math.max(longest.robot, longest.user)).slice(-4);
+  const raised = items.filter((item) => (item.known <= at && at < item.known + LINGER_MS) || (item.start <= at && at <= item.end && item.known <= at) || item.id === state.selected && item.start <= at + 1 && at <= item.end + LINGER_MS).slice(-3);
+  const health = healthAt(at), here = data.presence.findLast((part) => part.start <= at && at <= part.end + 1500);
+  const key = JSON.stringify([near.map((said) => [said.id, said.end >= at]), raised.map((item) => [item.id, item.why]), health.map((each) => each.id), items.filter((item) => item.known <= at).length, here?.people, here?.away, data.version]);
+  showStill(at);
+  if (key === lastShown) return;
+  lastShown = key;
+  byId("said").replaceChildren(...(near.length ? near.map((said) => make("p", { class: said.end >= at ? "speaking" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, said.who), make("span", {}, said.text))) : [make("p", { class: "explain" }, make("span", {}), make("span", {}), make("span", {}, "Nobody speaks."))]));
+  byId("raised").replaceChildren(...raised.map((item) => make("button", { type: "button", class: "raised " + item.kind, onclick: () => select(item.id) }, make("b", {}, momentName(item)), item.why)));
+  byId("present").textContent = !here ? "" : here.people ? `${here.people} ${here.people === 1 ? "person" : "people"} present${here.away ? ", looking away" : ""}` : "nobody present";
+  showHealth(health);
+  fillList();
+}
+function momentName(item) {
+  return item.kind === "decision" ? "Recommended: " + nameOf(item) : `${title(item.severity)} ${item.kind}: ${nameOf(item).toLowerCase()}`;
+}
+
+// The last status of each node.
+function healthAt(at) {
+  const last = new Map();
+  for (const each of data.health) if (each.start <= at) last.set(each.node, each);
+  return [...last.values()];
+}
+function showHealth(health) {
+  const bad = health.filter((each) => each.health !== "ok");
+  byId("health-sum").textContent = !health.length ? "" : bad.length ? `${bad.length} of ${health.length} nodes need attention` : `${health.length} ${health.length === 1 ? "node" : "nodes"} well`;
+  byId("health").replaceChildren(health.length
+    ? make("dl", { class: "health" }, ...health.flatMap((each) => [
+      make("dt", {}, `${each.node}: ${each.health}, ${each.state}`),
+      ...each.reasons.map((reason) => make("dd", { class: "bad" }, reason)), ...each.notes.map((note) => make("dd", {}, note))]))
+    : make("p", { class: "explain" }, data.health.length ? "No node has reported yet." : "The bag holds no status of the nodes."));
+}
+
+// One still at a time; the one asked for last is the one shown.
+const still = { wanted: -1, shown: -1, busy: false };
+function showStill(at) {
+  if (!data.stills) { noStill("The bag has no camera."); return; }
+  still.wanted = Math.floor(at / 250) * 250;
+  if (!still.busy && still.wanted !== still.shown) fetchStill();
+}
+async function fetchStill() {
+  still.busy = true;
+  const wanted = still.wanted;
+  try {
+    const answer = await fetch(`still?at=${wanted}`, { headers: { "X-Token": data.token } });
+    if (answer.status === 200) {
+      const picture = byId("still"), old = picture.src;
+      picture.src = URL.createObjectURL(await answer.blob());
+      if (old) URL.revokeObjectURL(old);
+      picture.alt = `What the camera saw at ${clock(wanted)}`;
+      picture.hidden = false;
+      byId("no-still").hidden = true;
+      byId("still-caption").textContent = "";
+    } else noStill(answer.status === 204 ? "The camera has no picture of this moment." : await answer.text());
+  } catch (error) { noStill("The server does not answer: start ./tactful view again."); }
+  still.shown = wanted;
+  still.busy = false;
+  if (still.wanted !== wanted) fetchStill();
+}
+function noStill(why) {
+  byId("still").hidden = true;
+  byId("no-still").hidden = false;
+  byId("no-still").textContent = why;
+}

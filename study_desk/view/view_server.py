@@ -1,0 +1,67 @@
+"""The view's server: one page over a timeline, to the holder of one token."""
+
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+
+from norm_core.runtime.time import NS_PER_MS
+from study_desk.report.page_server import NOT_FOUND, PageServer, Reply, Request, new_token, page_reply, text_reply
+from study_desk.report.page_template import fill_page
+from study_desk.view.timeline import Timeline
+
+SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "replay", "moment", "view")
+WAIT_S = 20.0  # for news; then the page asks again
+
+# Return the picture of a time as JPEG, or None where there is none.
+StillAt = Callable[[int], bytes | None]
+
+
+class ViewServer:
+    """Serve the view of one timeline until it is closed."""
+
+    def __init__(self, timeline: Timeline, still_at: StillAt | None, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen with a new token. Raises OSError for an address in use."""
+        self._timeline, self._still_at = timeline, still_at
+        self._token = new_token()
+        self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
+        self.url = self._server.url(self._token)
+        self.port, self.serve = self._server.port, self._server.serve
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._timeline.close()
+        self._server.close()
+
+    def _answer(self, request: Request) -> Reply:
+        match request.method, request.path:
+            case "GET", "/":
+                return page_reply(self._page())
+            case "GET", "/changes":
+                since = _number(request.query.get("since", ""))
+                if since is None:
+                    return text_reply(HTTPStatus.BAD_REQUEST, "since: is no version; load the page again")
+                changes = self._timeline.changes(since, WAIT_S)
+                return Reply(json.dumps(changes).encode(), "application/json")
+            case "GET", "/still":
+                return self._still(request.query.get("at", ""))
+        return NOT_FOUND
+
+    def _page(self) -> str:
+        title = self._timeline.title
+        data = {"title": title, "token": self._token, "stills": self._still_at is not None}
+        data |= {"at_most": {}, **self._timeline.changes()}
+        return fill_page("view", ("page", "view"), SCRIPTS, title, data)
+
+    def _still(self, at: str) -> Reply:
+        at_ms = _number(at)
+        if at_ms is None or self._still_at is None:
+            return NOT_FOUND
+        picture = self._still_at(self._timeline.start_ns + at_ms * NS_PER_MS)
+        if picture is None:
+            return Reply(b"", "image/jpeg", HTTPStatus.NO_CONTENT)
+        return Reply(picture, "image/jpeg")
+
+
+def _number(text: str) -> int | None:
+    """Return a number of at most 15 digits, or None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
