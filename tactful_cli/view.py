@@ -21,7 +21,7 @@ from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from study_desk.log.recording import BAGGED
 from study_desk.report.page_server import LOOPBACK
 from study_desk.view.stills import BagStills
-from study_desk.view.timeline import Timeline
+from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import ViewServer
 from tactful_cli.bag_senses import explain_missing_robot, senses_of
 from tactful_cli.console import complain, err, print_json
@@ -53,7 +53,7 @@ def view(  # noqa: PLR0917
     """
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
-        timeline = Timeline(bag.resolve().name, start_ns)
+        timeline = SessionTimeline(bag.resolve().name, start_ns)
         timeline.extend_to(end_ns)
         if holds_flags(reader):
             records = _recorded(reader, timeline, (*BAGGED, MonitorStatus))
@@ -73,7 +73,7 @@ def view(  # noqa: PLR0917
 
 
 @contextmanager
-def _serving(timeline: Timeline, stills: BagStills, host: str, port: int) -> Iterator[ViewServer]:
+def _serving(timeline: SessionTimeline, stills: BagStills, host: str, port: int) -> Iterator[ViewServer]:
     try:
         server = ViewServer(timeline, stills.at if stills.topic else None, host=host, port=port)
     except OSError as error:
@@ -89,7 +89,7 @@ def _serving(timeline: Timeline, stills: BagStills, host: str, port: int) -> Ite
         thread.join()
 
 
-def _recorded(bag: BagReader, timeline: Timeline, kinds: Iterable[type]) -> Iterator[tuple[int, Any]]:
+def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) -> Iterator[tuple[int, Any]]:
     """Yield the records of some kinds that the nodes published."""
     wanted = {message_type(kind) for kind in kinds}
     topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
@@ -104,7 +104,7 @@ def _recorded(bag: BagReader, timeline: Timeline, kinds: Iterable[type]) -> Iter
 
 
 def _monitored(
-    bag: BagReader, timeline: Timeline, topic: str, whisper: WhisperConfig, robot_topics: Iterable[str] | None
+    bag: BagReader, timeline: SessionTimeline, topic: str, whisper: WhisperConfig, robot_topics: Iterable[str] | None
 ) -> Iterator[tuple[int, Any]]:
     """Choose the senses, and return what the senses and the monitor make of the bag. Raises BagError for no input."""
     senses = senses_of(bag, topic, whisper, robot_topics or ())

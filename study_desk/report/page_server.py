@@ -15,7 +15,7 @@ TOKEN = "X-Token"
 BODY_S = 10.0  # for a whole body, however slowly its bytes come
 
 
-class Request(NamedTuple):
+class PageRequest(NamedTuple):
     """One request by the holder of a token."""
 
     method: str
@@ -25,7 +25,7 @@ class Request(NamedTuple):
     body: bytes = b""
 
 
-class Reply(NamedTuple):
+class PageReply(NamedTuple):
     """The answer to a request."""
 
     data: bytes
@@ -33,14 +33,14 @@ class Reply(NamedTuple):
     status: HTTPStatus = HTTPStatus.OK
 
 
-def text_reply(status: HTTPStatus, text: str) -> Reply:
+def text_reply(status: HTTPStatus, text: str) -> PageReply:
     """Return a reply of plain text, such as the reason for a refusal."""
-    return Reply(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", status)
+    return PageReply(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", status)
 
 
-def page_reply(page: str) -> Reply:
+def page_reply(page: str) -> PageReply:
     """Return a reply that is a page."""
-    return Reply(page.encode(), "text/html; charset=utf-8")
+    return PageReply(page.encode(), "text/html; charset=utf-8")
 
 
 NOT_FOUND = text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
@@ -52,7 +52,7 @@ class PageServer:
     def __init__(
         self,
         tokens: Collection[str],
-        answer: Callable[[Request], Reply],
+        answer: Callable[[PageRequest], PageReply],
         *,
         link_from: str,
         host: str = "127.0.0.1",
@@ -130,7 +130,7 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
                 body += part
             return body if len(body) == size else None
 
-        def _refusal(self) -> Reply | None:
+        def _refusal(self) -> PageReply | None:
             if not server.is_own_host(self.headers.get("Host", "")):
                 return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
             # A link may lead here from anywhere; a script of another site may not ask.
@@ -148,17 +148,17 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
         def _query(self) -> dict[str, str]:
             return dict(parse_qsl(urlsplit(self.path).query))
 
-        def _reply(self, body: bytes) -> Reply:
+        def _reply(self, body: bytes) -> PageReply:
             if refused := self._refusal():
                 return refused
             path = unquote(urlsplit(self.path).path)
-            return server.answer(Request(self.command, path, self._query, self._token, body))
+            return server.answer(PageRequest(self.command, path, self._query, self._token, body))
 
-        def _send(self, reply: Reply) -> None:
+        def _send(self, reply: PageReply) -> None:
             with suppress(ConnectionError):  # the client has gone
                 self._write(reply)
 
-        def _write(self, reply: Reply) -> None:
+        def _write(self, reply: PageReply) -> None:
             self.send_response(reply.status)
             for name, value in {
                 "Content-Type": reply.kind,

@@ -12,7 +12,7 @@ from study_desk.log.recording import Recording, from_log
 from study_desk.log.schema import Review
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
-from study_desk.report.page_server import NOT_FOUND, PageServer, Reply, Request, page_reply, text_reply
+from study_desk.report.page_server import NOT_FOUND, PageReply, PageRequest, PageServer, page_reply, text_reply
 from study_desk.report.report import page
 
 Clip = Callable[[Recording, str], tuple[bytes, str]]
@@ -83,7 +83,7 @@ class ReviewServer:
             raise ValueError(self._no_clip)
         return self._clip(self._recording, event_id)
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: PageRequest) -> PageReply:
         match request.method, request.path:
             case "GET", "/":
                 return page_reply(self.page_for(request.token))
@@ -91,16 +91,16 @@ class ReviewServer:
                 return self._verdict(request)
             case "GET", path if path.startswith("/clip/"):
                 try:
-                    return Reply(*self.clip_of(path.removeprefix("/clip/")))
+                    return PageReply(*self.clip_of(path.removeprefix("/clip/")))
                 except ValueError as error:
                     return text_reply(HTTPStatus.NOT_FOUND, str(error))
         return NOT_FOUND
 
-    def _verdict(self, request: Request) -> Reply:
+    def _verdict(self, request: PageRequest) -> PageReply:
         try:
             review = self.add_verdict(request.token, request.body)
         except LogWriteError as error:
             return text_reply(HTTPStatus.INSUFFICIENT_STORAGE, str(error))
         except (RecordError, ValueError) as error:
             return text_reply(HTTPStatus.BAD_REQUEST, str(error))
-        return Reply(json.dumps(to_plain(review)).encode(), "application/json")
+        return PageReply(json.dumps(to_plain(review)).encode(), "application/json")

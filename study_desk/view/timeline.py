@@ -18,7 +18,7 @@ MOST_STATES = 30  # of one flag
 MOST_NOTES = 50
 
 
-class Timeline:
+class SessionTimeline:
     """A session's items by kind, with bounded memory. Each change has a number, so that a viewer asks for the rest.
 
     Any thread may fill it while others read. The oldest items of a kind make room, and are counted.

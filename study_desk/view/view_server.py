@@ -5,9 +5,17 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from norm_core.runtime.time import NS_PER_MS
-from study_desk.report.page_server import NOT_FOUND, PageServer, Reply, Request, new_token, page_reply, text_reply
+from study_desk.report.page_server import (
+    NOT_FOUND,
+    PageReply,
+    PageRequest,
+    PageServer,
+    new_token,
+    page_reply,
+    text_reply,
+)
 from study_desk.report.page_template import fill_page
-from study_desk.view.timeline import Timeline
+from study_desk.view.timeline import SessionTimeline
 
 SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "replay", "moment", "view")
 WAIT_S = 20.0  # for news; then the page asks again
@@ -19,7 +27,9 @@ StillAt = Callable[[int], bytes | None]
 class ViewServer:
     """Serve the view of one timeline until it is closed."""
 
-    def __init__(self, timeline: Timeline, still_at: StillAt | None, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, timeline: SessionTimeline, still_at: StillAt | None, *, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         """Listen with a new token. Raises OSError for an address in use."""
         self._timeline, self._still_at = timeline, still_at
         self._token = new_token()
@@ -32,7 +42,7 @@ class ViewServer:
         self._timeline.close()
         self._server.close()
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: PageRequest) -> PageReply:
         match request.method, request.path:
             case "GET", "/":
                 return page_reply(self._page())
@@ -41,7 +51,7 @@ class ViewServer:
                 if since is None:
                     return text_reply(HTTPStatus.BAD_REQUEST, "since: is no version; load the page again")
                 changes = self._timeline.changes(since, WAIT_S)
-                return Reply(json.dumps(changes).encode(), "application/json")
+                return PageReply(json.dumps(changes).encode(), "application/json")
             case "GET", "/still":
                 return self._still(request.query.get("at", ""))
         return NOT_FOUND
@@ -52,14 +62,14 @@ class ViewServer:
         data |= {"at_most": {}, **self._timeline.changes()}
         return fill_page("view", ("page", "view"), SCRIPTS, title, data)
 
-    def _still(self, at: str) -> Reply:
+    def _still(self, at: str) -> PageReply:
         at_ms = _number(at)
         if at_ms is None or self._still_at is None:
             return NOT_FOUND
         picture = self._still_at(self._timeline.start_ns + at_ms * NS_PER_MS)
         if picture is None:
-            return Reply(b"", "image/jpeg", HTTPStatus.NO_CONTENT)
-        return Reply(picture, "image/jpeg")
+            return PageReply(b"", "image/jpeg", HTTPStatus.NO_CONTENT)
+        return PageReply(picture, "image/jpeg")
 
 
 def _number(text: str) -> int | None:

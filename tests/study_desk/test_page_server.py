@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from study_desk.report.page_server import MOST_BYTES, PageServer, Reply, Request, page_reply
+from study_desk.report.page_server import MOST_BYTES, PageReply, PageRequest, PageServer, page_reply
 from tests.patience import PATIENCE_S
 from tests.study_desk.page_requests import ask
 
 
-def answer(request: Request) -> Reply:
+def answer(request: PageRequest) -> PageReply:
     return page_reply(f"{request.method} {request.path} {request.body.decode()}")
 
 

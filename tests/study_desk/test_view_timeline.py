@@ -11,15 +11,15 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.recording import Recording
-from study_desk.view.timeline import Timeline
+from study_desk.view.timeline import SessionTimeline
 from tests.patience import PATIENCE_S
 
 START_NS = 1_000 * NS_PER_S
 
 
 @pytest.fixture
-def timeline() -> Timeline:
-    return Timeline("a bag", START_NS)
+def timeline() -> SessionTimeline:
+    return SessionTimeline("a bag", START_NS)
 
 
 def said(number: int, text: str = "Hello") -> Utterance:
@@ -53,7 +53,7 @@ def seen(tenths: int, source: str, **there: tuple[Face | Person, ...]) -> Presen
     return Presence(stamp_ns=at_ns, source_topic=source, state=PresenceState.PRESENT, **there)  # type: ignore[arg-type]
 
 
-def test_a_viewer_is_told_only_what_changed(timeline: Timeline) -> None:
+def test_a_viewer_is_told_only_what_changed(timeline: SessionTimeline) -> None:
     timeline.take(said(1), START_NS)
     first = timeline.changes()
     timeline.take(said(2), START_NS)
@@ -61,7 +61,7 @@ def test_a_viewer_is_told_only_what_changed(timeline: Timeline) -> None:
     assert [item["id"] for item in timeline.changes(first["version"])["speech"]] == ["u2"]
 
 
-def test_a_flag_keeps_when_it_was_raised_and_its_states(timeline: Timeline, session: Recording) -> None:
+def test_a_flag_keeps_when_it_was_raised_and_its_states(timeline: SessionTimeline, session: Recording) -> None:
     flag = replace(session.flags[0], onset_ns=START_NS, offset_ns=START_NS)
     for second, state in ((3, FlagState.OPENED), (4, FlagState.UPDATED), (9, FlagState.WITHDRAWN)):
         timeline.take(replace(flag, state=state), START_NS + second * NS_PER_S)
@@ -74,7 +74,7 @@ def test_a_flag_keeps_when_it_was_raised_and_its_states(timeline: Timeline, sess
     ]
 
 
-def test_health_is_told_where_it_changes(timeline: Timeline) -> None:
+def test_health_is_told_where_it_changes(timeline: SessionTimeline) -> None:
     deaf = "/audio has no publisher; check the name with ./tactful doctor"
     for second, told in enumerate([(Health.OK,), (Health.OK,), (Health.STALE, deaf), (Health.STALE, deaf)]):
         timeline.take(status(second, *told), START_NS + second * NS_PER_S)  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def test_health_is_told_where_it_changes(timeline: Timeline) -> None:
     ]
 
 
-def test_two_sources_of_presence_make_one_stretch(timeline: Timeline) -> None:
+def test_two_sources_of_presence_make_one_stretch(timeline: SessionTimeline) -> None:
     face = Face(left_ratio=0, top_ratio=0, width_ratio=0.1, height_ratio=0.1, confidence=1)
     for tenths in range(0, 40, 2):
         timeline.take(seen(tenths, "/camera", faces=(face,)), START_NS)
@@ -94,7 +94,7 @@ def test_two_sources_of_presence_make_one_stretch(timeline: Timeline) -> None:
 
 
 def test_the_oldest_make_room_and_are_counted() -> None:
-    timeline = Timeline("a long bag", START_NS, most=3)
+    timeline = SessionTimeline("a long bag", START_NS, most=3)
     for number in range(10):
         timeline.take(said(number), START_NS)
     told = timeline.changes()
@@ -103,7 +103,7 @@ def test_the_oldest_make_room_and_are_counted() -> None:
 
 
 def test_a_live_timeline_forgets_what_is_long_over() -> None:
-    timeline = Timeline("a graph", START_NS, keep_s=10)
+    timeline = SessionTimeline("a graph", START_NS, keep_s=10)
     for number in range(100):
         timeline.take(said(number), START_NS + number * NS_PER_S)
     told = timeline.changes()
@@ -111,7 +111,7 @@ def test_a_live_timeline_forgets_what_is_long_over() -> None:
     assert told["from"] == told["end"] - 10_000
 
 
-def test_who_waits_is_woken_by_a_change(timeline: Timeline) -> None:
+def test_who_waits_is_woken_by_a_change(timeline: SessionTimeline) -> None:
     told: list[list[str]] = []
     waiting = threading.Thread(
         target=lambda: told.append([item["id"] for item in timeline.changes(0, PATIENCE_S)["speech"]])
@@ -122,13 +122,13 @@ def test_who_waits_is_woken_by_a_change(timeline: Timeline) -> None:
     assert told == [["u1"]]
 
 
-def test_who_waits_for_a_complete_bag_is_answered(timeline: Timeline) -> None:
+def test_who_waits_for_a_complete_bag_is_answered(timeline: SessionTimeline) -> None:
     timeline.complete()
     told = timeline.changes(10**9, 10**9)
     assert told["complete"]
 
 
-def test_a_flag_of_any_event_counts_its_attributes(timeline: Timeline, session: Recording) -> None:
+def test_a_flag_of_any_event_counts_its_attributes(timeline: SessionTimeline, session: Recording) -> None:
     flag: SocialFlag = session.flags[0]
     timeline.take(flag, START_NS)
     assert timeline.changes()["attributes"] == [attribute.value for attribute in flag.attributes]

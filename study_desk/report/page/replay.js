@@ -37,4 +37,11 @@ hooks.painted = (wide) => {
   if (x >= 0 && x <= wide) pen.fillRect(Math.min(x, wide - 2), 3.1 * rem, 2, height - 3.1 * rem);
 };
 byId("cursor").addEventListener("input", (event) => { play(false); seek(Number(event.target.value)); });
+byId("cursor").addEventListener("keydown", (event) => {
+  const by = { ArrowLeft: -1000, ArrowDown: -1000, ArrowRight: 1000, ArrowUp: 1000, PageDown: -10000, PageUp: 10000 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  play(false);
+  seek(replay.at + by);
+});
 byId("play").addEventListener("click", () => play(!replay.playing));

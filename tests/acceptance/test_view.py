@@ -1,0 +1,43 @@
+"""`tactful view` over a shipped encounter, as a person opens it."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from norm_core.runtime.data_files import shipped_file
+from tests.patience import PATIENCE_S
+from tests.study_desk.browser import CHROMIUM, Browser
+
+BAG = shipped_file("sim_replays.scenarios", "shipped") / "kiosk_directions"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)")
+def test_the_page_tells_why_an_encounter_was_flagged(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tactful_cli", "view", str(BAG)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as view:
+        assert view.stdout is not None
+        try:
+            with Browser(tmp_path / "profile") as browser:
+                browser.open(view.stdout.readline().strip())
+                browser.until("!document.getElementById('meta').innerText.includes('so far')")
+                browser.key("j")
+                browser.until("document.getElementById('still').naturalWidth > 0")
+                details = browser.run("document.getElementById('details').innerText")
+        finally:
+            view.send_signal(signal.SIGINT)
+            code = view.wait(PATIENCE_S)
+    assert "Response delay" in details
+    assert "threshold of 2 s" in details
+    assert "old bridge" in details
+    assert code == 130
+
+
+def test_a_folder_that_is_no_bag_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tactful_cli", "view", str(tmp_path), "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert result.returncode == 2
+    assert str(tmp_path) in result.stderr
+    assert result.stdout == ""
