@@ -79,14 +79,3 @@ def test_its_token_opens_the_page_and_its_stills(server: ViewServer, timeline: S
 )
 def test_a_request_that_makes_no_sense_is_refused(server: ViewServer, path: str, status: int) -> None:
     assert ask(server.port, path.replace("²", "%C2%B2"), X_Token=token_of(server))[0] == status
-
-
-def test_who_waits_for_news_does_not_hold_up_the_end(server: ViewServer) -> None:
-    told: list[int] = []
-    waiting = threading.Thread(
-        target=lambda: told.append(ask(server.port, "/changes?since=99", X_Token=token_of(server))[0])
-    )
-    waiting.start()
-    server.close()
-    waiting.join(PATIENCE_S)
-    assert not waiting.is_alive()

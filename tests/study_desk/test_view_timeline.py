@@ -128,6 +128,15 @@ def test_who_waits_for_a_complete_bag_is_answered(timeline: SessionTimeline) -> 
     assert told["complete"]
 
 
+def test_a_closed_timeline_releases_who_waits(timeline: SessionTimeline) -> None:
+    told: list[bool] = []
+    waiting = threading.Thread(target=lambda: told.append(timeline.changes(9, PATIENCE_S)["complete"]))
+    waiting.start()
+    timeline.close()
+    waiting.join(PATIENCE_S)
+    assert told == [False]
+
+
 def test_a_flag_of_any_event_counts_its_attributes(timeline: SessionTimeline, session: Recording) -> None:
     flag: SocialFlag = session.flags[0]
     timeline.take(flag, START_NS)
