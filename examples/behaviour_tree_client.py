@@ -6,48 +6,61 @@ In a second terminal run the selector: ./tactful nodes selector
 The leaf prints each step and the decision. It exits with 0 for SUCCESS, 1 for FAILURE and 2 without an answer.
 """
 
+import signal
 import sys
+import time
+from collections.abc import Callable
+from threading import Event
 
 import rclpy
 from norm_interfaces.action import SelectAction
 from norm_interfaces.msg import Decision, OtherAgent
 from rclpy.action import ActionClient
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 TIMEOUT_S = 20.0
+ANSWER_WITHIN_NS = 5_000_000_000
 
 
-def tick(node: Node, goal: SelectAction.Goal) -> SelectAction.Result | None:
+def wait(node: Node, is_done: Callable[[], bool], halted: Event) -> bool:
+    """Spin until something is done, the tree is halted or the time is over; return whether it is done."""
+    until_s = time.monotonic() + TIMEOUT_S
+    while not (is_done() or halted.is_set()) and time.monotonic() < until_s:
+        rclpy.spin_once(node, timeout_sec=0.1)
+    return is_done()
+
+
+def tick(node: Node, goal: SelectAction.Goal, halted: Event) -> SelectAction.Result | None:
     """Tick the leaf once; return the result, or None where no selector answers in time."""
     client = ActionClient(node, SelectAction, "/tactful/select_action")
     try:
-        if not client.wait_for_server(timeout_sec=TIMEOUT_S):
+        if not wait(node, client.server_is_ready, halted):
             return None
+        goal.deadline_ns = node.get_clock().now().nanoseconds + ANSWER_WITHIN_NS
         sent = client.send_goal_async(goal, feedback_callback=lambda message: print("step:", message.feedback.step))
-        rclpy.spin_until_future_complete(node, sent, timeout_sec=TIMEOUT_S)
-        handle = sent.result()
-        if handle is None or not handle.accepted:
+        if not wait(node, sent.done, halted) or not sent.result().accepted:
             return None
-        result = handle.get_result_async()
-        rclpy.spin_until_future_complete(node, result, timeout_sec=TIMEOUT_S)
-        return result.result().result if result.done() else None
+        result = sent.result().get_result_async()
+        return result.result().result if wait(node, result.done, halted) else None
     finally:
         client.destroy()
 
 
 def main() -> int:
     """Ask the selector once and print the decision; return an exit code."""
-    rclpy.init()
+    halted = Event()
+    signal.signal(signal.SIGINT, lambda *_: halted.set())  # a KeyboardInterrupt amid a message's conversion is a crash
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = Node("behaviour_tree")
     goal = SelectAction.Goal()
     goal.candidates = ["Stir the soup in the pot.", "Lay plates on the table.", ""]  # "": none of them
     goal.situation = "The guests are about to eat at the table."
     goal.others_given = True
     goal.others = [OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the stove")]
-    goal.deadline_ns = node.get_clock().now().nanoseconds + 5_000_000_000
-    result = tick(node, goal)
+    result = tick(node, goal, halted)
     node.destroy_node()
-    rclpy.try_shutdown()
+    rclpy.shutdown()
     if result is None:
         print("FAILURE: no selector answered")
         return 2

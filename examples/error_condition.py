@@ -7,17 +7,18 @@ The script prints each change of the answer. Import SocialErrorCondition into yo
 """
 
 import math
+import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from enum import Enum
+from threading import Event
 
 import rclpy
 from norm_interfaces.msg import MonitorStatus, SocialFlag
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 
 RELIABLE = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 LOST_AFTER_S = 5.0  # the monitor sends its status once a second
@@ -82,19 +83,21 @@ class SocialErrorCondition:
 
 def main() -> int:
     """Tick the condition and print changes of its answer until Ctrl-C."""
-    rclpy.init()
+    ended = Event()
+    signal.signal(signal.SIGINT, lambda *_: ended.set())  # a KeyboardInterrupt amid a message's conversion is a crash
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = Node("behaviour_tree")
     condition = SocialErrorCondition(SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS, within_s=30.0)
     condition.subscribe(node)
     before = ""
-    with suppress(KeyboardInterrupt, ExternalShutdownException):
-        while True:
-            rclpy.spin_once(node, timeout_sec=0.5)
-            answer = condition.tick()
-            if answer.value != before:
-                print(f"{answer.value}: {condition.reason}" if condition.reason else answer.value, flush=True)
-            before = answer.value
-    rclpy.try_shutdown()
+    while not ended.is_set():
+        rclpy.spin_once(node, timeout_sec=0.5)
+        answer = condition.tick()
+        if answer.value != before:
+            print(f"{answer.value}: {condition.reason}" if condition.reason else answer.value, flush=True)
+        before = answer.value
+    node.destroy_node()
+    rclpy.shutdown()
     return 0
 
 

@@ -6,14 +6,15 @@ In a second terminal run the monitor and the senses: ./tactful nodes monitor ear
 The node prints each flag, and publishes the correction of each new error for a dialogue manager to use.
 """
 
+import signal
 import sys
-from contextlib import suppress
+from threading import Event
 
 import rclpy
 from norm_interfaces.msg import SocialFlag
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 RELIABLE = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
@@ -47,12 +48,15 @@ class FlagListener(Node):
 
 def main() -> int:
     """Print flags until Ctrl-C."""
-    rclpy.init()
+    ended = Event()
+    signal.signal(signal.SIGINT, lambda *_: ended.set())  # a KeyboardInterrupt amid a message's conversion is a crash
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = FlagListener()
     print("listening on /tactful/flags; Ctrl-C ends", flush=True)
-    with suppress(KeyboardInterrupt, ExternalShutdownException):
-        rclpy.spin(node)
-    rclpy.try_shutdown()
+    while not ended.is_set():
+        rclpy.spin_once(node, timeout_sec=0.5)
+    node.destroy_node()
+    rclpy.shutdown()
     return 0
 
 

@@ -8,13 +8,14 @@ The pause ends with the error, after LONGEST_S, or when the monitor is lost: a r
 """
 
 import math
+import signal
 import sys
 import time
-from contextlib import suppress
+from threading import Event
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Bool
 
 EVERY_S = 0.5
@@ -53,12 +54,15 @@ class SpeechPauser(Node):
 
 def main() -> int:
     """Publish the pause until Ctrl-C."""
-    rclpy.init()
+    ended = Event()
+    signal.signal(signal.SIGINT, lambda *_: ended.set())  # a KeyboardInterrupt amid a message's conversion is a crash
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = SpeechPauser()
     print("listening on /tactful/attention; Ctrl-C ends", flush=True)
-    with suppress(KeyboardInterrupt, ExternalShutdownException):
-        rclpy.spin(node)
-    rclpy.try_shutdown()
+    while not ended.is_set():
+        rclpy.spin_once(node, timeout_sec=0.5)
+    node.destroy_node()
+    rclpy.shutdown()
     return 0
 
 

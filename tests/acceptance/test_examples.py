@@ -110,6 +110,16 @@ def test_behaviour_tree_client_gets_a_decision(domain_id: int) -> None:
 
 
 @pytest.mark.ros
+def test_ctrl_c_ends_a_leaf_that_waits_for_its_selector(observer: Observer) -> None:
+    command = [sys.executable, str(EXAMPLES / "behaviour_tree_client.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as leaf:
+        observer.until(lambda: "behaviour_tree" in observer.node.get_node_names(), "the leaf")
+        leaf.send_signal(signal.SIGINT)
+        shown, _ = leaf.communicate(timeout=PATIENCE_S)
+    assert (leaf.returncode, shown) == (2, "FAILURE: no selector answered\n")
+
+
+@pytest.mark.ros
 def test_flag_listener_prints_flags_and_corrects(domain_id: int, observer: Observer, talk: Path) -> None:
     from std_msgs.msg import String
 
@@ -137,6 +147,28 @@ def test_error_condition_follows_flags_and_monitor(domain_id: int, observer: Obs
             await_line("no$")  # the flag is closed
             os.kill(monitor.pid, signal.SIGKILL)
             await_line("unknown: no status of the monitor")
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize(
+    ("example", "topic", "line"),
+    [("flag_listener.py", "/tactful/flags", "opened"), ("error_condition.py", "/tactful/status", "no$")],
+)
+def test_ctrl_c_amid_a_long_message_ends_clean(observer: Observer, example: str, topic: str, line: str) -> None:
+    from norm_interfaces.msg import Counter, Evidence, MonitorStatus, SocialFlag
+
+    messages = {
+        "/tactful/flags": SocialFlag(polarity=SocialFlag.POLARITY_COMPETENCE, evidence=[Evidence()] * 10_000),
+        "/tactful/status": MonitorStatus(
+            node="/tactful/monitor", state=MonitorStatus.STATE_ACTIVE, counters=[Counter()] * 20_000
+        ),
+    }
+    publisher = observer.node.create_publisher(type(messages[topic]), topic, 20)
+    with running(example) as await_line:
+        observer.until(publisher.get_subscription_count, "the example")
+        for _ in range(10):
+            publisher.publish(messages[topic])
+        await_line(line)  # of the first message; rclpy converts the next ones now
 
 
 @pytest.mark.ros
