@@ -9,6 +9,7 @@ from norm_core.runtime.wording import count_of
 
 TOLD_AGAIN_AFTER_S = 60.0
 SILENT_AFTER_S = 10.0  # a node sends one heartbeat a second
+SETTLED_AFTER_S, SETTLED_AT_MOST_S = 3.0, 10.0  # discovery takes up to three seconds
 
 
 @record
@@ -42,16 +43,14 @@ class NodeBoard:
         self._prefix = f"{namespace}/"
         self._told_s: dict[tuple[str, str], float] = {}
         self._all_were_active = False
+        self._missing: list[tuple[str, ...]] = []
+        self._changed_s = self._unknown_s = 0.0  # when what is missing changed, and when a node was last unknown
+        self.is_settled = False  # every node works or is known not to, and discovery has found what there is
 
     @property
     def all_active(self) -> bool:
         """Whether every node works."""
         return all(view.is_active for view in self.nodes.values())
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether every node works or is known not to."""
-        return all(view.is_active or view.problem for view in self.nodes.values())
 
     def take_launch(self, nodes: Iterable[str], launched_ns: int, restarts: int) -> None:
         """Take that the process of some nodes was launched. Older heartbeats count no more."""
@@ -80,21 +79,33 @@ class NodeBoard:
             self._all_were_active = False
         if view.is_active and not before.is_active and view.restarts:
             lines.append(f"{node}: is active again, after {count_of(view.restarts, 'restart')}")
-        if self._all_were_active:
+        if self._all_were_active and self.is_settled:
             new = [reason for reason in status.reasons if before.status and reason not in before.status.reasons]
             gone = [reason for reason in (before.status.reasons if before.status else ()) if reason not in view.missing]
             lines += self._lines(node, new, now_s)
             lines += self._lines(node, [f"no longer: {reason}" for reason in gone if not new], now_s)
-        elif self.all_active:
+        elif self.all_active and not self._all_were_active:
             self._all_were_active = True
             lines.append("all nodes are active")
         return lines
 
     def take_time(self, now_s: float) -> list[str]:
-        """Take that time passed: a node that works and sends nothing hangs."""
+        """Take that time passed: the graph settles, and a node that works and sends nothing hangs."""
+        self._settle(now_s)
         silent = [name for name, view in self.nodes.items() if view.is_active and now_s - view.heard_s > SILENT_AFTER_S]
         why = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; look at the load of the machine, or start up again"
         return [line for name in silent for line in self._lines(name, [why], now_s)]
+
+    def _settle(self, now_s: float) -> None:
+        """Note that every node is known and that what is missing no longer changes, or changes for long."""
+        missing = [view.missing for view in self.nodes.values()]
+        is_known = all(view.is_active or view.problem for view in self.nodes.values())
+        if not (self._missing and is_known):
+            self._unknown_s = now_s
+        if missing != self._missing:
+            self._missing, self._changed_s = missing, now_s
+        is_quiet = is_known and now_s - self._changed_s >= SETTLED_AFTER_S
+        self.is_settled |= is_quiet or now_s - self._unknown_s >= SETTLED_AT_MOST_S
 
     def _lines(self, node: str, reasons: Iterable[str], now_s: float) -> list[str]:
         """Return one line for each reason that was not told of late; digits do not make a reason a new one."""

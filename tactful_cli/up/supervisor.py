@@ -40,7 +40,7 @@ class Supervisor:
         self._due_s: dict[ChildProcess, float] = {}
         self._refusals: dict[ChildProcess, str] = {}
         self._last_code = CLEAN
-        self._is_shown = False
+        self._shown: set[str] = set()  # at which moments
         self._check_output: list[str] = []
 
     def run(self) -> int:
@@ -53,7 +53,7 @@ class Supervisor:
                 self._launch_due()
                 for line in self._board.take_time(time.monotonic()):
                     self._tell(line)
-                self._show_once()
+                self._show_missing()
             return self._last_code
         finally:
             self._end_all()
@@ -166,13 +166,15 @@ class Supervisor:
         self._board.take_end(nodes, problem)
         self._tell(f"{', '.join(nodes)}: {problem}")
 
-    def _show_once(self) -> None:
-        """Show what is missing once each node works or is known not to, or when that takes long."""
-        late = time.monotonic() > self._began_s + WAITING_TOLD_AFTER_S
-        if not self._is_shown and (self._board.is_settled or late):
-            self._is_shown = True
+    def _show_missing(self) -> None:
+        """Show what is missing when a node is awaited for long, and when the board is settled."""
+        is_late = time.monotonic() > self._began_s + WAITING_TOLD_AFTER_S
+        moment = "settled" if self._board.is_settled else "late" if is_late and not self._board.all_active else ""
+        if moment and moment not in self._shown:
+            if not self._shown:
+                self._check.launch()
+            self._shown.add(moment)
             self._show(self._board)
-            self._check.launch()
 
     def _end_all(self) -> None:
         """End every process and wait for it; what does not end in time, or a second interrupt, kills."""
