@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 from norm_core.records.record import record
-from tactful_cli.up.inputs import IMAGE_TYPES, ROBOT_SPEECH_TYPE
+from tactful_cli.up.inputs import AUDIO_NAMES, IMAGE_TYPES, ROBOT_SPEECH_TYPE
 from tactful_cli.up.ros_tools import Survey, Topic
 
-AUDIO_NAMES = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
 _ROBOT_WORDS = ("say", "tts", "speech", "speak", "robot", "caption")
 _ROBOT_TYPES = (ROBOT_SPEECH_TYPE, "hri_actions_msgs/msg/ClosedCaption", "sound_play/msg/SoundRequest")
 _OWN = "/tactful/"

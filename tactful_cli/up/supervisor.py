@@ -11,7 +11,7 @@ from queue import Empty, Queue
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from tactful_cli.up.backoff import BAD_INPUT_DELAY_S, Backoff
-from tactful_cli.up.inputs import InputVerdict
+from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 from tactful_cli.up.profile import Profile

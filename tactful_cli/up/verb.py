@@ -18,7 +18,7 @@ from norm_monitor.judge.deployment_context import DeploymentContext
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.service_unit import ENABLE, unit_path, unit_text
 from tactful_cli.up.init import ask, profile_of, profile_text
-from tactful_cli.up.inputs import CheckedInput, InputVerdict, check_inputs
+from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
 from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.ros_tools import Survey, effective_parameters, survey_topics
 from tactful_cli.up.run import run

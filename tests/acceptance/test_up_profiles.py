@@ -108,7 +108,8 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
         checked = run_up(path, "--check")
     assert checked.returncode == 1
     assert "set topic of camera to /head/eye/compressed" in checked.stdout
-    assert "read as std_msgs/msg/UInt8MultiArray; set the type in the profile" in checked.stdout
+    assert "but read as std_msgs/msg/UInt8MultiArray" in checked.stdout
+    assert "set audio_topic of ears to /head/microphone" in checked.stdout
     assert "3 inputs of 3 not well" in checked.stdout
 
 

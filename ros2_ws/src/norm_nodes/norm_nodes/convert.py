@@ -1,5 +1,6 @@
 """Convert records to rclpy messages and back."""
 
+import difflib
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -10,26 +11,31 @@ T = TypeVar("T")
 
 
 class TypeMissingError(ImportError):
-    """The package of a message type is not installed."""
+    """A message type is not installed."""
 
 
 @cache
 def message_class(type_name: str) -> Any:
     """Import the class of a message type, such as std_msgs/msg/Header.
 
-    Raises TypeMissingError where its package is not installed.
+    Raises TypeMissingError where its package is not installed, or has no such type.
     """
     package, kind, name = type_name.split("/")
     try:
         module = import_module(f"{package}.{kind}")
+    except ImportError as error:
+        apt = f"ros-jazzy-{package.replace('_', '-')}"
+        raise TypeMissingError(f"{type_name} is not installed; install {package} (as {apt})") from error
+    try:
         if kind == "action":  # its topics have types that the package does not export
             action, _, part = name.rpartition("_")
             parts = getattr(module, action)
             return parts.Impl.FeedbackMessage if part == "FeedbackMessage" else getattr(parts, part)
         return getattr(module, name)
-    except (ImportError, AttributeError) as error:
-        apt = f"ros-jazzy-{package.replace('_', '-')}"
-        raise TypeMissingError(f"{type_name} is not installed; install {package} (as {apt})") from error
+    except AttributeError as error:
+        near = difflib.get_close_matches(name, [each for each in vars(module) if not each.startswith("_")], 1)
+        remedy = f"did you mean {package}/{kind}/{near[0]}?" if near else f"name a type of {package}, or update it"
+        raise TypeMissingError(f"{type_name} does not exist in {package}; {remedy}") from error
 
 
 def record_class(record_type: type) -> Any:

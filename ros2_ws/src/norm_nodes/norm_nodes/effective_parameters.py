@@ -10,7 +10,7 @@ from typing import Any
 
 from norm_core.runtime.config import Config, ConfigError, check_config
 from norm_nodes.catalogue import NODES, node_class
-from norm_nodes.convert import message_class
+from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.parameters import nested
 
 NOT_OURS = ("qos_overrides", "use_sim_time", "start_type_description_service")
@@ -51,8 +51,10 @@ def missing(types: set[str]) -> dict[str, str]:
     for type_name in sorted(types):
         try:
             message_class(type_name)
-        except (ImportError, ValueError) as error:
+        except TypeMissingError as error:
             found[type_name] = str(error)
+        except ValueError:
+            found[type_name] = f"{type_name!r} is no message type; write it as package/msg/Name"
     return found
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tactful_cli.up.inputs import CheckedInput, InputVerdict, check_inputs
+from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
 
 IMAGE = "sensor_msgs/msg/CompressedImage"
@@ -50,6 +50,39 @@ def test_each_fault_has_its_remedy(topic: Topic, verdict: InputVerdict, told: st
 def test_a_type_that_is_not_installed_is_told_first() -> None:
     microphone, _ = checked({"ears": EARS}, missing="std_msgs/msg/UInt8MultiArray")
     assert (microphone.verdict, microphone.found) == (InputVerdict.WRONG, "it is not installed")
+
+
+WORDS = {**EARS, "words_from": "topic", "words_topic": "/heard", "is_speaking_topic": ""}
+
+
+@pytest.mark.parametrize(
+    ("ears", "topic", "remedy"),
+    [
+        ({**WORDS, "words_type": "std_msgs/msg/Strng"}, "/heard", "set words_type of ears to std_msgs/msg/String"),
+        (
+            {**EARS, "robot_speech_topic": "/says", "robot_speech_type": "std_msgs/msg/Bool"},
+            "/says",
+            "set robot_speech_type of ears to std_msgs/msg/String",
+        ),
+        ({**EARS, "audio_topic": "/says", "audio_type": "a/msg/AudioData"}, "/says", "set audio_topic of ears to /mic"),
+    ],
+    ids=["misspelt", "wrong but installed", "type that the node cannot read"],
+)
+def test_the_published_type_decides_the_remedy(ears: dict[str, Any], topic: str, remedy: str) -> None:
+    strings = [Topic(name=name, types=("std_msgs/msg/String",), rate_hz=1.0) for name in ("/heard", "/says")]
+    others = [
+        Topic(name=name, types=(type_name,), rate_hz=1.0)
+        for name, type_name in {"/is_speaking": "std_msgs/msg/Bool", "/mic": "a/msg/AudioData"}.items()
+    ]
+    found = checked({"ears": ears}, *strings, *others, missing="std_msgs/msg/Strng")
+    (wrong,) = [each for each in found if each.input.topic == topic]
+    assert (wrong.verdict, wrong.remedy) == (InputVerdict.WRONG, remedy)
+
+
+def test_a_type_of_a_package_not_installed_is_to_be_installed() -> None:
+    ears = {**WORDS, "words_type": "std_msgs/msg/String"}
+    words, _ = checked({"ears": ears}, Topic(name="/heard", types=("hri_msgs/msg/LiveSpeech",)))
+    assert words.remedy == "install hri_msgs, and set words_type of ears to hri_msgs/msg/LiveSpeech"
 
 
 def test_a_topic_that_the_profile_itself_publishes_is_not_missed() -> None:
