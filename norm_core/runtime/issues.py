@@ -125,8 +125,8 @@ ISSUES: dict[str, IssueHelp] = {
     ),
     "robot topic *": IssueHelp(
         line="TOPIC: nobody publishes it, or it is published as another type",
-        meaning="nothing is heard of the robot on a topic that ears reads",
-        remedy="start the robot's speech, or correct robot_speech_topic or robot_speech_type of ears",
+        meaning="nothing is heard of the robot's words or of their times on a topic that ears reads",
+        remedy="start the robot's speech, or correct the parameter of ears that the line names",
     ),
     "robot rivals": IssueHelp(
         line="robot_speech: has a publisher beside ears",

@@ -84,6 +84,16 @@ def test_an_action_is_named_as_the_robots_speech(domain_id: int, observer: Obser
         assert not any(edge.estimated for edge in session.edges)
 
 
+def test_a_missing_topic_names_its_own_parameter(domain_id: int, observer: Observer, session: Session) -> None:
+    ears = {"robot_speech_topic": "/says", "robot_speaking_topic": "/is_speaking"}
+    words = "/says: nobody publishes it, so nothing is heard of the robot; start the robot's speech, or correct "
+    times = "/is_speaking: nobody publishes it, so the times of the robot's words are estimated"
+    with NodeProcess(["ears"], {"ears": ears}, domain_id):
+        observer.until(lambda: f"{words}robot_speech_topic of ears" in session.reasons(), "the words to be missed")
+        observer.until(lambda: times in session.reasons(), "the times to be missed")
+        assert session.reasons().endswith("or correct robot_speaking_topic of ears")
+
+
 def test_another_type_and_a_rival_are_told(domain_id: int, observer: Observer, session: Session) -> None:
     from norm_nodes.convert import record_class
     from std_msgs.msg import String

@@ -125,7 +125,10 @@ class EarsNode(NormNode[EarsConfig]):
             self.subscribe(RobotSpeech, own, partial(self._hear_robot, own), EVENTS, "when the robot itself speaks")
             return
         self._robot_speech = self.advertise(RobotSpeech, "robot_speech", EVENTS, "what the robot's own topics tell")
-        names = (config.robot_speech_topic, config.robot_speaking_topic)
+        names = {
+            "robot_speech_topic": config.robot_speech_topic,
+            "robot_speaking_topic": config.robot_speaking_topic,
+        }
         self._robot_topics = RobotTopics(self, names, config.robot_speech_type, self._hear_robot)
         self._robot_topics.find()
 

@@ -1,6 +1,6 @@
 """Subscribe to what tells of the robot's speech, once its publishers announce the type."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,17 +16,21 @@ from norm_nodes.norm_node import NormNode
 
 TakeMessage = Callable[[str, Any], None]  # takes a topic and a message
 
+_LACKING = {
+    "robot_speech_topic": "nothing is heard of the robot; start the robot's speech",
+    "robot_speaking_topic": "the times of the robot's words are estimated; start what tells whether it speaks",
+}
 _DESCRIPTION = "when the robot speaks, and what it says"
 
 
 class RobotTopics:
     """The subscriptions to a robot's topics and actions, of any type. Call `find` until all are there."""
 
-    def __init__(self, node: NormNode[Any], names: Sequence[str], stated_type: str, take: TakeMessage) -> None:
-        """The first name may have a stated type; all others have the type that their publishers announce."""
+    def __init__(self, node: NormNode[Any], names: Mapping[str, str], stated_type: str, take: TakeMessage) -> None:
+        """Take names by their parameter. The type of the first may be stated; publishers announce all others."""
         self._node, self._take = node, take
-        self._names = [node.resolve_topic_name(name) for name in names if name]
-        self._stated = {self._names[0]: stated_type} if stated_type else {}
+        self._names = {parameter: node.resolve_topic_name(name) for parameter, name in names.items() if name}
+        self._stated = {self._names["robot_speech_topic"]: stated_type} if stated_type else {}
         self._types: dict[str, str] = {}  # of subscriptions
         for topic, type_name in self._stated.items():
             self._subscribe(topic, type_name, SENSOR)
@@ -34,20 +38,18 @@ class RobotTopics:
     def find(self) -> None:
         """Subscribe to topics that appeared, and state what is missing. Call it now and then."""
         present = dict(self._node.get_topic_names_and_types())
-        for name in self._names:
-            if problem := " ".join(filter(None, map(self._problem_of, expand_topics([name], present)))):
+        for parameter, name in self._names.items():
+            problems = [self._problem_of(topic, parameter) for topic in expand_topics([name], present)]
+            if problem := " ".join(filter(None, problems)):
                 self._node.raise_issue(f"robot topic {name}", Health.DEGRADED, problem)
             else:
                 self._node.clear_issue(f"robot topic {name}")
 
-    def _problem_of(self, topic: str) -> str:
+    def _problem_of(self, topic: str, parameter: str) -> str:
         """Subscribe to a topic if possible; return what prevents it and what to do."""
         publishers = self._node.get_publishers_info_by_topic(topic)
         if not publishers:
-            return (
-                f"{topic}: nobody publishes it, so nothing is heard of the robot; "
-                "start the robot's speech, or correct robot_speech_topic of ears"
-            )
+            return f"{topic}: nobody publishes it, so {_LACKING[parameter]}, or correct {parameter} of ears"
         announced = sorted({publisher.topic_type for publisher in publishers})
         if topic not in self._types:
             reliable = all(one.qos_profile.reliability == ReliabilityPolicy.RELIABLE for one in publishers)
@@ -57,7 +59,7 @@ class RobotTopics:
             return ""
         remedy = "correct robot_speech_type" if topic in self._stated else "let one type be published"
         others = " and ".join(one for one in announced if one != used)
-        return f"{topic}: is published as {others} and read as {used}; {remedy}, or name another robot_speech_topic"
+        return f"{topic}: is published as {others} and read as {used}; {remedy}, or name another {parameter}"
 
     def _subscribe(self, topic: str, type_name: str, qos: QoSProfile) -> None:
         self._types[topic] = type_name
