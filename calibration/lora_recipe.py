@@ -26,6 +26,7 @@ from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Text
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.extras import install_command
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +69,7 @@ def fine_tune(options: LoraOptions) -> LoraResult:
     if lacking := [name for name in NEEDED if find_spec(name) is None]:
         raise TactfulError(
             f"the LoRA recipe needs {', '.join(lacking)}, which this environment lacks; "
-            "install it with ./tactful setup finetune"
+            f"install it with {install_command('finetune')}"
         )
     # Imported here: the default environment lacks them.
     import torch  # noqa: PLC0415

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from norm_core.bags.types import interfaces_folder, typestore
 from norm_core.records.messages import RECORDS
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from tactful_cli.console import print_json, print_table
@@ -84,7 +85,9 @@ def _examine(check: Callable[[], Iterator[CheckRow]]) -> list[CheckRow]:
             CheckRow(name, CheckResult.BROKEN, f"gave no answer in {error.timeout:.0f} s", "look at the machine's load")
         ]
     except (OSError, ValueError, RuntimeError) as error:
-        return [CheckRow(name, CheckResult.BROKEN, str(error), "run ./tactful doctor again after mending what it says")]
+        return [
+            CheckRow(name, CheckResult.BROKEN, str(error), f"run {PROGRAM} doctor again after mending what it says")
+        ]
 
 
 def _python() -> Iterator[CheckRow]:
@@ -110,7 +113,7 @@ def _ros() -> Iterator[CheckRow]:
     source = "installed" if os.environ.get("ROS_DISTRO") else "wheels"
     probe = _run_python("import rclpy, rclpy.utilities as u; print(u.get_rmw_implementation_identifier())")
     if probe.returncode:
-        yield CheckRow("ros", CheckResult.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor")
+        yield CheckRow("ros", CheckResult.BROKEN, _last_line(probe.stderr), f"remove .venv and run {PROGRAM} doctor")
         return
     domain = os.environ.get("ROS_DOMAIN_ID", "0")
     yield CheckRow("ros", CheckResult.OK, f"Jazzy from {source}, {probe.stdout.strip()}, domain {domain}")
@@ -123,7 +126,7 @@ def _interfaces() -> Iterator[CheckRow]:
         f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {names!r}}}))"
     )
     probe = _run_python(code)
-    mend = "run ./tactful doctor again; if that does not help, remove .tactful"
+    mend = f"run {PROGRAM} doctor again; if that does not help, remove .tactful"
     if probe.returncode:
         yield CheckRow("interfaces", CheckResult.BROKEN, _last_line(probe.stderr), mend)
         return
@@ -205,7 +208,7 @@ def _onnx_runtime() -> Iterator[CheckRow]:
     probe = _run_python("import onnxruntime as o; print(o.__version__, *o.get_available_providers())")
     if probe.returncode:
         yield CheckRow(
-            "onnx runtime", CheckResult.BROKEN, _last_line(probe.stderr), "remove .venv and run ./tactful doctor"
+            "onnx runtime", CheckResult.BROKEN, _last_line(probe.stderr), f"remove .venv and run {PROGRAM} doctor"
         )
         return
     version, *providers = probe.stdout.split()

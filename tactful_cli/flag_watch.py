@@ -14,6 +14,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -27,8 +28,8 @@ from sim_replays.flag_runs.flag_run import append_bag, begin_run, write_tables
 from tactful_cli.bag_senses import explain_missing_robot, senses_of
 from tactful_cli.console import complain, err
 
-NOTHING_TO_WATCH = "holds nothing to watch: no speech, sound, camera or people; ./tactful bag info lists its topics"
-NO_SUCH_TOPIC = "has no topic {}, which --map renames; ./tactful bag info lists its topics"
+NOTHING_TO_WATCH = f"holds nothing to watch: no speech, sound, camera or people; {PROGRAM} bag info lists its topics"
+NO_SUCH_TOPIC = f"has no topic {{}}, which --map renames; {PROGRAM} bag info lists its topics"
 load_whisper = cache(Whisper)  # several bags share one
 
 

@@ -44,9 +44,7 @@ class GraphStream:
     def __init__(self, namespace: str, verb: str, log: Callable[[str], None], *, frames: bool = False) -> None:
         """Raises TactfulError if the nodes are not installed, or if the namespace is none."""
         if importlib.util.find_spec("norm_nodes") is None:
-            raise TactfulError(
-                f"{verb}: the nodes are not installed; run ./tactful {verb} in a checkout, or source your workspace"
-            )
+            raise TactfulError(f"{verb}: the nodes are not installed; run it in a checkout, or source your workspace")
         self.namespace = node_namespace(checked_namespace(namespace, verb))
         self._log = log
         self._events: Queue[Event] = Queue(EVENTS_QUEUE)

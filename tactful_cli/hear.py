@@ -13,6 +13,7 @@ from norm_core.records.messages import MessageError
 from norm_core.records.speech import Utterance
 from norm_core.runtime.counters import describe
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.ears import Ears, Heard
@@ -129,7 +130,7 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat, robot_topics: Collection
     if len(heard) == 1:
         return heard[0]
     if not heard:
-        raise BagError("the bag has no audio topic; ./tactful bag info lists its topics")
+        raise BagError(f"the bag has no audio topic; {PROGRAM} bag info lists its topics")
     raise BagError(f"the bag's audio topics are {', '.join(heard)}; name one with --topic")
 
 

@@ -14,6 +14,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence
 from norm_core.runtime.counters import describe
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.eyes import Eyes
@@ -87,7 +88,7 @@ def _first_camera(reader: BagReader, bag: Path) -> str:
         for summary in reader.topics:
             if summary.type_name in wanted:
                 return summary.topic
-    raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {KEPT}; ./tactful bag info lists its topics")
+    raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {KEPT}; {PROGRAM} bag info lists its topics")
 
 
 def _seen(reader: BagReader, topic: str, eyes: Eyes) -> Iterator[Frame | Presence]:

@@ -15,6 +15,7 @@ from action_selector.retrieve.nearest import nearest
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 
 NEAREST = 5
 MOST_ENTRIES = 1_000_000  # 2 GB of vectors with 512 dimensions
@@ -79,7 +80,7 @@ class PrecedentIndex:
     def load(cls, folder: Path) -> "PrecedentIndex":
         """Read an index that `save` wrote. Raises PrecedentError."""
         if not folder.is_dir():
-            raise PrecedentError(f"{folder}: there is no such index; make it with ./tactful norms index")
+            raise PrecedentError(f"{folder}: there is no such index; make it with {PROGRAM} norms index")
         try:
             about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
@@ -87,7 +88,7 @@ class PrecedentIndex:
             return cls(precedents, vectors, str(about["weights_sha256"]))
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise PrecedentError(
-                f"{folder}: is no readable index ({error}); make it again with ./tactful norms index"
+                f"{folder}: is no readable index ({error}); make it again with {PROGRAM} norms index"
             ) from error
 
     def save(self, folder: Path) -> None:

@@ -11,8 +11,9 @@ from rosbags.rosbag2 import Reader
 
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed
+from norm_core.runtime.program import PROGRAM
 
-RECOVER = "save the readable part with ./tactful bag recover BAG OUT"
+RECOVER = f"save the readable part with {PROGRAM} bag recover BAG OUT"
 # What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
 UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -29,7 +30,7 @@ class StorageFile:
         if left := [f"{path.name}{end}" for end in UNMERGED if _is_filled(path.with_name(path.name + end))]:
             raise BagError(
                 f"{path.name}: its recorder died before {', '.join(left)} was merged into it: "
-                "play or copy it with rosbag2 once, or let ./tactful bag recover merge it"
+                f"play or copy it with rosbag2 once, or let {PROGRAM} bag recover merge it"
             )
         try:
             self._reader = Reader(self._unpacked() if is_packed(path) else path)

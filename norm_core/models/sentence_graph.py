@@ -12,6 +12,7 @@ import numpy as np
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.packaged_model import GRAPH, ORDERS, WIDTH
+from norm_core.runtime.extras import install_command
 
 _EMBEDDED, _EPSILON, _OPSET = 512, 1e-12, 18
 _FEATURES = _EMBEDDED + len(ORDERS) * WIDTH
@@ -39,7 +40,7 @@ def sentence_graph() -> Any:
         onnx = import_module("onnx")
     except ImportError as error:
         raise EngineFailedError(
-            "onnx: writing ONNX models needs it, and it is not installed; run ./tactful setup weights"
+            f"onnx: writing ONNX models needs it, and it is not installed; run {install_command('weights')}"
         ) from error
     graph = _Graph(onnx)
     graph.forward()

@@ -12,6 +12,7 @@ from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.data_files import site_folder
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 
 
@@ -63,18 +64,18 @@ class Store:
             folder = (beside or Path()) / manifest.source.path
             raise EngineFailedError(
                 f"{manifest.name}: {folder} is not here, or no hash is known of what is in it; "
-                f"restore it, or write a new manifest with ./tactful models add {folder}"
+                f"restore it, or write a new manifest with {PROGRAM} models add {folder}"
             )
         if located is None:
             raise EngineFailedError(
-                f"the weights of {manifest.name} are not installed; run ./tactful models pull {manifest.name}"
+                f"the weights of {manifest.name} are not installed; run {PROGRAM} models pull {manifest.name}"
             )
         folder, lock = located
         damaged = find_damages(folder, lock) if verify else []
         if damaged:
             named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
             remedy = (
-                "restore or add them again" if manifest.source.path else f"run ./tactful models pull {manifest.name}"
+                "restore or add them again" if manifest.source.path else f"run {PROGRAM} models pull {manifest.name}"
             )
             raise EngineFailedError(
                 f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; {remedy}"

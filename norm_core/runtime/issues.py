@@ -4,6 +4,7 @@ A name that ends in * stands for a family of issues. Those of the camera stand w
 """
 
 from norm_core.records.record import record
+from norm_core.runtime.program import PROGRAM
 
 
 @record
@@ -84,7 +85,7 @@ ISSUES: dict[str, IssueHelp] = {
     "faces": IssueHelp(
         line="camera: no faces are detected",
         meaning="the weights of the face detector are not installed",
-        remedy="run ./tactful models pull with the name in the line",
+        remedy=f"run {PROGRAM} models pull with the name in the line",
     ),
     "people": IssueHelp(
         line="TOPIC: no persons arrive",
@@ -152,7 +153,7 @@ ISSUES: dict[str, IssueHelp] = {
     "encoder": IssueHelp(
         line="sentence encoder: it is being loaded, or cannot be loaded",
         meaning="the encoder is being loaded, or cannot be loaded",
-        remedy="wait a few seconds; where it failed, run ./tactful doctor",
+        remedy=f"wait a few seconds; where it failed, run {PROGRAM} doctor",
     ),
     "files": IssueHelp(
         line="selector: FILE ...",
@@ -167,7 +168,7 @@ ISSUES: dict[str, IssueHelp] = {
     "bag": IssueHelp(
         line="BAG: ...",
         meaning="the bag cannot be read or written",
-        remedy="mend what the line names; ./tactful bag recover makes a valid bag of a damaged one",
+        remedy=f"mend what the line names; {PROGRAM} bag recover makes a valid bag of a damaged one",
     ),
     "study_log": IssueHelp(
         line="study log: ...",

@@ -9,9 +9,10 @@ from pydantic import Field
 from norm_core.engines.reply import ModelInfo
 from norm_core.prompts.judge import VERSION
 from norm_core.runtime.artefact import Artefact, load_artefact
+from norm_core.runtime.program import PROGRAM
 
 KIND, FORMAT = "judge calibration", 1
-_FIT_ANEW = "fit it anew (./tactful calibrate judge --model NAME --labels FOLDER --write FILE)"
+_FIT_ANEW = f"fit it anew ({PROGRAM} calibrate judge --model NAME --labels FOLDER --write FILE)"
 
 
 def made_with(model_info: ModelInfo) -> dict[str, str]:

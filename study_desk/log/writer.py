@@ -15,6 +15,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from study_desk.log.event_track import EventTrack, write_track
@@ -104,7 +105,7 @@ class StudyLog:
                 raise LogError(f"{folder}: holds no complete entry; begin a new log")
             if contents.schema < FIRST_ERASABLE:
                 raise LogError(
-                    f"{folder}: has the old schema {contents.schema}; convert it with ./tactful study migrate"
+                    f"{folder}: has the old schema {contents.schema}; convert it with {PROGRAM} study migrate"
                 )
             log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
             log._segment = int(last.stem.split("-")[1])

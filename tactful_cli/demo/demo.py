@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from sim_replays.drivers.node_driver import END
 from sim_replays.drivers.session_replay import over_dds
 from sim_replays.examples.demo_session import write_demo_session
@@ -63,7 +64,7 @@ def demo(
         report.show(session, view, told, out)
         for name, path in files.items():
             out.print(f"{name:<18} {path}", soft_wrap=True)
-        out.print(f"More: ./tactful flags {session.bag} --topic /audio --explain", soft_wrap=True)
+        out.print(f"More: {PROGRAM} flags {session.bag} --topic /audio --explain", soft_wrap=True)
     if not (view.flags and view.decisions):
-        err.print("demo: no flag or no decision arrived; run ./tactful doctor to find what does not work")
+        err.print(f"demo: no flag or no decision arrived; run {PROGRAM} doctor to find what does not work")
         raise typer.Exit(1)

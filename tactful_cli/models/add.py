@@ -23,6 +23,7 @@ from norm_core.models.store import hashed_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
 
@@ -175,9 +176,9 @@ def _next_steps(manifest: Manifest) -> list[str]:
     if (module := _MODULES.get(manifest.engine)) and find_spec(module) is None:
         steps.append(install_command(EXTRAS[manifest.engine]))
     if manifest.source.hub:
-        steps.append(f"./tactful models pull {manifest.name}")
+        steps.append(f"{PROGRAM} models pull {manifest.name}")
     if manifest.engine is EngineKind.ENCODER and "model.onnx" not in {file.path for file in manifest.files}:
-        return [*steps, f"./tactful models quantize {manifest.name} --recipe int8-encoder"]
+        return [*steps, f"{PROGRAM} models quantize {manifest.name} --recipe int8-encoder"]
     if manifest.engine is not EngineKind.CTRANSLATE2:
-        steps.append(f"./tactful models bench {manifest.name}")
+        steps.append(f"{PROGRAM} models bench {manifest.name}")
     return steps

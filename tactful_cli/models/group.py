@@ -12,6 +12,7 @@ from norm_core.models.lock import locked_files
 from norm_core.models.manifest import Manifest, Task, fitting_gpus_gb
 from norm_core.models.store import Store, find_damages
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.verb import AsJson, group
@@ -270,7 +271,7 @@ def _without_weights(manifest: Manifest) -> str:
         return f"on the server {manifest.source.url}; check them there"
     if manifest.source.path:
         return f"not found at {manifest.source.path}; put them there"
-    return f"not installed; run ./tactful models pull {manifest.name}"
+    return f"not installed; run {PROGRAM} models pull {manifest.name}"
 
 
 def _state(row: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from norm_core.records.record import record
+from norm_core.runtime.program import PROGRAM
 from norm_monitor.judge.deployment_context import DeploymentContext
 from tactful_cli.up.candidates import (
     TopicCandidate,
@@ -84,7 +85,7 @@ def profile_of(answers: Answers, survey: Survey) -> dict[str, dict[str, Any]]:
 
 def profile_text(nodes: Mapping[str, Any], answers: Answers) -> str:
     """Return the profile as YAML, with what was found beside it."""
-    lines = ["# Written by ./tactful up --init from the topics that were published then."]
+    lines = [f"# Written by {PROGRAM} up --init from the topics that were published then."]
     remarks = {
         "camera": answers.camera,
         "ears": answers.recogniser or answers.microphone,

@@ -10,6 +10,7 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from tactful_cli.up.profile import Profile
 
 TIMEOUT_S = 120.0
@@ -79,5 +80,5 @@ def _run(module: str, *arguments: str) -> Any:
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise TactfulError(f"up: {module} failed: {why}; run ./tactful doctor")
+        raise TactfulError(f"up: {module} failed: {why}; run {PROGRAM} doctor")
     return json.loads(done.stdout)

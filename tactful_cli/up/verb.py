@@ -13,6 +13,7 @@ from rich.table import Table
 
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from tactful_cli.console import complain, err, out, print_json, print_table
@@ -64,7 +65,7 @@ def up(  # noqa: PLR0917
         complain("up: name a profile, or the file of one")
         raise typer.Exit(EXIT_BAD_INPUT)
     if importlib.util.find_spec("norm_nodes") is None and not install:
-        raise TactfulError("up: the nodes are not installed; run ./tactful up in a checkout, or source your workspace")
+        raise TactfulError("up: the nodes are not installed; run it in a checkout, or source your workspace")
     if init:
         _init(Path(profile), context, ask_nothing=yes)
         return
@@ -129,7 +130,7 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
         write_atomic(path, profile_text(profile_of(answers, survey), answers))
     except OSError as error:
         raise TactfulError(f"{path}: cannot be written: {error.strerror}; name another file") from error
-    out.print(f"{path} is written. Read it, then run ./tactful up {path}", soft_wrap=True)
+    out.print(f"{path} is written. Read it, then run {PROGRAM} up {path}", soft_wrap=True)
     _check(load(str(path)), survey)
 
 

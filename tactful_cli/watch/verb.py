@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from tactful_cli.console import complain, out
 from tactful_cli.graph_stream import GraphLine, GraphStream
@@ -28,7 +29,7 @@ NOTHING_AFTER_S = 10.0
 @app.command()
 def watch(
     namespace: Annotated[
-        str, typer.Option(help="Namespace of the robot, where several share a ROS domain, as of ./tactful up.")
+        str, typer.Option(help=f"Namespace of the robot, where several share a ROS domain, as of {PROGRAM} up.")
     ] = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each message as one line of JSON, without the pictures.")
@@ -94,6 +95,6 @@ class Silence:
         elif not self._is_told and time.monotonic() - self._since_s > NOTHING_AFTER_S:
             self._is_told = True
             complain(
-                f"watch: {self._namespace}/*: nothing is published; start the nodes with ./tactful up, or check "
+                f"watch: {self._namespace}/*: nothing is published; start the nodes with {PROGRAM} up, or check "
                 "ROS_DOMAIN_ID and --namespace"
             )

@@ -104,6 +104,11 @@ def test_it_lists_the_models(installed: Path, away: Path) -> None:
     assert {model["name"] for model in listed} == {path.stem for path in (ROOT / "models").glob("*.yaml")}
 
 
+def test_its_messages_name_the_command_that_exists(installed: Path, away: Path) -> None:
+    program = "from tactful_cli.flag_watch import NOTHING_TO_WATCH; print(NOTHING_TO_WATCH)"
+    assert "; tactful bag info lists its topics" in run(installed / "bin/python", "-c", program, cwd=away)
+
+
 @pytest.mark.parametrize("bag", ["zh_clinic", "garden_centre"])
 def test_it_flags_what_the_checkout_flags(installed: Path, away: Path, bag: str) -> None:
     """The first bag holds the words that were said, the second their sound."""

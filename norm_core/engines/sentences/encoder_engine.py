@@ -13,6 +13,7 @@ from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder,
 from norm_core.models.manifest import Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.program import PROGRAM
 
 # A cosine higher by 0.1 makes an option about e times as likely; a calibration file may change that.
 _NEARNESS_SCALE = 0.1
@@ -75,7 +76,7 @@ def open_backend(manifest: Manifest, weights: ModelFiles) -> EncoderBackend:
     if weights.folder is None or not {"model.onnx", "tokenizer.json"} <= {file.path for file in manifest.files}:
         raise EngineFailedError(
             f"the encoder engine reads model.onnx and tokenizer.json, which {manifest.name} does not list: "
-            f"make them with ./tactful models quantize {manifest.name} --recipe int8-encoder"
+            f"make them with {PROGRAM} models quantize {manifest.name} --recipe int8-encoder"
         )
     most_tokens = manifest.context_tokens or DEFAULT_TOKENS
     sentences = OnnxSentences(weights.folder, weights.sha256, most_tokens=most_tokens)

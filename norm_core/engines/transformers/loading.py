@@ -11,6 +11,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.transformers.forward_pass import free_memory
 from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, tokenizer_of
+from norm_core.runtime.program import PROGRAM
 
 _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 _HERE = {"local_files_only": True, "trust_remote_code": False}
@@ -24,7 +25,7 @@ def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> t
     """Return the model and its tokenizer; raise EngineFailedError with the checkpoint's fault."""
     if not (folder / "config.json").is_file():
         raise EngineFailedError(
-            f"{folder}: holds no transformers checkpoint (no config.json); run ./tactful models verify"
+            f"{folder}: holds no transformers checkpoint (no config.json); run {PROGRAM} models verify"
         )
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise EngineFailedError(
@@ -36,7 +37,7 @@ def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> t
         raise
     except Exception as error:  # noqa: BLE001  a damaged checkpoint makes the libraries raise anything
         raise EngineFailedError(
-            f"{folder} cannot be loaded: {type(error).__name__}: {error}; run ./tactful models verify"
+            f"{folder} cannot be loaded: {type(error).__name__}: {error}; run {PROGRAM} models verify"
         ) from None
 
 
@@ -51,7 +52,7 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
     reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
     if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
         raise EngineFailedError(
-            f"{folder}: the tokenizer knows no letters, so it is not whole; run ./tactful models verify"
+            f"{folder}: the tokenizer knows no letters, so it is not whole; run {PROGRAM} models verify"
         )
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     model, report = kind.from_pretrained(
@@ -64,7 +65,7 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
     )
     if lacking := sorted(report["missing_keys"]):
         raise EngineFailedError(
-            f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}; run ./tactful models verify"
+            f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}; run {PROGRAM} models verify"
         )
     return model.eval(), reader
 

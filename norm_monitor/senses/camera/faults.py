@@ -5,6 +5,7 @@ from enum import StrEnum
 from norm_core.records.record import record
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.program import PROGRAM
 
 LASTS_S = 10.0  # after this long without a recurrence, a fault is only counted
 
@@ -80,7 +81,7 @@ ADVICE: dict[CameraFault, Advice] = {
     ),
     CameraFault.STALE: Advice(
         problem="no image has arrived for a while: the camera or its driver stopped, or the topic has another name",
-        remedy="check the driver, the parameter topic and ROS_DOMAIN_ID; ./tactful doctor lists the camera topics",
+        remedy=f"check the driver, the parameter topic and ROS_DOMAIN_ID; {PROGRAM} doctor lists the camera topics",
     ),
 }
 

@@ -10,6 +10,7 @@ from norm_core.models.store import Store
 from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 
 SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_range"
 LANDMARKS = "face_landmark"
@@ -41,7 +42,7 @@ def _tflite_file(name: str) -> Path:
     found = Store().found(Catalogue().manifest(model))
     source = found[0] / f"{name}.tflite" if found else None
     if source is None or not source.is_file():
-        raise FaceWeightsMissingError(f"the face model {model} is not installed; run ./tactful models pull {model}")
+        raise FaceWeightsMissingError(f"the face model {model} is not installed; run {PROGRAM} models pull {model}")
     return source
 
 

@@ -11,7 +11,14 @@ from norm_core.runtime.counters import MEANINGS, describe, meaning_of
 from norm_monitor.senses.camera.faults import CameraFault
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = ("norm_monitor", "action_selector", "study_desk", "sim_replays/drivers", "ros2_ws/src/norm_nodes/norm_nodes")
+FOLDERS = (
+    "norm_core/runtime",
+    "norm_monitor",
+    "action_selector",
+    "study_desk",
+    "sim_replays/drivers",
+    "ros2_ws/src/norm_nodes/norm_nodes",
+)
 TALLIES = ("counts", "_tally")
 
 

@@ -16,6 +16,7 @@ from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_nodes.convert import message_class
 from norm_nodes.declared_topic import NotRecordableError, declared_topic
@@ -87,7 +88,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         published = [name for name, _ in self.get_topic_names_and_types()]
         for topic in sorted(self._named - self._topics.keys() - self._refused.keys()):
             near = get_close_matches(topic, published, 1)
-            remedy = f"did you mean {near[0]}?" if near else "check the name with ./tactful doctor"
+            remedy = f"did you mean {near[0]}?" if near else f"check the name with {PROGRAM} doctor"
             why = f"{topic}: nobody publishes it yet, so it is waited for; {remedy}"
             self.raise_issue(f"publisher of {topic}", Health.DEGRADED, why)
 
