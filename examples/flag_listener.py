@@ -51,7 +51,7 @@ def main() -> int:
     ended = Event()
     signal.signal(signal.SIGINT, lambda *_: ended.set())  # a KeyboardInterrupt amid a message's conversion is a crash
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    node = FlagListener()
+    node: Node = FlagListener()
     print("listening on /tactful/flags; Ctrl-C ends", flush=True)
     while not ended.is_set():
         rclpy.spin_once(node, timeout_sec=0.5)

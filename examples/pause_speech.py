@@ -57,7 +57,7 @@ def main() -> int:
     ended = Event()
     signal.signal(signal.SIGINT, lambda *_: ended.set())  # a KeyboardInterrupt amid a message's conversion is a crash
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    node = SpeechPauser()
+    node: Node = SpeechPauser()
     print("listening on /tactful/attention; Ctrl-C ends", flush=True)
     while not ended.is_set():
         rclpy.spin_once(node, timeout_sec=0.5)
