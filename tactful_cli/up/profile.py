@@ -15,6 +15,8 @@ from norm_core.runtime.errors import TactfulError
 
 NAMESPACE = "tactful"
 SHIPPED = shipped_file("tactful_cli.up", "profiles")
+ENCOUNTERS = shipped_file("sim_replays.scenarios", "shipped")  # of a checkout alone
+_PLAYER = "encounter_player"
 
 # The parameter of a node that names the model which it asks.
 _MODELS = {"monitor": "judge.model", "selector": "model"}
@@ -99,14 +101,16 @@ def load(name: str, namespace: str = "") -> Profile:
     sections = load_yaml(path)
     if not isinstance(sections, dict) or not sections:
         raise ProfileError(f"{path}: has no section; begin with one such as /tactful/monitor, see docs/how-to/up.md")
-    return Profile(
-        source=path,
-        parameters={
-            _node_of(section, path): _moved(_parameters_of(section, content, path), namespace)
-            for section, content in sections.items()
-        },
-        namespace=namespace,
-    )
+    parameters = {
+        _node_of(section, path): _moved(_parameters_of(section, content, path), namespace)
+        for section, content in sections.items()
+    }
+    if "encounters" not in parameters.get(_PLAYER, {"encounters": ()}) and not ENCOUNTERS.is_dir():
+        raise ProfileError(
+            f"{path}: {_PLAYER}: this installation holds no encounters to play; name folders of bags in its parameter "
+            "encounters, or run it in a checkout"
+        )
+    return Profile(source=path, parameters=parameters, namespace=namespace)
 
 
 def shipped() -> dict[str, str]:

@@ -127,6 +127,13 @@ def test_its_command_and_nodes_are_those_of_the_workspace(workspace: Path, tmp_p
     assert said.split()[-1].startswith(f"{workspace}/install/norm_nodes/")
 
 
+def test_its_command_says_that_no_encounter_is_installed(workspace: Path, tmp_path: Path) -> None:
+    setup = shlex.quote(str(workspace / "install/setup.sh"))
+    said = run(f". {setup}; tactful up simulated 2>&1 || echo exit $?", tmp_path, HOME=str(tmp_path))
+    assert "name folders of bags in its parameter encounters" in said
+    assert said.endswith("exit 2\n")
+
+
 def test_its_command_flags_a_bag(workspace: Path, tmp_path: Path) -> None:
     shutil.copytree(SHIPPED / "zh_clinic", tmp_path / "zh_clinic")
     setup = shlex.quote(str(workspace / "install/setup.sh"))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tactful_cli.up import profile as profiles
 from tactful_cli.up.profile import ProfileError, load
 
 JUDGED = """
@@ -37,6 +38,14 @@ def test_nodes_that_name_one_model_share_a_process(tmp_path: Path) -> None:
     profile = load(written(tmp_path, JUDGED % "smolvlm2-256m"))
     assert profile.processes() == [("monitor", "selector"), ("camera",)]
     assert profile.shared_model(("monitor", "selector")) == "smolvlm2-256m"
+
+
+def test_without_shipped_encounters_the_player_needs_bags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "ENCOUNTERS", tmp_path / "shipped")
+    own = "/tactful/encounter_player:\n  ros__parameters: {encounters: [/bags/mine]}\n"
+    assert load(written(tmp_path, own)).nodes == ("encounter_player",)
+    with pytest.raises(ProfileError, match=r"simulated.yaml: encounter_player: .* name folders of bags"):
+        load("simulated")
 
 
 def test_nodes_that_name_two_models_do_not(tmp_path: Path) -> None:
