@@ -109,6 +109,8 @@ def _from_bag(bag: BagReader, topic: str, robot_topics: Collection[str], ears: E
                 else:
                     yield from ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
             except (SoundError, NotRobotSpeechError, MessageError, BagError) as error:
+                if isinstance(error, SoundError) and error.fault == "audio_channel_missing":
+                    raise SoundError(error.fault, f"{stored.topic}: {error}") from error
                 faults[f"{stored.topic}: {error}"] += 1
     except BagError as error:
         damage = error

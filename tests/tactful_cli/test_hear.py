@@ -85,13 +85,18 @@ def test_the_other_channel_is_silent(bag: Path) -> None:
     [
         (["--topic", "/none"], "has no topic /none; it has /audio"),
         (["--topic", "/camera"], "which is no audio; the bag's audio topics: /audio"),
-        (["--channel", "3"], "channel 3 is asked for, and the sound has 2"),
     ],
 )
 def test_what_cannot_be_heard_is_named(bag: Path, arguments: list[str], said: str) -> None:
     told = hear(str(bag), "--json", *arguments)
     assert said in " ".join(told.stderr.split())
     assert "Traceback" not in told.stderr
+
+
+def test_a_channel_that_the_sound_lacks_is_refused(bag: Path) -> None:
+    told = hear(str(bag), "--channel", "3")
+    wrong = "/audio: channel 3 is asked for, and the sound has 2; name one from 0 to 1, or -1 for the mean of all"
+    assert (told.returncode, told.stdout, " ".join(told.stderr.split())) == (2, "", f"tactful: {wrong}")
 
 
 @pytest.mark.parametrize("topic", ["/none", "/camera"])

@@ -115,10 +115,11 @@ class Microphone:
             self._blocks += 1
 
     def _one_channel(self, chunk: SoundChunk) -> Samples:
-        if self._channel >= chunk.samples.shape[1]:
+        if self._channel >= (count := chunk.samples.shape[1]):
+            named = f"one from 0 to {count - 1}, or {ALL_CHANNELS} for the mean of all" if count > 1 else "0"
             raise SoundError(
                 "audio_channel_missing",
-                f"channel {self._channel} is asked for, and the sound has {chunk.samples.shape[1]} (the first is 0)",
+                f"channel {self._channel} is asked for, and the sound has {count}; name {named}",
             )
         mix = self._channel == ALL_CHANNELS
         samples = chunk.samples.mean(axis=1) if mix else chunk.samples[:, self._channel]
