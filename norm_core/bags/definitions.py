@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from norm_core.bags.errors import BagError
 from norm_core.bags.topic import BagTopic
-from norm_core.bags.types import typestore
+from norm_core.bags.types import stated_types, typestore
 
 # A sqlite3 bag recorded before Iron has no definitions; a few types of that time have changed.
 _BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
@@ -82,10 +82,16 @@ def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
     if topic.serialization != "cdr":
         raise BagError(f"{topic.topic} is in {topic.serialization or 'no stated form'}, and only CDR is decoded")
     stated, is_ours = topic.definition.strip(), name.startswith("norm_interfaces/")
-    if name in ours.fielddefs and (stated or is_ours) and not (stated and is_ours and _is_older(topic, ours)):
+    if name in ours.fielddefs and is_ours != bool(stated):
         return (ours,)
     if stated:
-        return (_stated_store(topic),)
+        try:
+            own = stated_types(name, stated, is_idl=topic.is_idl)
+        except BagError as error:
+            raise BagError(f"{topic.topic}: {error}") from error
+        # Where another version of Tactful recorded the topic, the bag's own definition fits its bytes.
+        is_same = name in ours.fielddefs and own.hash_rihs01(name) == ours.hash_rihs01(name)
+        return (ours if is_same else own,)
     known = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)
     if not known:
         raise BagError(
@@ -93,19 +99,3 @@ def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
             "is not known here: convert the bag to MCAP on the machine that has the type (ros2 bag convert)"
         )
     return known
-
-
-def _stated_store(topic: BagTopic) -> Typestore:
-    """Return the types that the bag defines; raise BagError if the definition cannot be read."""
-    store, stated, name = get_typestore(Stores.EMPTY), topic.definition.strip(), topic.type_name
-    try:
-        store.register(get_types_from_idl(stated) if topic.is_idl else get_types_from_msg(topic.definition, name))
-    except Exception as error:  # the bag library raises its parsers' errors
-        raise BagError(f"{topic.topic}: the bag's definition of {name} cannot be read: {error}") from error
-    return store
-
-
-def _is_older(topic: BagTopic, ours: Typestore) -> bool:
-    """Whether another version of Tactful recorded the topic: then the bag's own definition fits its bytes."""
-    stated = _stated_store(topic)
-    return stated.hash_rihs01(topic.type_name) != ours.hash_rihs01(topic.type_name)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rosbags.interfaces import Nodetype
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys import get_types_from_msg
 
 from norm_core.bags.errors import BagError
+from norm_core.bags.types import stated_types
 
 _SEPARATOR = "=" * 80
 _WIDE = "/wstring"  # a base type, which the bag library takes for a message
@@ -34,10 +35,8 @@ def complete_definition(type_name: str, *sources: Callable[[str], str]) -> str:
 
 def definition_digest(type_name: str, definition: str) -> str:
     """Compute the hash (RIHS01) of a complete definition as the bag library does; empty if it cannot."""
-    store = get_typestore(Stores.EMPTY)
     try:
-        store.register(get_types_from_msg(definition, type_name))
-        return str(store.hash_rihs01(type_name))
+        return str(stated_types(type_name, definition).hash_rihs01(type_name))
     except Exception:  # noqa: BLE001 - the bag library raises errors of many kinds, such as for wide strings
         return ""
 

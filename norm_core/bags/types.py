@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
+from norm_core.bags.errors import BagError
 from norm_core.records.messages import to_message
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
@@ -45,6 +46,16 @@ def typestore() -> Typestore:
     for path in sorted(interfaces_folder().glob("msg/*.msg")):
         types |= get_types_from_msg(path.read_text(encoding="utf-8"), f"norm_interfaces/msg/{path.stem}")
     store.register(types)
+    return store
+
+
+def stated_types(type_name: str, definition: str, *, is_idl: bool = False) -> Typestore:
+    """Return the types of a complete definition; raise BagError if it cannot be read."""
+    store = get_typestore(Stores.EMPTY)
+    try:
+        store.register(get_types_from_idl(definition) if is_idl else get_types_from_msg(definition, type_name))
+    except Exception as error:  # the bag library raises its parsers' errors
+        raise BagError(f"the definition of {type_name} cannot be read: {error}") from error
     return store
 
 
