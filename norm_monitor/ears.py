@@ -18,6 +18,7 @@ from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, 
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
 from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
+from norm_monitor.senses.speech.external_recognizer import LATENESS_NS as WORDS_LATENESS_NS
 from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
@@ -49,7 +50,8 @@ class Ears:
         self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
         self._health_log, self._queue = health_log, queue
-        self._words: dict[str, LiveSpeechAdapter] = {}  # by topic
+        self._words = LiveSpeechAdapter("")
+        self.awaits_words = False  # whether a recognizer is there, so that no text means silence
         self._robot = RobotSpeechAdapter(health_log, robot_speaker_ids, config.robot.longest_s)
         self._robot_audio: dict[str, RobotAudio] = {}  # by topic
 
@@ -81,26 +83,36 @@ class Ears:
             self._front_end.allow_robot_lateness(LATENESS_NS)
             yield from self._of_robot_audio(found)
 
+    def expect_words(self, topic: str, lateness_ns: int = WORDS_LATENESS_NS) -> None:
+        """Await people's words from an external recognizer, in place of a microphone, and mark the silence between."""
+        self._words, self._marks = LiveSpeechAdapter(topic, lateness_ns=lateness_ns), SilenceMarks(topic)
+        self.awaits_words = True
+
     def advance(self, now_ns: int) -> Iterator[Heard]:
-        """Yield the stops of the robot's speech that are due because time passed."""
+        """Yield the stops of the robot's speech that are due because time passed, and the silence of awaited words."""
         for audio in self._robot_audio.values():
             yield from self._of_robot_audio(audio.advance(now_ns))
         yield from self._fed(self._robot.advance(now_ns))
+        if self.awaits_words:
+            yield from self._marks.mark(self._words.quiet_until_ns(now_ns))
 
-    def take_words(self, message: Any, arrival_ns: int, topic: str) -> Iterator[Heard]:
+    def take_words(self, message: Any, arrival_ns: int) -> Iterator[Heard]:
         """Take the text of an external recognizer; raise NotSpeechError if the message has none."""
         yield from self.advance(arrival_ns)
-        utterance = self._voice(topic).live_speech(message, arrival_ns)
-        if utterance and utterance.timing is not Timing.ABSENT:
+        utterance = self._words.live_speech(message, arrival_ns)
+        if utterance is None:
+            return
+        if utterance.timing is not Timing.ABSENT:
             robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)
             utterance = attribute_text(utterance, robot)
-        if utterance:
-            yield utterance
+        if self.awaits_words and utterance.start_ns < self._words.quiet_until_ns(arrival_ns):
+            self._health_log.count("words_late")
+        yield utterance
 
-    def take_is_speaking(self, speaking: bool, arrival_ns: int, topic: str) -> Iterator[Utterance]:
-        """Take the start or end of voice activity for the transcripts on `topic`."""
-        self._voice(topic).is_speaking(speaking, arrival_ns)
-        yield from ()
+    def take_is_speaking(self, speaking: bool, arrival_ns: int) -> Iterator[Heard]:
+        """Take the start or end of voice activity for the texts of an external recognizer."""
+        yield from self.advance(arrival_ns)
+        self._words.is_speaking(speaking, arrival_ns)
 
     def end_input(self) -> Iterator[Heard]:
         """End the stream and any speech in progress; later sound starts a new stream."""
@@ -140,9 +152,6 @@ class Ears:
                     yield from self._write_robot(one)
                 else:
                     self._enqueue(one, self._queue)
-
-    def _voice(self, topic: str) -> LiveSpeechAdapter:
-        return self._words.setdefault(topic, LiveSpeechAdapter(topic))
 
     def _transcribed(self, segments: Iterable[SpeechSegment]) -> Iterator[Utterance]:
         """Transcribe segments here or queue them; then mark the silence after them."""

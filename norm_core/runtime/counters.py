@@ -48,6 +48,7 @@ MEANINGS: dict[str, str] = {
     "audio_channel_missing": "audio messages that lack the configured channel",
     "robot_speech_late": "messages of robot speech that came after the audio they describe",
     "messages_not_robot_speech": "messages on a robot speech topic that do not describe speech",
+    "words_late": "texts of the robot's recogniser that came later than words_lateness_ms after the speech; raise it",
     "robot_texts_repeated": "texts of the robot that came again while it said them, as on a second topic",
     "robot_texts_without_voice": "texts of the robot that its voice did not follow; their times are estimated",
     "robot_voices_endless": "times that the robot was said to speak without an end; the stop is estimated",
@@ -77,7 +78,8 @@ MEANINGS: dict[str, str] = {
     "transforms_unusable": "transforms that are invalid, as with a value that is not finite",
     # monitor
     "windows": "windows that closed in time",
-    "windows_late": "windows that closed before every source was complete, or after records were dropped",
+    "windows_late": "windows that closed before every source was complete, or after records were dropped; start the "
+    "source that the status names, or raise windows.lateness_s",
     "units_not_judged": "units that were due for the judge and were dropped because others waited",
     "units_beyond_judge_budget": "units that judge.calls_per_hour left out",
     "judgements_after_close": "answers of the judge that came after their unit's flag was closed",

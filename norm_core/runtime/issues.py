@@ -67,6 +67,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="the microphone's publisher stopped, or nobody publishes the topic",
         remedy="start the microphone's driver; check audio_topic and ROS_DOMAIN_ID",
     ),
+    "words": IssueHelp(
+        line="TOPIC: nobody publishes it, so no words of people are heard",
+        meaning="the robot's own recogniser stopped, or its topic has another name",
+        remedy="start the recogniser, or correct words_topic of ears",
+    ),
     "publishers": IssueHelp(
         line="TOPIC: 2 publishers send audio; TOPIC has two publishers",
         meaning="two publishers send audio, or two nodes publish presence",

@@ -336,6 +336,31 @@ def test_a_robot_of_a_string_and_a_bool_is_flagged_at_its_own_times(domain_id: i
 
 
 @pytest.mark.ros
+def test_a_robot_with_a_recogniser_is_flagged_without_a_further_word(domain_id: int, observer: Observer) -> None:
+    from std_msgs.msg import Bool, String
+
+    robot = LiveRobot(observer)
+    ears = {
+        "words_from": "topic",
+        "words_topic": "/transcript",
+        "words_type": "std_msgs/msg/String",
+        "is_speaking_topic": "/person_speaks",
+        "robot_speech_topic": "/robot_says",
+    }
+    monitor = {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}}
+    with NodeProcess(["ears", "monitor"], {"monitor": monitor, "ears": ears}, domain_id):
+        robot.meet()
+        texts, voice = robot.publisher(String, "/transcript"), robot.publisher(Bool, "/person_speaks")
+        words = robot.publisher(String, "/robot_says")
+        voice.publish(Bool(data=True))
+        voice.publish(Bool(data=False))
+        texts.publish(String(data=PEOPLE[0].text))
+        words.publish(String(data=ROBOT[1][2]))
+        observer.until(lambda: "cheerful_after_bad_news" in robot.flagged(), "the flag")
+        observer.until(lambda: (status := robot.status("monitor")) and status.health is Health.OK, "a monitor in order")
+
+
+@pytest.mark.ros
 def test_without_any_robot_topic_the_monitor_is_degraded(domain_id: int, observer: Observer) -> None:
     robot = LiveRobot(observer)
     with NodeProcess(

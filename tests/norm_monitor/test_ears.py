@@ -1,6 +1,7 @@
 """The ears as every driver uses them: in one thread, or the slow stage in a second."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace as Fields
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
@@ -106,3 +107,65 @@ def test_robot_speech_needs_no_recognizer_and_gives_no_silence() -> None:
     begun = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
     assert list(ears.take_robot_speech(begun, START_NS)) == [begun]
     assert [one for chunk in sounds(4) for one in ears.take_sound(chunk, START_NS)] == []
+
+
+class RobotsRecognizer:
+    """A recogniser of the robot's own, and what the ears make of it; times are in seconds."""
+
+    def __init__(self) -> None:
+        self.health_log = HealthLog()
+        self._ears = Ears(CONFIG, self.health_log)
+        self._ears.expect_words("/transcript", lateness_ns=2 * NS_PER_S)
+        self._heard: list[Heard] = []
+
+    def voice(self, speaking: bool, at_s: float) -> None:
+        self._heard += self._ears.take_is_speaking(speaking, START_NS + s_to_ns(at_s))
+
+    def text(self, words: str, at_s: float) -> None:
+        self._heard += self._ears.take_words(Fields(data=words), START_NS + s_to_ns(at_s))
+
+    def quiet_until_s(self, at_s: float) -> float:
+        """The newest mark of silence at a time."""
+        self._heard += self._ears.advance(START_NS + s_to_ns(at_s))
+        return ns_to_s(next(one.start_ns for one in reversed(self.utterances) if not one.text) - START_NS)
+
+    @property
+    def utterances(self) -> list[Utterance]:
+        return [one for one in self._heard if isinstance(one, Utterance)]
+
+
+def test_silence_about_a_recognisers_words_is_marked() -> None:
+    robot = RobotsRecognizer()
+    robot.voice(False, 1)
+    assert robot.quiet_until_s(3) == 3
+    robot.voice(True, 4)
+    assert robot.quiet_until_s(6) == 4  # somebody speaks
+    robot.voice(False, 7)
+    assert robot.quiet_until_s(8.9) == 4  # the text may still come
+    robot.text("Hello", 8.9)
+    assert robot.quiet_until_s(9.1) == 9.1
+    assert robot.health_log.counters == ()
+
+
+def test_without_a_voice_topic_marks_wait_for_the_latest_text() -> None:
+    robot = RobotsRecognizer()
+    assert robot.quiet_until_s(10) == 8
+    robot.text("Hello", 11)
+    assert robot.quiet_until_s(12) == 10
+
+
+def test_a_voice_that_never_ends_does_not_hold_up_marks_for_ever() -> None:
+    robot = RobotsRecognizer()
+    robot.voice(True, 1)
+    assert robot.quiet_until_s(30) == 1
+    assert robot.quiet_until_s(40) == 40
+
+
+def test_a_text_that_comes_after_its_silence_was_marked_is_counted() -> None:
+    robot = RobotsRecognizer()
+    robot.voice(True, 1)
+    robot.voice(False, 2)
+    assert robot.quiet_until_s(4.5) == 4.5
+    robot.text("Hello", 5)
+    assert robot.utterances[-1].start_ns == START_NS + s_to_ns(1)
+    assert [(one.name, one.count) for one in robot.health_log.counters] == [("words_late", 1)]

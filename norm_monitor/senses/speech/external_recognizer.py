@@ -7,6 +7,7 @@ from norm_core.runtime.time import NS_PER_S, join_stamp
 
 # An edge this long before a text does not time it.
 _STALE_NS = 30 * NS_PER_S
+LATENESS_NS = 2 * NS_PER_S
 
 
 class NotSpeechError(ValueError):
@@ -16,14 +17,26 @@ class NotSpeechError(ValueError):
 class LiveSpeechAdapter:
     """One voice: take is_speaking edges and texts in order of arrival."""
 
-    def __init__(self, source_topic: str, voice_id: str = "") -> None:
-        self._source_topic, self._voice_id = source_topic, voice_id
+    def __init__(self, source_topic: str, voice_id: str = "", lateness_ns: int = LATENESS_NS) -> None:
+        """A text comes at most `lateness_ns` after the speech that it gives."""
+        self._source_topic, self._voice_id, self._lateness_ns = source_topic, voice_id, lateness_ns
         self._onset_ns: int | None = None
         self._offset_ns: int | None = None
+        self._has_edges = False
         self._texts = 0
+
+    def quiet_until_ns(self, now_ns: int) -> int:
+        """No later text starts before this stamp, if texts keep to the lateness."""
+        if not self._has_edges:
+            return now_ns - self._lateness_ns
+        if self._onset_ns is None or now_ns - self._onset_ns > _STALE_NS:
+            return now_ns
+        is_due = self._offset_ns is None or now_ns - self._offset_ns <= self._lateness_ns
+        return self._onset_ns if is_due else now_ns
 
     def is_speaking(self, speaking: bool, stamp_ns: int) -> None:
         """Take an edge; a repeated state changes nothing."""
+        self._has_edges = True
         under_way = self._onset_ns is not None and self._offset_ns is None
         if speaking and not under_way:
             self._onset_ns, self._offset_ns = stamp_ns, None

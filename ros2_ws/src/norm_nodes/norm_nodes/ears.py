@@ -14,6 +14,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.whisper import Whisper
@@ -77,7 +78,7 @@ class EarsNode(NormNode[EarsConfig]):
 
     def stop(self) -> None:
         """Ignore further sound."""
-        self._active = False
+        self._active = self._ears.awaits_words = False
 
     def close(self) -> None:
         """Transcribe the segments in the queues, then end the threads."""
@@ -108,6 +109,8 @@ class EarsNode(NormNode[EarsConfig]):
     def _open_words(self) -> None:
         config = self.config
         self._words_topic = self.resolve_topic_name(config.words_topic)
+        self._ears.expect_words(self._words_topic, config.words_lateness_ms * NS_PER_MS)
+        self._ears.awaits_words = self._ended = False  # until the recogniser is found
         self._listen_to("words_type", config.words_topic, self._hear_words, "what the robot's own recogniser heard")
         if config.is_speaking_topic:
             type_ = message_class("std_msgs/msg/Bool")
@@ -172,25 +175,25 @@ class EarsNode(NormNode[EarsConfig]):
     def _hear_words(self, message: Any) -> None:
         if not self._active:
             return
-        self._last_sound_s = time.monotonic()
-        arrival_ns, topic = self.clock.now_ns(), self._words_topic
-        self._events.put((self.config.words_topic, lambda: self._ears.take_words(message, arrival_ns, topic)))
+        self._ended = False
+        arrival_ns = self.clock.now_ns()
+        self._events.put((self.config.words_topic, lambda: self._ears.take_words(message, arrival_ns)))
 
     def _hear_edge(self, message: Any) -> None:
-        arrival_ns, topic = self.clock.now_ns(), self._words_topic
-        speaking = bool(message.data)
-        self._events.put(
-            (self.config.is_speaking_topic, lambda: self._ears.take_is_speaking(speaking, arrival_ns, topic))
-        )
+        self._ended = False
+        arrival_ns, speaking = self.clock.now_ns(), bool(message.data)
+        self._events.put((self.config.is_speaking_topic, lambda: self._ears.take_is_speaking(speaking, arrival_ns)))
 
     def _end(self, _: Any) -> None:
+        self._ended, self._ears.awaits_words = True, False
         self._events.put((RECORDING_ENDED_TOPIC, self._ears.end_input))
 
     def _segment(self) -> None:
         while not self._events.is_drained():
+            now_ns = self.clock.now_ns()  # before the wait: what comes meanwhile is not earlier
             event = self._events.get(timeout_s=WAIT_S)
             if event is None:
-                self._publish(self._ears.advance(self.clock.now_ns()))
+                self._publish(self._ears.advance(now_ns))
                 continue
             topic, take = event
             try:
@@ -219,7 +222,19 @@ class EarsNode(NormNode[EarsConfig]):
         if self._robot_topics and self._robot_speech:
             self._robot_topics.find()
             state_rivals(self, self._robot_speech.topic_name)
+        if self.config.words_from == "topic":
+            self._watch_recogniser()
         self.watch_microphone()
+
+    def _watch_recogniser(self) -> None:
+        """Name a recogniser that is not there; without one, no text does not mean silence."""
+        is_there = self.count_publishers(self._words_topic) > 0
+        self._ears.awaits_words = is_there and self._active and not self._ended
+        if is_there or not self._active:
+            self.clear_issue("words")
+            return
+        why = "nobody publishes it, so no words of people are heard; start the recogniser, or correct words_topic"
+        self.raise_issue("words", Health.STALE, f"{self._words_topic}: {why} of ears")
 
     def watch_microphone(self, now_s: float | None = None) -> None:
         """Name a microphone that vanished, and end the speech that it left unfinished; now_s is monotonic."""

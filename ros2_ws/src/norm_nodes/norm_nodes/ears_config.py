@@ -48,6 +48,12 @@ class EarsConfig(Config):
         "/humans/voices/anonymous_speaker/is_speaking",
         description="Bool that times the texts of words_topic; empty for none",
     )
+    words_lateness_ms: int = Field(
+        2000,
+        ge=0,
+        le=10_000,
+        description="how long after the speech its text may come on words_topic; silence is known this much later",
+    )
     channel: int = Field(0, ge=-1, le=7, description="channel to hear, the first is 0; -1 for the mean of all")
     sample_format: str = Field("s16le", description="sample format of messages that do not state theirs")
     rate_hz: int = Field(16_000, ge=8_000, le=96_000, description="rate of messages that do not state theirs")
