@@ -25,7 +25,7 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from sim_replays.flag_runs.bag_flags import BagFlags, bag_digest
 from sim_replays.flag_runs.flag_run import append_bag, begin_run, write_tables
-from tactful_cli.bag_senses import explain_missing_robot, senses_of
+from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err
 
 NOTHING_TO_WATCH = f"holds nothing to watch: no speech, sound, camera or people; {PROGRAM} bag info lists its topics"
@@ -39,6 +39,7 @@ class FlagOptions:
 
     topic: str
     robot_topics: tuple[str, ...]
+    words_topics: tuple[str, ...]
     names: TopicNames
     whisper: WhisperConfig
     sensitivity: Sensitivity
@@ -53,6 +54,7 @@ class FlagOptions:
             "sensitivity": self.sensitivity.value,
             "topic": self.topic,
             "robot_topics": list(self.robot_topics),
+            "words_topics": list(self.words_topics),
             "map": [f"{old}={new}" for old, new in self.names.pairs],
             "whisper": self.whisper.model_dump(mode="json"),
         }
@@ -118,7 +120,14 @@ class BagWatch:
         place = "" if self.is_alone else f"bag {names.index(name) + 1} of {len(names)}, {name}: "
         start_ns, end_ns = bag.bounds_ns or (0, 0)
         length_s = ns_to_s(end_ns - start_ns)
-        senses = senses_of(bag, options.topic, options.whisper, options.robot_topics, load_whisper)
+        senses = senses_of(
+            bag,
+            options.topic,
+            options.whisper,
+            options.robot_topics,
+            words_topics=options.words_topics,
+            load=load_whisper,
+        )
         if not senses.topics:
             raise BagError(f"{name}: {NOTHING_TO_WATCH}")
         clock = ReplayClock()
@@ -143,5 +152,5 @@ class BagWatch:
             start_ns=start_ns,
             length_s=length_s,
             flags=tuple(sorted(found.values(), key=lambda flag: flag.onset_ns)),
-            remarks=(*senses.health_log.reasons, *(() if monitor.hears_robot else (explain_missing_robot(bag),))),
+            remarks=remarks_of(bag, senses, monitor),
         )

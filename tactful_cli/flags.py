@@ -35,7 +35,7 @@ from tactful_cli.flag_tables import (
     show_summary,
 )
 from tactful_cli.flag_watch import BagWatch, FlagOptions
-from tactful_cli.verb import Language, RobotTopics, WhisperModel, single
+from tactful_cli.verb import Language, RobotTopics, WhisperModel, WordsTopics, single
 
 app = single()
 
@@ -49,6 +49,7 @@ def flags(  # noqa: PLR0917
     ],
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
     renamed: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,6 +97,7 @@ def flags(  # noqa: PLR0917
     options = FlagOptions(
         topic=topic,
         robot_topics=tuple(robot_topic or ()),
+        words_topics=tuple(words_topic or ()),
         names=TopicNames.parse(renamed or ()),
         whisper=WhisperConfig(model=whisper, language=language),
         sensitivity=sensitivity,

@@ -21,12 +21,14 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
+from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import robot_topics_of
+from sim_replays.drivers.recognizer_topics import RecognizerTopics, likely_words_topics, take_words, words_topics_of
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, single
+from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, WordsTopics, single
 
 app = single()
 
@@ -37,6 +39,7 @@ def hear(  # noqa: PLR0917
     channel: Annotated[int, typer.Option(min=-1, max=7, help="Audio channel to use; -1: the mean of all.")] = 0,
     topic: Annotated[str, typer.Option(help="Audio topic of the bag; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
     language: Language = "en",
     model: Annotated[str, typer.Option(help=WHISPER_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
@@ -52,11 +55,15 @@ def hear(  # noqa: PLR0917
         with BagReader(source) as bag:
             if topic:
                 check_audio_topic(bag, topic, config.stated)
-            robot_topics = robot_topics_of(bag, robot_topic or ())
-            topic = topic or only_audio_topic(bag, config.stated, robot_topics)
-            ears = Ears(config, health_log, Whisper(config.whisper), topic)
+            robot_topics, words = (
+                robot_topics_of(bag, robot_topic or ()),
+                words_topics_of(bag, words_topic or (), topic),
+            )
+            if not words.names:
+                topic = topic or only_audio_topic(bag, config.stated, robot_topics)
+            ears = Ears(config, health_log, Whisper(config.whisper) if topic else None, topic)
             start_ns = (bag.bounds_ns or (0, 0))[0]
-            _show(_from_bag(bag, topic, robot_topics, ears), health_log, start_ns, as_json)
+            _show(_from_bag(bag, topic, robot_topics, words, ears), health_log, start_ns, as_json)
     else:
         # A file starts at one second, because a stamp of zero means "not set".
         ears = Ears(config, health_log, Whisper(config.whisper), str(source))
@@ -93,22 +100,26 @@ def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Heard]:
     yield from ears.end_input()
 
 
-def _from_bag(bag: BagReader, topic: str, robot_topics: Collection[str], ears: Ears) -> Iterator[Heard]:
+def _from_bag(
+    bag: BagReader, topic: str, robot_topics: Collection[str], words: RecognizerTopics, ears: Ears
+) -> Iterator[Heard]:
     """Feed the ears every message that concerns speech, in recorded order."""
     infos = {t.topic for t in bag.topics if t.type_name.endswith("/AudioInfo")}
     faults: Counter[str] = Counter()
     damage: BagError | None = None
     try:
-        for stored in bag.messages({topic, *infos, *robot_topics}):
+        for stored in bag.messages({topic, *infos, *robot_topics, *words.names} - {""}):
             try:
                 message = bag.decode(stored)
                 if stored.topic == topic:
                     yield from ears.take_audio(message, stored.stamp_ns)
+                elif stored.topic in words.names:
+                    yield from take_words(ears, words, stored, message)
                 elif stored.topic in infos:
                     yield from ears.take_audio_info(message)
                 else:
                     yield from ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
-            except (SoundError, NotRobotSpeechError, MessageError, BagError) as error:
+            except (SoundError, NotSpeechError, NotRobotSpeechError, MessageError, BagError) as error:
                 if isinstance(error, SoundError) and error.fault == "audio_channel_missing":
                     raise SoundError(error.fault, f"{stored.topic}: {error}") from error
                 faults[f"{stored.topic}: {error}"] += 1
@@ -132,7 +143,9 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat, robot_topics: Collection
     if len(heard) == 1:
         return heard[0]
     if not heard:
-        raise BagError(f"the bag has no audio topic; {PROGRAM} bag info lists its topics")
+        likely = " or ".join(likely_words_topics(bag, robot_topics))
+        remedy = f"name its people's words with --words-topic (as {likely}); " if likely else ""
+        raise BagError(f"the bag has no audio topic; {remedy}{PROGRAM} bag info lists its topics")
     raise BagError(f"the bag's audio topics are {', '.join(heard)}; name one with --topic")
 
 

@@ -21,6 +21,16 @@ RobotTopics = Annotated[
     ),
 ]
 
+WordsTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--words-topic",
+        metavar="TOPIC",
+        help="Topic with people's words from a recogniser of the robot's own, in place of the sound; repeated for a "
+        "Bool that is true while people speak.",
+    ),
+]
+
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 

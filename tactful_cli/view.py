@@ -17,18 +17,18 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
+from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
 from study_desk.log.recording import BAGGED
 from study_desk.report.page_server import LOOPBACK
 from study_desk.view.stills import BagStills
 from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import ViewServer
-from tactful_cli.bag_senses import explain_missing_robot, senses_of
+from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.flag_watch import NOTHING_TO_WATCH
 from tactful_cli.study.pages import face_finder
 from tactful_cli.study.watch import holds_flags
-from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, single
+from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 
 app = single()
 
@@ -38,6 +38,7 @@ def view(  # noqa: PLR0917
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
     topic: Annotated[str, typer.Option(help="Audio topic, if the bag holds no flags; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
     language: Language = "en",
     whisper: WhisperModel = "",
     show_faces: Annotated[bool, typer.Option("--show-faces", help="Do not blur faces.")] = False,
@@ -58,7 +59,9 @@ def view(  # noqa: PLR0917
         if holds_flags(reader):
             records = _recorded(reader, timeline, (*BAGGED, MonitorStatus))
         else:
-            records = _monitored(reader, timeline, topic, WhisperConfig(model=whisper, language=language), robot_topic)
+            hearing = WhisperConfig(model=whisper, language=language)
+            senses = senses_of(reader, topic, hearing, robot_topic or (), words_topics=words_topic or ())
+            records = _monitored(reader, timeline, senses)
         stills = BagStills(bag, None if show_faces else face_finder(), shows_faces=show_faces)
         with _serving(timeline, stills, host, port) as server:
             if as_json:
@@ -103,11 +106,8 @@ def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) 
         timeline.note(f"{count_of(unreadable, 'message')} of the bag cannot be read")
 
 
-def _monitored(
-    bag: BagReader, timeline: SessionTimeline, topic: str, whisper: WhisperConfig, robot_topics: Iterable[str] | None
-) -> Iterator[tuple[int, Any]]:
-    """Choose the senses, and return what the senses and the monitor make of the bag. Raises BagError for no input."""
-    senses = senses_of(bag, topic, whisper, robot_topics or ())
+def _monitored(bag: BagReader, timeline: SessionTimeline, senses: BagSenses) -> Iterator[tuple[int, Any]]:
+    """Return what the senses and the monitor make of the bag. Raises BagError for no input."""
     if not senses.topics:
         raise BagError(f"{timeline.title}: {NOTHING_TO_WATCH}")
     timeline.note("The bag holds no flags, so the monitor runs on it here, without a judge.")
@@ -119,7 +119,7 @@ def _monitored(
             _recorded(bag, timeline, (Decision, MonitorStatus))
         )  # read first: a bag is read once at a time
         yield from heapq.merge(feed_monitor(senses, monitor, clock), published, key=lambda pair: pair[0])
-        for reason in (*senses.health_log.reasons, *(() if monitor.hears_robot else (explain_missing_robot(bag),))):
-            timeline.note(reason)
+        for remark in remarks_of(bag, senses, monitor):
+            timeline.note(remark)
 
     return run()

@@ -28,11 +28,13 @@ from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
 from norm_monitor.senses.robot_voice.robot_topics import expand_topics
+from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.windows.window_config import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
+from sim_replays.drivers.recognizer_topics import take_words, words_topics_of
 
 MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
 # People tracked by the robot's own recognisers (REP-155).
@@ -69,9 +71,13 @@ class BagSenses:
         recogniser: Recognizer | None,
         audio_topic: str = "",
         robot_topics: Iterable[str] = (),
+        *,
+        words_topics: Iterable[str] = (),
     ) -> None:
         """Prepare the senses. Without a recogniser or an audio topic, utterances come from the bag.
 
+        With `words_topics`, people's words come from a recogniser of the robot's: its texts, and a Bool that times
+        them.
         Robot speech comes from `robot_topics`, which may name actions; without them, from RobotSpeech topics.
         """
         self.health_log = HealthLog()
@@ -79,7 +85,10 @@ class BagSenses:
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recogniser else ""
         self._robot_topics = robot_topics_of(bag, robot_topics)
+        self._words = words_topics_of(bag, words_topics, audio_topic)
         self._ears = Ears(hearing, self.health_log, recogniser, audio_topic)
+        if self._words.texts:
+            self._ears.expect_words(self._words.texts)
         self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
@@ -104,7 +113,7 @@ class BagSenses:
         there = {
             FRAMES: self._camera_topic or self._told(Frame),
             PRESENCE: self._eyes.gives_presence or self._told(Presence),
-            UTTERANCES: self._audio_topic or self._told(Utterance),
+            UTTERANCES: self._audio_topic or self._words.names or self._told(Utterance),
         }
         return tuple(source for source, topics in there.items() if topics)
 
@@ -112,13 +121,13 @@ class BagSenses:
     def topics(self) -> frozenset[str]:
         """The topics that the senses read."""
         told = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
-        heard = [self._audio_topic] if self._audio_topic else self._told(Utterance)
+        heard = [self._audio_topic] if self._audio_topic else self._words.names or self._told(Utterance)
         camera = [self._camera_topic] if self._camera_topic else []
         return frozenset((*told, *heard, *camera, *self._robot_topics, *self._people_topics))
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Yield each record with the bag time at which it was available, in that order."""
-        heard = [] if self._audio_topic else self._told(Utterance)
+        heard = [] if self._audio_topic or self._words.names else self._told(Utterance)
         said, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
         for stored in self._pictures.messages(self._bag.messages(self.topics.difference(heard))):
@@ -152,6 +161,8 @@ class BagSenses:
             yield from self._eyes.take(*self._pictures.next_picture(stored))
         elif stored.topic in self._people_topics:
             yield from self._tracked(stored)
+        elif stored.topic in self._words.names:
+            yield from self._heard_words(stored)
         elif stored.topic in self._robot_topics:
             yield from self._robot_edges(stored)
         else:
@@ -161,6 +172,12 @@ class BagSenses:
         self.health_log.raise_issue(
             f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}"
         )
+
+    def _heard_words(self, stored: BagMessage) -> Iterator[Record]:
+        try:
+            yield from take_words(self._ears, self._words, stored, self._bag.decode(stored))
+        except (NotSpeechError, MessageError, BagError) as error:
+            self._note_unused(stored.topic, error)
 
     def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
         try:

@@ -24,7 +24,7 @@ from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.study.watch import holds_flags, monitored_records
-from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel
+from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
 
 app = typer.Typer()
 
@@ -69,6 +69,7 @@ def log_(  # noqa: PLR0917
     ] = None,
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
     language: Language = "en",
     whisper: WhisperModel = "",
     as_json: AsJson = False,
@@ -91,16 +92,22 @@ def log_(  # noqa: PLR0917
     if watch is None:
         with BagReader(bag) as reader:
             watch = not holds_flags(reader)
-    if robot_topic and not watch:
-        complain("--robot-topic: not used, because the bag's own flags are logged; run the monitor with --watch")
+    if (robot_topic or words_topic) and not watch:
+        complain(
+            "--robot-topic, --words-topic: not used, because the bag's flags are logged; run the monitor with --watch"
+        )
     if watch:
         table = ThresholdTable.shipped()
         info = replace(info, table_version=table.version, config_sha256=table.sha256())
     hearing = WhisperConfig(model=whisper, language=language)
-    records_of = (
-        partial(monitored_records, topic=topic, whisper=hearing, robot_topics=robot_topic or ()) if watch else None
+    monitored = partial(
+        monitored_records,
+        topic=topic,
+        whisper=hearing,
+        robot_topics=robot_topic or (),
+        words_topics=words_topic or (),
     )
-    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, records_of)
+    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, monitored if watch else None)
     recording = open_recording(folder)
     result = {
         "log": str(folder),

@@ -1,7 +1,7 @@
 """Run the senses and the monitor on a bag for `tactful study log`."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from norm_core.bags.reader import BagReader
@@ -14,7 +14,7 @@ from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
-from tactful_cli.bag_senses import explain_missing_robot, senses_of
+from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err
 
 
@@ -24,10 +24,14 @@ def holds_flags(bag: BagReader) -> bool:
 
 
 def monitored_records(
-    bag: BagReader, topic: str, whisper: WhisperConfig, robot_topics: Iterable[str] = ()
+    bag: BagReader,
+    topic: str,
+    whisper: WhisperConfig,
+    robot_topics: Iterable[str] = (),
+    words_topics: Sequence[str] = (),
 ) -> Iterator[tuple[int, Any]]:
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
-    senses = senses_of(bag, topic, whisper, robot_topics)
+    senses = senses_of(bag, topic, whisper, robot_topics, words_topics=words_topics)
     clock = ReplayClock()
     monitor = replay_monitor(senses.sources, clock)
     start_ns, end_ns = bag.bounds_ns or (0, 0)
@@ -45,10 +49,8 @@ def monitored_records(
                 yield now_ns, record
     except MessageError as error:
         raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
-    for reason in senses.health_log.reasons:
-        complain(reason)
-    if not monitor.hears_robot:
-        complain(explain_missing_robot(bag))
+    for remark in remarks_of(bag, senses, monitor):
+        complain(remark)
     for line in describe((*senses.health_log.counters, *monitor.counters)):
         err.print(line, soft_wrap=True)
 

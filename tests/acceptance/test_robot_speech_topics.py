@@ -70,6 +70,23 @@ def strings_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def recogniser_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A robot whose own recogniser gives people's words, half a second after they end."""
+    make = Maker({})
+    said = [(at(start_s), "/robot_says", make("std_msgs/msg/String", {"data": text})) for start_s, _, text in ROBOT]
+    heard = [(one.end_ns + s_to_ns(0.5), "/texts", make("std_msgs/msg/String", {"data": one.text})) for one in PEOPLE]
+    voice = [
+        (stamp_ns, "/person_speaks", make("std_msgs/msg/Bool", {"data": speaks}))
+        for one in PEOPLE
+        for stamp_ns, speaks in ((one.start_ns, True), (one.end_ns, False))
+    ]
+    return write(tmp_path_factory.mktemp("recogniser") / "bag", make, [*said, *heard, *voice])
+
+
+RECOGNISER = ("--words-topic", "/texts", "--words-topic", "/person_speaks")
+
+
+@pytest.fixture(scope="module")
 def lights_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make = Maker({})
     lights = [(at(1), make("std_msgs/msg/Int32", {"data": 7}))]
@@ -190,6 +207,45 @@ def test_a_study_log_reads_the_same_robot_topic(strings_bag: Path, tmp_path: Pat
     assert [MISSING in one.stderr for one in done] == [True, False]
     entries = (tmp_path / "hearing" / "events-000001.jsonl").read_text(encoding="utf-8")
     assert ROBOT[1][2] in entries
+
+
+def test_a_recognisers_texts_give_the_flags_of_utterances(recogniser_bag: Path, strings_bag: Path) -> None:
+    by_texts = flags(recogniser_bag, "--robot-topic", "/robot_says", *RECOGNISER)
+    assert found(by_texts) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
+    assert "people's words" not in by_texts.stderr
+
+
+def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recogniser_bag: Path) -> None:
+    told = flags(recogniser_bag, "--robot-topic", "/robot_says")
+    assert "people's words: there are none in this bag" in told.stderr
+    assert "name the topic of the robot's recogniser with --words-topic (as /texts)" in " ".join(told.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("named", "complaint"),
+    [
+        (("--words-topic", "/nowhere"), "has no topic /nowhere"),
+        (("--words-topic", "/person_speaks"), "name one topic of texts"),
+        ((*RECOGNISER, "--words-topic", "/robot_says"), "name one topic of texts"),
+    ],
+)
+def test_words_topics_that_cannot_be_read_are_refused(
+    recogniser_bag: Path, named: tuple[str, ...], complaint: str
+) -> None:
+    refused = flags(recogniser_bag, *named)
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
+    assert complaint in " ".join(refused.stderr.split())
+
+
+def test_a_study_log_and_hear_read_a_recognisers_texts(recogniser_bag: Path, tmp_path: Path) -> None:
+    tactful = [sys.executable, "-m", "tactful_cli"]
+    session = ["--study", "s", "--session", "1", "--json"]
+    log = [*tactful, "study", "log", str(recogniser_bag), str(tmp_path / "log"), *session, *RECOGNISER]
+    subprocess.run(log, capture_output=True, check=True)
+    assert PEOPLE[0].text in (tmp_path / "log" / "events-000001.jsonl").read_text(encoding="utf-8")
+    hear = [*tactful, "hear", str(recogniser_bag), "--json", *RECOGNISER]
+    heard = json.loads(subprocess.run(hear, capture_output=True, text=True, check=True).stdout)
+    assert [(one["speaker"], one["text"]) for one in heard] == [("user", one.text) for one in PEOPLE]
 
 
 def test_silence_is_not_flagged_of_a_robot_that_is_not_heard(tmp_path: Path) -> None:
