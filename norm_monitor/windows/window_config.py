@@ -10,15 +10,21 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import s_to_ns
-from norm_core.runtime.watermarks import SOURCES, Watermarks, known_sources
+from norm_core.runtime.watermarks import SOURCES, UTTERANCES, Watermarks, known_sources
 from norm_monitor.windows.cutter import WindowCutter
+
+
+def _some_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
+    if not sources:
+        raise ValueError(f"name one source at least, such as [{UTTERANCES}]; there are {', '.join(SOURCES)}")
+    return known_sources(sources)
 
 
 class WindowConfig(Config):
     """How windows are cut."""
 
-    sources: Annotated[tuple[str, ...], AfterValidator(known_sources)] = Field(
-        default=SOURCES, min_length=1, description=f"the sources that a window waits for, among {', '.join(SOURCES)}"
+    sources: Annotated[tuple[str, ...], AfterValidator(_some_sources)] = Field(
+        default=SOURCES, description=f"the sources that a window waits for, among {', '.join(SOURCES)}"
     )
     length_s: float = Field(default=15.0, ge=0.1, le=600, description="seconds of stamp time in a window")
     step_s: float = Field(default=5.0, ge=0.1, le=600, description="a window ends at each multiple of this")

@@ -103,7 +103,7 @@ def test_a_section_that_misses_its_node_is_in_the_status(domain_id: int, observe
 @pytest.mark.parametrize(
     ("parameters", "complaint"),
     [
-        ("windows: {sources: []}", "windows.sources: tuple should have at least 1 item"),
+        ("windows: {sources: []}", "windows.sources: name one source at least, such as [utterances]"),
         ("judge: {model: []}", "judge.model: input should be a valid string"),
         ("length_s: 20.0", "length_s: unknown key; did you mean windows.length_s?"),
         ("muted: []", "muted: unknown key; did you mean fusion.muted?"),
