@@ -3,10 +3,13 @@
 from collections.abc import Callable
 
 from norm_core.records.record import record
-from tactful_cli.up.inputs import AUDIO_NAMES, IMAGE_TYPES, ROBOT_SPEECH_TYPE
+from tactful_cli.up.input_check import describe
+from tactful_cli.up.inputs import AUDIO_NAMES, BOOL_TYPE, BYTES_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE
 from tactful_cli.up.ros_tools import Survey, Topic
 
-_ROBOT_WORDS = ("say", "tts", "speech", "speak", "robot", "caption")
+_ROBOT_WORDS = ("say", "tts", "speech", "speak", "caption")
+_PEOPLE_WORDS = ("transcri", "asr", "stt", "speech_to_text", "recogni", "heard", "user", "person", "people", "human")
+_VOICE_WORDS = ("speak", "talk", "voice", "vad", "say", "tts", "speech")
 _ROBOT_TYPES = (ROBOT_SPEECH_TYPE, "hri_actions_msgs/msg/ClosedCaption", "sound_play/msg/SoundRequest")
 _OWN = "/tactful/"
 
@@ -19,6 +22,7 @@ class TopicCandidate:
     type_name: str
     remark: str
     is_reliable: bool = True
+    is_likely: bool = True  # whether its type or its name says that it plays the part
 
 
 def cameras(survey: Survey) -> list[TopicCandidate]:
@@ -34,29 +38,39 @@ def microphones(survey: Survey) -> list[TopicCandidate]:
         survey,
         lambda topic, type_name: (
             type_name.endswith(AUDIO_NAMES)
-            or (type_name == "std_msgs/msg/UInt8MultiArray" and _names(topic.name, ("audio", "sound", "mic")))
+            or (type_name == BYTES_TYPE and _names(topic.name, ("audio", "sound", "mic")))
         ),
     )
 
 
 def recognisers(survey: Survey) -> list[TopicCandidate]:
-    """List the texts of a recogniser of the robot's own."""
-    return _of(survey, lambda _, type_name: type_name.endswith("/LiveSpeech"))
+    """List the texts of a recogniser of the robot's own: its type first, then strings, the likely ones first."""
+    known = _of(survey, lambda _, type_name: type_name.endswith("/LiveSpeech"))
+    return known + _likely_first(_of(survey, _is_string, _is_about_people))
 
 
 def robot_speech(survey: Survey) -> list[TopicCandidate]:
-    """List what tells what the robot says: known types first, then strings by their names, then actions."""
+    """List what tells what the robot says: known types first, then actions, then strings, the likely ones first."""
     known = _of(survey, lambda _, type_name: type_name in _ROBOT_TYPES)
-    strings = _of(
-        survey,
-        lambda topic, type_name: type_name == "std_msgs/msg/String" and _names(topic.name, _ROBOT_WORDS),
-    )
     actions = [
         TopicCandidate(name=name, type_name="", remark=f"action {', '.join(types)}")
         for name, types in survey.actions.items()
         if _names(name, ("say", "tts", "speak", "speech")) and not name.startswith(_OWN)
     ]
-    return sorted(known, key=lambda each: _ROBOT_TYPES.index(each.type_name)) + strings + actions
+    strings = _of(survey, _is_string, lambda name: _names(name, _ROBOT_WORDS) and not _is_about_people(name))
+    return sorted(known, key=lambda each: _ROBOT_TYPES.index(each.type_name)) + _likely_first(strings + actions)
+
+
+def people_voices(survey: Survey, recogniser: TopicCandidate) -> list[TopicCandidate]:
+    """List Bools that may be true while people speak, first that of a LiveSpeech's own voice (REP-155)."""
+    own = f"{recogniser.name.rpartition('/')[0]}/is_speaking" if recogniser.type_name != STRING_TYPE else ""
+    found = _of(survey, _is_bool, lambda name: name == own or (_names(name, _VOICE_WORDS) and _is_about_people(name)))
+    return sorted(found, key=lambda each: (each.name != own, not each.is_likely))
+
+
+def robot_voices(survey: Survey) -> list[TopicCandidate]:
+    """List Bools that may be true while the robot speaks."""
+    return _likely_first(_of(survey, _is_bool, lambda name: _names(name, _VOICE_WORDS) and not _is_about_people(name)))
 
 
 def people(survey: Survey) -> list[TopicCandidate]:
@@ -67,13 +81,25 @@ def people(survey: Survey) -> list[TopicCandidate]:
     )
 
 
-def _of(survey: Survey, fits: Callable[[Topic, str], bool]) -> list[TopicCandidate]:
+def _of(
+    survey: Survey, fits: Callable[[Topic, str], bool], is_likely: Callable[[str], bool] = lambda _: True
+) -> list[TopicCandidate]:
     return [
-        TopicCandidate(name=topic.name, type_name=type_name, remark=_remark(topic), is_reliable=topic.reliable)
+        TopicCandidate(
+            name=topic.name,
+            type_name=type_name,
+            remark=describe(topic),
+            is_reliable=topic.reliable,
+            is_likely=is_likely(topic.name),
+        )
         for topic in survey.topics
         for type_name in topic.types
         if fits(topic, type_name) and not _is_own(topic, type_name)
     ]
+
+
+def _likely_first(candidates: list[TopicCandidate]) -> list[TopicCandidate]:
+    return sorted(candidates, key=lambda each: not each.is_likely)
 
 
 def _is_own(topic: Topic, type_name: str) -> bool:
@@ -81,9 +107,16 @@ def _is_own(topic: Topic, type_name: str) -> bool:
     return topic.name.startswith(_OWN) and type_name != ROBOT_SPEECH_TYPE
 
 
-def _remark(topic: Topic) -> str:
-    rate = "type not installed here" if topic.rate_hz is None else f"{topic.rate_hz:.1f} a second"
-    return f"{', '.join(topic.types)}, {rate}, {'reliable' if topic.reliable else 'best effort'}"
+def _is_string(_: Topic, type_name: str) -> bool:
+    return type_name == STRING_TYPE
+
+
+def _is_bool(_: Topic, type_name: str) -> bool:
+    return type_name == BOOL_TYPE
+
+
+def _is_about_people(name: str) -> bool:
+    return _names(name, _PEOPLE_WORDS)
 
 
 def _names(name: str, words: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from norm_core.records.record import record
-from tactful_cli.up.inputs import IMAGE_TYPES, Input, inputs_of, outputs_of
+from tactful_cli.up.inputs import IMAGE_TYPES, STRING_TYPE, Input, inputs_of, outputs_of
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
 
 
@@ -13,6 +13,7 @@ class InputVerdict(StrEnum):
     """Whether an input brings what its node reads."""
 
     OK = "ok"
+    QUIET = "quiet"  # published, and no message has come; no fault of speech
     MISSING = "missing"
     WRONG = "wrong"
 
@@ -26,6 +27,11 @@ class CheckedInput:
     found: str
     remedy: str = ""
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether the node cannot read this input."""
+        return self.verdict in {InputVerdict.MISSING, InputVerdict.WRONG}
+
 
 def check_inputs(effective: EffectiveParameters, survey: Survey, node_namespace: str) -> list[CheckedInput]:
     """Judge every input of a profile."""
@@ -36,7 +42,7 @@ def check_inputs(effective: EffectiveParameters, survey: Survey, node_namespace:
 def _check(wanted: Input, effective: EffectiveParameters, survey: Survey, inside: Mapping[str, str]) -> CheckedInput:
     topic = survey.topic(wanted.topic)
     if topic and wanted.type_name and topic.types != (wanted.type_name,):
-        found = f"{_found(topic)}, but read as {wanted.type_name}"
+        found = f"{describe(topic)}, but read as {wanted.type_name}"
         remedy = _type_remedy(wanted, topic, survey)
         return CheckedInput(input=wanted, verdict=InputVerdict.WRONG, found=found, remedy=remedy)
     if why := effective.missing_types.get(wanted.type_name):
@@ -55,20 +61,26 @@ def _check(wanted: Input, effective: EffectiveParameters, survey: Survey, inside
 
 
 def _check_published(wanted: Input, topic: Topic) -> CheckedInput:
-    wrong = ""
+    verdict, remedy = InputVerdict.WRONG, ""
     if wanted.is_reliable and not topic.reliable:
         name = f"qos_overrides.{topic.name}.subscription.reliability"
-        wrong = f"the node asks for reliable delivery; set {name} to best_effort"
+        remedy = f"the node asks for reliable delivery; set {name} to best_effort"
     elif wanted.is_stream and topic.rate_hz == 0:
-        wrong = "its publisher sends nothing; start its device"
+        remedy = "its publisher sends nothing; start its device"
     elif wanted.is_stream and topic.rate_hz is None:
-        wrong = f"{' and '.join(topic.types)} is not installed here; install its package, and source it"
-    verdict = InputVerdict.WRONG if wrong else InputVerdict.OK
-    return CheckedInput(input=wanted, verdict=verdict, found=_found(topic), remedy=wrong)
+        remedy = f"{' and '.join(topic.types)} is not installed here; install its package, and source it"
+    elif topic.rate_hz == 0:
+        verdict, remedy = InputVerdict.QUIET, "speak while the check runs, to see that it is the right topic"
+    else:
+        verdict = InputVerdict.OK
+    return CheckedInput(input=wanted, verdict=verdict, found=describe(topic), remedy=remedy)
 
 
-def _found(topic: Topic) -> str:
-    rate = "rate unknown" if topic.rate_hz is None else f"{topic.rate_hz:.1f} a second"
+def describe(topic: Topic) -> str:
+    """Say of which type, rate and reliability a topic is."""
+    rate = "no message yet" if topic.rate_hz == 0 else f"{topic.rate_hz or 0:.1f} a second"
+    if topic.rate_hz is None:
+        rate = "rate unknown, as its type is not installed here"
     return f"{' and '.join(topic.types)}, {rate}, {'reliable' if topic.reliable else 'best effort'}"
 
 
@@ -89,4 +101,11 @@ def _remedy(wanted: Input, survey: Survey) -> str:
     alike = [topic.name for topic in survey.topics if wanted.type_name in topic.types]
     nearest = difflib.get_close_matches(wanted.topic, alike, 1, cutoff=0.0)
     name = f"{wanted.parameter} of {wanted.node}"
-    return f"set {name} to {nearest[0]}" if nearest else f"start its driver, or correct {name}; check ROS_DOMAIN_ID"
+    if nearest:
+        return f"set {name} to {nearest[0]}"
+    start = f"start its driver, or correct {name}; check ROS_DOMAIN_ID"
+    texts = [topic.name for topic in survey.topics if STRING_TYPE in topic.types]
+    if wanted.parameter != "audio_topic" or not texts:
+        return start
+    likely = " or ".join(texts)
+    return f"{start}; where the robot has a recogniser, set words_from to topic, and words_topic (as {likely})"

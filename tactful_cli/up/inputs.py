@@ -1,16 +1,18 @@
 """List the topics that a profile's nodes read from others and publish for others."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from norm_core.records.record import record
 
 ROBOT_SPEECH = "robot_speech"
 ROBOT_SPEECH_TYPE = "norm_interfaces/msg/RobotSpeech"
+BOOL_TYPE, STRING_TYPE = "std_msgs/msg/Bool", "std_msgs/msg/String"
+BYTES_TYPE = "std_msgs/msg/UInt8MultiArray"
 IMAGE_TYPES = {"compressed": "sensor_msgs/msg/CompressedImage", "raw": "sensor_msgs/msg/Image"}
 AUDIO_NAMES = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
-_BYTES_TYPE = "std_msgs/msg/UInt8MultiArray"
 _ANY_TYPE = ("",)  # an ending of every name
 
 
@@ -36,98 +38,53 @@ def inputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str) 
     """List what the nodes of a profile read from others."""
     found: list[Input] = []
     if camera := parameters.get("camera"):
-        type_name = IMAGE_TYPES[camera["transport"]]
-        found.append(
-            Input(
-                node="camera",
-                brings="pictures",
-                topic=camera["topic"],
-                type_name=type_name,
-                parameter="topic",
-                type_parameter="transport",
-                readable=tuple(IMAGE_TYPES.values()),
-                is_stream=True,
-            )
-        )
+        pictures = _input("camera", camera, "topic", "pictures", "transport", tuple(IMAGE_TYPES.values()))
+        found.append(replace(pictures, type_name=IMAGE_TYPES[camera["transport"]], is_stream=True))
     if ears := parameters.get("ears"):
         found += _heard(ears)
     if people := parameters.get("people"):
-        tracked = f"{people['humans'].rstrip('/')}/persons/tracked"
-        found.append(
-            Input(
-                node="people",
-                brings="tracked people",
-                topic=tracked,
-                type_name=people["ids_type"],
-                parameter="humans",
-                type_parameter="ids_type",
-                readable=("/IdsList",),
-                is_stream=True,
-            )
-        )
-    return [_resolved(each, node_namespace) for each in found]
+        tracked = _input("people", people, "humans", "tracked people", "ids_type", ("/IdsList",))
+        found.append(replace(tracked, topic=f"{tracked.topic.rstrip('/')}/persons/tracked", is_stream=True))
+    return [_resolved(each, node_namespace) for each in found if each.topic]
 
 
-def _heard(ears: Mapping[str, Any]) -> Iterator[Input]:
-    if ears["words_from"] == "topic":
-        yield Input(
-            node="ears",
-            brings="people's words",
-            topic=ears["words_topic"],
-            type_name=ears["words_type"],
-            parameter="words_topic",
-            type_parameter="words_type",
-            readable=("/LiveSpeech", "/String"),
-        )
-        if ears["is_speaking_topic"]:
-            yield Input(
-                node="ears",
-                brings="when people speak",
-                topic=ears["is_speaking_topic"],
-                type_name="std_msgs/msg/Bool",
-                parameter="is_speaking_topic",
-            )
-    else:
-        yield Input(
-            node="ears",
-            brings="the microphone's sound",
-            topic=ears["audio_topic"],
-            type_name=ears["audio_type"],
-            parameter="audio_topic",
-            type_parameter="audio_type",
-            readable=(*AUDIO_NAMES, _BYTES_TYPE),
-            is_stream=True,
-        )
-        if ears["audio_info_topic"]:
-            yield Input(
-                node="ears",
-                brings="the sound's format",
-                topic=ears["audio_info_topic"],
-                type_name=ears["audio_info_type"],
-                parameter="audio_info_topic",
-                type_parameter="audio_info_type",
-                readable=("/AudioInfo",),
-            )
-    if speaking := ears.get("robot_speaking_topic"):
-        yield Input(
-            node="ears",
-            brings="when the robot speaks",
-            topic=speaking,
-            type_name="",
-            parameter="robot_speaking_topic",
-        )
-    robot_type = ears["robot_speech_type"]
-    is_own = robot_type == ROBOT_SPEECH_TYPE or ears["robot_speech_topic"] == ROBOT_SPEECH
-    yield Input(
-        node="ears",
-        brings="the robot's speech",
-        topic=ears["robot_speech_topic"],
-        type_name=ROBOT_SPEECH_TYPE if is_own else robot_type,
-        parameter="robot_speech_topic",
-        type_parameter="robot_speech_type",
-        readable=_ANY_TYPE,
-        is_reliable=is_own,
+def _input(  # noqa: PLR0917
+    node: str,
+    parameters: Mapping[str, Any],
+    parameter: str,
+    brings: str,
+    type_parameter: str = "",
+    readable: tuple[str, ...] = (),
+) -> Input:
+    return Input(
+        node=node,
+        brings=brings,
+        topic=parameters.get(parameter, ""),
+        type_name=parameters.get(type_parameter, ""),
+        parameter=parameter,
+        type_parameter=type_parameter,
+        readable=readable,
     )
+
+
+def _heard(ears: Mapping[str, Any]) -> list[Input]:
+    reads = partial(_input, "ears", ears)
+    if ears["words_from"] == "topic":
+        people = [
+            reads("words_topic", "people's words", "words_type", ("/LiveSpeech", "/String")),
+            replace(reads("is_speaking_topic", "when people speak"), type_name=BOOL_TYPE),
+        ]
+    else:
+        sound = reads("audio_topic", "the microphone's sound", "audio_type", (*AUDIO_NAMES, BYTES_TYPE))
+        people = [
+            replace(sound, is_stream=True),
+            reads("audio_info_topic", "the sound's format", "audio_info_type", ("/AudioInfo",)),
+        ]
+    timing = reads("robot_speaking_topic", "when the robot speaks")
+    robot = reads("robot_speech_topic", "the robot's speech", "robot_speech_type", _ANY_TYPE)
+    is_own = robot.type_name == ROBOT_SPEECH_TYPE or robot.topic == ROBOT_SPEECH
+    robot_type = ROBOT_SPEECH_TYPE if is_own else robot.type_name
+    return [*people, timing, replace(robot, type_name=robot_type, is_reliable=is_own)]
 
 
 def outputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.service_unit import ENABLE, unit_path, unit_text
-from tactful_cli.up.init import ask, profile_of, profile_text
+from tactful_cli.up.init import ask, profile_of, profile_text, unused
 from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
 from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.ros_tools import Survey, effective_parameters, survey_topics
@@ -67,7 +67,8 @@ def up(  # noqa: PLR0917
     if importlib.util.find_spec("norm_nodes") is None and not install:
         raise TactfulError("up: the nodes are not installed; run it in a checkout, or source your workspace")
     if init:
-        _init(Path(profile), context, ask_nothing=yes)
+        if code := _init(Path(profile), context, ask_nothing=yes):
+            raise typer.Exit(code)
         return
     loaded = load(profile, namespace)
     if check:
@@ -90,14 +91,14 @@ def _list_profiles() -> None:
 
 
 def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
-    """Print which topics bring what; return 2 for a bad profile, 1 for an input that is not well."""
+    """Print which topics bring what; return 2 for a bad profile, 1 for an input that cannot be read."""
     effective = effective_parameters(profile)
     for problem in effective.problems:
         complain(f"{profile.source}: {problem}")
     if effective.problems:
         return EXIT_BAD_INPUT
     checked = check_inputs(effective, survey, profile.node_namespace)
-    faults = sum(each.verdict is not InputVerdict.OK for each in checked)
+    faults = sum(each.is_fault for each in checked)
     if as_json:
         print_json([asdict(each) for each in checked])
     else:
@@ -107,7 +108,12 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
 
 def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int) -> None:
     table = Table("node", "brings", "topic", "", "found")
-    colours = {InputVerdict.OK: "green", InputVerdict.MISSING: "yellow", InputVerdict.WRONG: "bold red"}
+    colours = {
+        InputVerdict.OK: "green",
+        InputVerdict.QUIET: "yellow",
+        InputVerdict.MISSING: "yellow",
+        InputVerdict.WRONG: "bold red",
+    }
     for each in checked:
         remedy = f"\n[bold]mend:[/] {escape(each.remedy)}" if each.remedy else ""
         verdict = f"[{colours[each.verdict]}]{each.verdict}[/]"
@@ -116,7 +122,8 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
     out.print(f"{profile.source}: {count_of(faults, 'input')} of {len(checked)} not well", soft_wrap=True)
 
 
-def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> None:
+def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> int:
+    """Write a profile, and check it; return what the check does."""
     if path.suffix not in {".yaml", ".yml"}:
         raise TactfulError(f"up: {path}: name the file to write, such as my_robot.yaml")
     if path.exists():
@@ -127,31 +134,33 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
     survey = survey_topics()
     answers = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
     try:
-        write_atomic(path, profile_text(profile_of(answers, survey), answers))
+        write_atomic(path, profile_text(profile_of(answers, survey), answers, survey))
     except OSError as error:
         raise TactfulError(f"{path}: cannot be written: {error.strerror}; name another file") from error
-    out.print(f"{path} is written. Read it, then run {PROGRAM} up {path}", soft_wrap=True)
-    _check(load(str(path)), survey)
+    code = _check(load(str(path)), survey)
+    if others := unused(answers, survey):
+        out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}", soft_wrap=True)
+    step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
+    out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}", soft_wrap=True)
+    return code
 
 
 def _default_context(ask_nothing: bool) -> DeploymentContext | None:
     return DeploymentContext.UNSPECIFIED if ask_nothing else None
 
 
-def _take_default(question: str, choices: Sequence[str], default: int | None) -> int | None:
+def _take_default(question: str, choices: Sequence[str], default: int) -> int:
     return default
 
 
-def _choose(question: str, choices: Sequence[str], default: int | None) -> int | None:
+def _choose(question: str, choices: Sequence[str], default: int) -> int:
     out.print(f"\n{escape(question)}", soft_wrap=True)
     for number, choice in enumerate(choices, 1):
         out.print(f"  {number}  {escape(choice)}", soft_wrap=True)
-    out.print("  0  none of them", soft_wrap=True)
-    shown = 0 if default is None else default + 1
-    number = -1
-    while not 0 <= number <= len(choices):
-        number = typer.prompt(f"Number from 0 to {len(choices)}", default=shown, type=int)
-    return number - 1 if number else None
+    number = 0
+    while not 1 <= number <= len(choices):
+        number = typer.prompt(f"Number from 1 to {len(choices)}", default=default + 1, type=int)
+    return number - 1
 
 
 def _install(profile: str, namespace: str) -> int:

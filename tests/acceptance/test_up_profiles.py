@@ -84,6 +84,26 @@ def test_a_profile_that_init_writes_passes_the_check(tmp_path: Path, domain_id: 
     assert nodes["/tactful/monitor"]["judge"] == {"deployment_context": "home"}
 
 
+def test_a_robot_with_a_recogniser_of_its_own_needs_no_microphone(tmp_path: Path, domain_id: int) -> None:
+    from std_msgs.msg import Bool, String
+
+    path = tmp_path / "robot.yaml"
+    topics = [(String, "/bolt/transcript"), (Bool, "/bolt/person_speaking"), (String, "/bolt/says")]
+    with foreign_robot(domain_id, *((type_, topic, True) for type_, topic in topics), (Bool, "/bolt/charging", True)):
+        written = run_up(str(path), "--init", "--yes", "--context", "home")
+    assert written.returncode == 0, written.stdout
+    assert "1 topic not used" in written.stdout
+    ears = yaml.safe_load(path.read_text("utf-8"))["/tactful/ears"]["ros__parameters"]
+    named = ("words_topic", "is_speaking_topic", "robot_speech_topic")
+    assert [ears[name] for name in named] == [topic for _, topic in topics]
+
+
+def test_init_where_nothing_is_published_says_what_to_mend(tmp_path: Path, domain_id: int) -> None:
+    written = run_up(str(tmp_path / "robot.yaml"), "--init", "--yes")
+    assert written.returncode == 1
+    assert "mend what the table names" in written.stdout
+
+
 def test_a_file_that_exists_is_not_written_again(tmp_path: Path) -> None:
     path = tmp_path / "robot.yaml"
     path.write_text("# mine\n", encoding="utf-8")

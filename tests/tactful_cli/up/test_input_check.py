@@ -100,3 +100,15 @@ def test_a_topic_that_times_the_robots_words_is_checked_too() -> None:
     ears = {**EARS, "robot_speaking_topic": "/is_speaking"}
     timing = next(each for each in checked({"ears": ears}) if each.input.topic == "/is_speaking")
     assert timing.verdict is InputVerdict.MISSING
+
+
+def test_a_quiet_topic_of_speech_is_not_called_well_and_is_no_fault() -> None:
+    ears = {**EARS, "robot_speech_topic": "/says", "robot_speech_type": ""}
+    robot = checked({"ears": ears}, Topic(name="/says", types=("std_msgs/msg/String",), rate_hz=0.0))[-1]
+    assert (robot.verdict, robot.is_fault) == (InputVerdict.QUIET, False)
+    assert "no message yet" in robot.found
+
+
+def test_a_missing_microphone_names_the_texts_of_a_recogniser() -> None:
+    microphone, _ = checked({"ears": EARS}, Topic(name="/transcript", types=("std_msgs/msg/String",), rate_hz=1.0))
+    assert "set words_from to topic, and words_topic (as /transcript)" in microphone.remedy
