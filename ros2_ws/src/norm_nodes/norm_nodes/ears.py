@@ -230,7 +230,11 @@ class EarsNode(NormNode[EarsConfig]):
         """Name a recogniser that is not there; without one, no text does not mean silence."""
         is_there = self.count_publishers(self._words_topic) > 0
         self._ears.awaits_words = is_there and self._active and not self._ended
-        if is_there or not self._active:
+        now_s = time.monotonic()
+        if is_there:
+            self._last_sound_s = now_s
+        longest_s = self.config.stale_after_s
+        if not self._active or not longest_s or now_s - self._last_sound_s <= longest_s:
             self.clear_issue("words")
             return
         why = "nobody publishes it, so no words of people are heard; start the recogniser, or correct words_topic"

@@ -1,5 +1,6 @@
 """Subscribe to what tells of the robot's speech, once its publishers announce the type."""
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ _LACKING = {
     "robot_speech_topic": "nothing is heard of the robot; start the robot's speech",
     "robot_speaking_topic": "the times of the robot's words are estimated; start what tells whether it speaks",
 }
+DISCOVERY_S = 3.0  # until a publisher that is there is known
 _DESCRIPTION = "when the robot speaks, and what it says"
 
 
@@ -32,6 +34,7 @@ class RobotTopics:
         self._names = {parameter: node.resolve_topic_name(name) for parameter, name in names.items() if name}
         self._stated = {self._names["robot_speech_topic"]: stated_type} if stated_type else {}
         self._types: dict[str, str] = {}  # of subscriptions
+        self._since_s = time.monotonic()
         for topic, type_name in self._stated.items():
             self._subscribe(topic, type_name, SENSOR)
 
@@ -49,6 +52,8 @@ class RobotTopics:
         """Subscribe to a topic if possible; return what prevents it and what to do."""
         publishers = self._node.get_publishers_info_by_topic(topic)
         if not publishers:
+            if time.monotonic() - self._since_s < DISCOVERY_S:
+                return ""
             return f"{topic}: nobody publishes it, so {_LACKING[parameter]}, or correct {parameter} of ears"
         announced = sorted({publisher.topic_type for publisher in publishers})
         if topic not in self._types:
