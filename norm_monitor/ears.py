@@ -94,7 +94,7 @@ class Ears:
             yield from self._of_robot_audio(audio.advance(now_ns))
         yield from self._fed(self._robot.advance(now_ns))
         if self.awaits_words:
-            yield from self._marks.mark(self._words.quiet_until_ns(now_ns))
+            yield from self._marks.mark_at(now_ns, self._words.quiet_until_ns(now_ns))
 
     def take_words(self, message: Any, arrival_ns: int) -> Iterator[Heard]:
         """Take the text of an external recognizer; raise NotSpeechError if the message has none."""

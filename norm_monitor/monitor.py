@@ -150,6 +150,7 @@ class Monitor:
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
         self._other_language = ""  # of the newest window's talk, if its wording is not read
         self._partial_from_ns: int | None = None  # where the utterance under way began
+        self._marked_ns: int | None = None  # until when the latest mark says that nobody speaks
         self._cue_ends: set[int] = set()  # ends of windows that cues asked for
         self._query_ends: set[int] = set()  # ends of windows that queries asked for
         self._queries_refused = 0
@@ -304,10 +305,12 @@ class Monitor:
         return self._fusion.close(None)
 
     def _track_partial(self, utterance: Utterance) -> None:
-        if utterance.text and not utterance.final:
-            self._partial_from_ns = utterance.start_ns
+        is_mark = not utterance.text and not utterance.final
+        if (is_mark and utterance.start_ns == self._marked_ns) or (utterance.text and not utterance.final):
+            self._partial_from_ns = utterance.start_ns  # a mark that comes again is held by speech under way
         elif utterance.final or utterance.start_ns > (self._partial_from_ns or 0):
             self._partial_from_ns = None  # it ended, or a mark of silence lies beyond it
+        self._marked_ns = utterance.start_ns if is_mark else None
 
     def _track_speaker(self, entry: Entry) -> None:
         if isinstance(entry, RobotSpeech) or (isinstance(entry, Utterance) and entry.speaker is Speaker.ROBOT):

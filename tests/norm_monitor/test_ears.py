@@ -161,6 +161,15 @@ def test_a_voice_that_never_ends_does_not_hold_up_marks_for_ever() -> None:
     assert robot.quiet_until_s(40) == 40
 
 
+def test_a_mark_that_is_held_up_is_given_again_each_second() -> None:
+    robot = RobotsRecognizer()
+    robot.voice(False, 0)
+    robot.voice(True, 1)
+    for tenth in range(11, 60):
+        robot.quiet_until_s(tenth / 10)
+    assert [one.start_ns for one in robot.utterances[1:]] == [START_NS + NS_PER_S] * 5
+
+
 def test_a_text_that_comes_after_its_silence_was_marked_is_counted() -> None:
     robot = RobotsRecognizer()
     robot.voice(True, 1)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 
 from norm_core.records.speech import Utterance, silence_mark
-from norm_core.runtime.time import NS_PER_MS
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 
 MARK_EVERY_NS = 100 * NS_PER_MS
+REPEAT_EVERY_NS = NS_PER_S
 
 
 class SilenceMarks:
@@ -18,6 +19,7 @@ class SilenceMarks:
     def __init__(self, source_topic: str) -> None:
         self._source_topic = source_topic
         self._marked_ns: int | None = None
+        self._repeated_ns = 0
         self._lock = Lock()
         self._waiting = 0  # segments that wait for transcription
         self._behind: Utterance | None = None  # the mark to yield after their words
@@ -35,6 +37,15 @@ class SilenceMarks:
                 self._behind = mark if waits else None
             if not waits:
                 yield mark
+
+    def mark_at(self, now_ns: int, quiet_until_ns: int) -> Iterator[Utterance]:
+        """Yield a mark as `mark` does, and the same again each second in which silence does not grow."""
+        marks = list(self.mark(quiet_until_ns))
+        if not marks and not 0 <= now_ns - self._repeated_ns < REPEAT_EVERY_NS:
+            marks = [silence_mark(quiet_until_ns, self._source_topic)]
+        if marks:
+            self._repeated_ns = now_ns
+        yield from marks
 
     def add_words(self) -> None:
         """Count one more segment that waits for transcription."""

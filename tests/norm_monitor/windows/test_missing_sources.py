@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from norm_core.records.speech import Utterance
+from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -23,6 +23,7 @@ def utterance(end_s: float, text: str, *, final: bool) -> Utterance:
 
 
 PARTIAL, FINAL = utterance(3.0, "And then", final=False), utterance(4.0, "And then.", final=True)
+HELD = silence_mark(at(3.0), "audio")
 TALKS, LATE = "utterances: somebody still talks", "utterances: the newest are late"
 ABSENT = "utterances: ears is not active, and windows close without them; start it"
 
@@ -36,9 +37,12 @@ def report(meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | No
     return monitor.missing_report(active)
 
 
+@pytest.mark.parametrize("said", [(PARTIAL,), (HELD, HELD)], ids=["partial words", "silence that does not grow"])
 @pytest.mark.parametrize("active", [None, {"ears", "camera"}])
-def test_somebody_who_still_talks_is_no_problem(meaning: Meanings, active: set[str] | None) -> None:
-    found = report(meaning, (PARTIAL,), active)
+def test_somebody_who_still_talks_is_no_problem(
+    meaning: Meanings, active: set[str] | None, said: tuple[Utterance, ...]
+) -> None:
+    found = report(meaning, said, active)
     assert found.problem == ""
     assert found.note.startswith(TALKS)
 
@@ -51,9 +55,10 @@ def test_somebody_who_still_talks_is_no_problem(meaning: Meanings, active: set[s
         ((), {"camera"}, ABSENT),
         ((FINAL,), None, LATE),
         ((PARTIAL, FINAL), {"ears"}, LATE),
+        ((HELD, HELD, silence_mark(at(4.0), "audio")), {"ears"}, LATE),
         ((PARTIAL,), {"camera"}, ABSENT),
     ],
-    ids=["nothing", "nothing_of_ears", "no_ears", "final", "ended", "ears_ended"],
+    ids=["nothing", "nothing_of_ears", "no_ears", "final", "ended", "silence_grew", "ears_ended"],
 )
 def test_late_or_absent_utterances_are_a_problem(
     meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | None, problem: str
