@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.bags.reader import BagReader
+from norm_core.bags.reader import BagError, BagReader
 from norm_core.models import store
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.runtime.watermarks import FRAMES, PRESENCE
 from norm_monitor.senses.speech.hearing import HearingConfig
 from sim_replays.drivers.bag_driver import BagSenses
+from sim_replays.drivers.recognizer_topics import words_topics_of
 from sim_replays.scenarios.library import HERE
 
 
@@ -32,3 +33,11 @@ def test_without_face_weights_frames_are_kept_and_the_remedy_is_told(
     assert not any(isinstance(record, Presence) for record in records)
     (reason,) = senses.health_log.reasons
     assert "run ./tactful models pull blazeface-short-range" in reason
+
+
+def test_peoples_words_come_from_sound_or_from_texts_alone() -> None:
+    with (
+        BagReader(HERE / "shipped/garden_centre") as bag,
+        pytest.raises(BagError, match="from sound or from texts; leave one out"),
+    ):
+        words_topics_of(bag, ["/texts"], audio_topic="/audio")
