@@ -1,5 +1,6 @@
 """Measure `./tactful up simulated`: seconds until all nodes are active, and until each is again after SIGKILL.
 
+Other programs slow the start; the seconds of computing that each node took tell what it costs a machine of its own.
 Run it on a ROS domain of its own, a second time for warm caches:
 eval "$(./tactful env)"; ROS_DOMAIN_ID=88 python benchmarks/nodes/up.py
 """
@@ -34,8 +35,14 @@ def hosts(pid: int) -> dict[str, int]:
     return found
 
 
+def computing_s(pid: int) -> float:
+    """Return the seconds that a process has computed, on all cores together."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
-    """Print one line for the start and one for each node that was killed."""
+    """Print the time of the start, what each node computed in it, and the time after each was killed."""
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tactful_cli", "up", "simulated", "--log", f"{folder}/log"]
@@ -44,6 +51,8 @@ def main() -> None:
         try:
             assert up.stdout
             print(f"{'from up to all nodes active':<30}{wait_for(ACTIVE, up.stdout) - began_s:5.1f} s")
+            for node, pid in hosts(up.pid).items():
+                print(f"{node + ' computed':<30}{computing_s(pid):5.1f} s")
             for node, pid in hosts(up.pid).items():
                 killed_s = time.monotonic()
                 os.kill(pid, signal.SIGKILL)
