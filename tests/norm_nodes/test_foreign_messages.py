@@ -233,4 +233,5 @@ def test_a_transcript_of_plain_strings_is_used(session: Session, tmp_path: Path)
 
 def test_missing_hri_msgs_are_named_and_not_fatal(domain_id: int) -> None:
     with NodeProcess(["ears"], {"ears": {"words_from": "topic"}}, domain_id) as process:
-        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.last_output()
+        remedy = "install hri_msgs (as ros-jazzy-hri-msgs); if another type is published, set words_type of ears to it"
+        assert remedy in process.last_output()

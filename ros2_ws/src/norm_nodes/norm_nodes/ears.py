@@ -143,7 +143,8 @@ class EarsNode(NormNode[EarsConfig]):
         try:
             type_ = message_class(type_name)
         except TypeMissingError as error:
-            self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not subscribed, because {error}")
+            why = f"not subscribed, because {error}; if another type is published, set {parameter} of ears to it"
+            self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: {why}")
             return
         except ValueError as error:
             raise ConfigError(

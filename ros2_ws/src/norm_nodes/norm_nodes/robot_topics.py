@@ -71,7 +71,11 @@ class RobotTopics:
         try:
             type_ = message_class(type_name)
         except TypeMissingError as error:
-            self._node.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not subscribed, because {error}")
+            remedy = (
+                "; if another type is published, set robot_speech_type of ears to it" if topic in self._stated else ""
+            )
+            why = f"{topic}: not subscribed, because {error}{remedy}"
+            self._node.raise_issue(f"type of {topic}", Health.DEGRADED, why)
             return
         except ValueError as error:
             raise ConfigError(
