@@ -36,8 +36,9 @@ class FlagView:
 
     @property
     def open(self) -> list[KnownFlag]:
-        """The flags that are open, the oldest first."""
-        return [known for known in self._known.values() if known.flag.state is not FlagState.WITHDRAWN]
+        """The flags that are open, in the order of their numbers."""
+        known = (known for known in self._known.values() if known.flag.state is not FlagState.WITHDRAWN)
+        return sorted(known, key=lambda known: known.number)
 
     @property
     def delay_s(self) -> float | None:
@@ -60,7 +61,7 @@ class FlagView:
             before is None or before.flag.state is FlagState.WITHDRAWN or before.flag.polarity is not flag.polarity
         )
         if flag.state in {FlagState.CLOSED, FlagState.WITHDRAWN} and before:
-            changes = [f"probability {flag.probability:.2f}"]
+            changes = [f"{attributes(flag)}, probability {flag.probability:.2f}"]
         elif is_news:
             changes = [_about(flag)]
         else:

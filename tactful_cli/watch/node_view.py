@@ -87,7 +87,7 @@ class NodeHealthView:
         old = before.status.reasons if before else ()
         yield from self._rows(name, [reason for reason in status.reasons if reason not in old], beat.tone, now_ns)
         if not status.reasons:
-            gone = [f"no longer: {reason}" for reason in old]
+            gone = [f"no longer: {reason.partition('; ')[0]}" for reason in old]  # its remedy is told already
             yield from self._rows(name, gone, Tone.GOOD, now_ns)
         drops, drops_before = _drops(status), _drops(before.status) if before else {}
         new = [f"{what} lost {count} so far" for what, count in drops.items() if count > drops_before.get(what, 0)]

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import asdict
+from itertools import chain, groupby
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ from tactful_cli.watch.terminal import Screen, open_screen
 app = single()
 
 WAIT_S = 0.25
+MOST_AT_ONCE = 100
 BOARD_EVERY_S = 1.0  # an event draws it too
 NOTHING_AFTER_S = 10.0
 
@@ -62,13 +64,21 @@ def _show(stream: GraphStream) -> None:
     with closing(open_screen(out)) as screen:
         drawn_s = 0.0
         while True:
-            line = stream.get(WAIT_S)
-            silence.take(line)
-            if line:
-                screen.print(view.take(line), _time_of_day(line.arrival_ns))
+            lines = _batch(stream)
+            silence.take(lines[0] if lines else None)
+            for when, arrived in groupby(lines, lambda line: _time_of_day(line.arrival_ns)):
+                screen.print(chain.from_iterable(map(view.take, arrived)), when)
             if time.monotonic() - drawn_s >= BOARD_EVERY_S:
                 _take_time(view, screen)
                 drawn_s = time.monotonic()
+
+
+def _batch(stream: GraphStream) -> list[GraphLine]:
+    """Wait for a line; take what came with it, so that a burst is drawn at once."""
+    lines = [line] if (line := stream.get(WAIT_S)) else []
+    while lines and len(lines) < MOST_AT_ONCE and (line := stream.get(0.0)):
+        lines.append(line)
+    return lines
 
 
 def _take_time(view: GraphView, screen: Screen) -> None:

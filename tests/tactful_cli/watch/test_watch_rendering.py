@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
@@ -17,8 +17,11 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState, QueueStatus
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from tactful_cli.graph_stream import GraphLine, parse_line
+from tactful_cli.watch.board import board
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.terminal import LogScreen, TerminalScreen, board, plain
+from tactful_cli.watch.rows import WatchRow
+from tactful_cli.watch.terminal import LogScreen, TerminalScreen
+from tactful_cli.watch.text_layout import plain, row_lines
 
 SESSION = [
     line
@@ -92,7 +95,7 @@ def test_a_recorded_session_reads_as_a_log(view: GraphView) -> None:
     assert "measured  silence before the answer" in log
     assert "instead   Answer within two seconds" in log
     assert "#2 ERROR updated: another reason" in log
-    assert "#1 ERROR closed: probability 0.73" in log
+    assert "#1 ERROR closed: conversational mechanics, probability 0.73" in log
     assert "selector: sentence encoder: it is being loaded" in log
     assert "\x1b" not in log
 
@@ -118,7 +121,7 @@ def test_no_line_is_wider_than_the_terminal(view: GraphView, width: int) -> None
 def test_a_wide_board_shows_flags_beside_the_nodes(view: GraphView, width: int, is_beside: bool) -> None:
     log_of(view, *SESSION[:-1])  # its last line closes the flag
     written = io.StringIO()
-    Console(file=written, width=width).print(board(view, width))
+    Console(file=written, width=width).print(board(view, width, 40))
     rows = [row for row in written.getvalue().splitlines() if "#2 ERROR" in row]
     assert any(row.startswith(("ok", "stale")) for row in rows) is is_beside
 
@@ -131,10 +134,56 @@ def test_the_board_leaves_the_terminal_s_own_screen_alone(view: GraphView) -> No
     assert "\x1b[?1049" not in written.getvalue()
 
 
+def test_a_resized_terminal_shows_the_same_rows_again(view: GraphView) -> None:
+    written = io.StringIO()
+    console = terminal_console(160, written)
+    screen = TerminalScreen(console)
+    screen.print(view.take(line_of("flag", FLAG)), "12:00:00")
+    screen.refresh(view)
+    written.truncate(written.seek(0))
+    console.size = ConsoleDimensions(60, 24)
+    screen.refresh(view)
+    screen.close()
+    assert "#1 ERROR opened" in written.getvalue()
+    assert "\x1b[2J" not in written.getvalue()  # many terminals would copy what it clears to their scrollback
+    assert max(map(len, written.getvalue().splitlines())) > 50
+
+
+def test_rows_end_in_no_spaces_so_that_they_can_be_copied(view: GraphView) -> None:
+    rows = list(view.take(line_of("flag", FLAG)))
+    lines = [line.plain for row in rows for line in row_lines(row, "12:00:00", 80)]
+    assert "The robot said nothing." in "".join(lines)
+    assert [line.rstrip() for line in lines] == lines
+
+
+@pytest.mark.parametrize("words", ["\u4f60\u597d\u5417" * 60, "\U0001f926\u200d\u2642\ufe0f" * 60, "e\u0301" * 300])
+def test_wide_and_joined_characters_fit_the_terminal(words: str) -> None:
+    row = WatchRow(label="person", text=words)
+    assert max(line.cell_len for line in row_lines(row, "12:00:00", 80)) <= 80
+
+
+def test_a_narrow_terminal_gets_its_text_below_the_label() -> None:
+    row = WatchRow(label="person", text="one two three four", details=(("why", "five six"),))
+    lines = [line.plain for line in row_lines(row, "12:00:00", 30)]
+    assert lines == ["12:00:00 person    one two", "three four", "                   why", "five six"]
+
+
+@pytest.mark.parametrize("height", [12, 24, 50])
+def test_many_problems_leave_the_terminal_to_the_events(view: GraphView, height: int) -> None:
+    reasons = tuple(f"/topic_{number}: is silent; {'look at its driver ' * 9}" for number in range(4))
+    nodes = [replace(STATUS, node=f"/tactful/n{number}", health=Health.STALE, reasons=reasons) for number in range(9)]
+    status_log(view, *nodes)
+    flag_log(view, FLAG)
+    shown = board(view, 80, height).plain.splitlines()
+    assert len(shown) <= height // 3 + 7
+    assert any("n0: /topic_0: is silent" in line for line in shown)
+    assert any("#1 ERROR" in line for line in shown)
+
+
 def test_no_color_leaves_the_colours_out(view: GraphView, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     written = io.StringIO()
-    terminal_console(80, written).print(board(view, 80))
+    terminal_console(80, written).print(board(view, 80, 40))
     LogScreen(terminal_console(80, written)).print(view.take(line_of("flag", FLAG)), "12:00:00")
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", written.getvalue())
 
@@ -157,7 +206,7 @@ def test_hostile_words_reach_no_board_raw(view: GraphView) -> None:
     flags = line_of("flag", replace(FLAG, rationale=HOSTILE))
     log_of(view, line_of("utterance", partial), line_of("status", bad), line_of("status", well), flags)
     written = io.StringIO()
-    Console(file=written, width=160).print(board(view, 160))
+    Console(file=written, width=160).print(board(view, 160, 40))
     assert "[red]hi[/red]" in written.getvalue()
     assert not set(written.getvalue()) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
 
@@ -183,7 +232,7 @@ def test_a_flag_tells_what_changed(view: GraphView) -> None:
 def test_a_withdrawn_flag_can_be_opened_again(view: GraphView) -> None:
     withdrawn = replace(FLAG, state=FlagState.WITHDRAWN, probability=0.3)
     log = flag_log(view, FLAG, withdrawn)
-    assert "#1 ERROR withdrawn: probability 0.30" in log
+    assert "#1 ERROR withdrawn: emotions, probability 0.30" in log
     assert view.flags.open == []
     assert "#1 ERROR opened again" in flag_log(view, replace(FLAG, state=FlagState.UPDATED))
     assert len(view.flags.open) == 1
@@ -203,7 +252,7 @@ def test_a_flag_in_the_shadow_is_told_apart(view: GraphView) -> None:
 def test_three_thousand_open_flags_keep_the_board_short(view: GraphView) -> None:
     flag_log(view, *(replace(FLAG, event_id=str(number)) for number in range(3000)))
     written = io.StringIO()
-    Console(file=written, width=80).print(board(view, 80))
+    Console(file=written, width=80).print(board(view, 80, 40))
     assert "#3000 ERROR" in written.getvalue()
     assert "3000 flags in all" in written.getvalue()
     assert len(written.getvalue().splitlines()) < 24
@@ -234,7 +283,7 @@ def test_a_reason_whose_digits_change_is_told_once(view: GraphView) -> None:
     ]
     log = status_log(view, STATUS, *bad, STATUS)
     assert log.count("12:00:00 node      monitor: no image for") == 1
-    assert log.count("no longer: no image") == 1
+    assert log.count("no longer: no image for 8 s\n") == 1
 
 
 def test_what_a_queue_dropped_is_told_and_summed(view: GraphView) -> None:

@@ -1,0 +1,62 @@
+"""Rows as lines of text, for a terminal of any width or for a log."""
+
+import unicodedata
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from tactful_cli.watch.rows import WatchRow
+
+MOST_CHARACTERS = 500
+TIME_WIDTH, LABEL_WIDTH = 8, 9
+LEAST_TEXT = 30  # columns; where fewer are left beside a label, the text goes on below it
+
+_JOINERS = "\u200c\u200d"  # which Persian, Hindi and emoji need
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_WRAPPER = Console()  # Text asks one how to wrap; nothing is printed on it
+
+
+def plain(text: str) -> str:
+    """Replace what a terminal would obey, turn around or hide, and cut what is too long."""
+    cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+    return "".join(_plain_character(character) for character in cut)
+
+
+def row_lines(row: WatchRow, when: str, width: int | None) -> Iterator[Text]:
+    """Lay a row out; without a width, each text stays on one line. No line ends in spaces."""
+    label = Text(f"{plain(row.label):{LABEL_WIDTH}} ", style=row.tone.value)
+    yield from hanging(Text(f"{when:{TIME_WIDTH}} ", style="dim") + label, row.text, width)
+    for name, value in row.details:
+        indent = Text(" " * (TIME_WIDTH + 1 + LABEL_WIDTH + 1))
+        yield from hanging(indent + Text(f"{name:{LABEL_WIDTH}} ", style="dim"), value, width)
+
+
+def hanging(head: Text, text: str, width: int | None) -> Iterator[Text]:
+    """Put a text beside its head, and what is left of it below, as far right where there is room."""
+    body = Text(plain(text))
+    if width is None:
+        yield head + body
+        return
+    indent = cell_len(head.plain)
+    if width - indent < LEAST_TEXT:
+        head, body, indent = Text(), head + body, 0
+    for line in body.wrap(_WRAPPER, width - indent):
+        line.rstrip()
+        yield head + line
+        head = Text(" " * indent)
+
+
+def cut(text: Text, width: int, *, pad: bool = False) -> Text:
+    """Return a text on one line that is no wider."""
+    text = text.copy()
+    text.truncate(width, overflow="ellipsis", pad=pad)
+    return text
+
+
+def _plain_character(character: str) -> str:
+    if character in "\t\n\r":
+        return " "
+    is_hidden = unicodedata.category(character) in _HIDDEN and character not in _JOINERS
+    return "\ufffd" if is_hidden else character
