@@ -64,6 +64,11 @@ def survey_topics() -> Survey:
     return Survey(topics=topics, actions=found["actions"])
 
 
+def node_names() -> tuple[str, ...]:
+    """Return the full names of the nodes on the ROS domain."""
+    return tuple(_run("norm_nodes.graph_listing")["nodes"])
+
+
 def effective_parameters(profile: Profile) -> EffectiveParameters:
     """Return the parameters that the nodes of a profile would have."""
     with tempfile.TemporaryDirectory(prefix="tactful-up-") as folder:
@@ -80,5 +85,5 @@ def _run(module: str, *arguments: str) -> Any:
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise TactfulError(f"up: {module} failed: {why}; run {PROGRAM} doctor")
+        raise TactfulError(f"{module} failed: {why}; run {PROGRAM} doctor")
     return json.loads(done.stdout)

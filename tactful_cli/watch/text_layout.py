@@ -14,6 +14,7 @@ TIME_WIDTH, LABEL_WIDTH = 8, 9
 LEAST_TEXT = 30  # columns; where fewer are left beside a label, the text goes on below it
 
 _JOINERS = "\u200c\u200d"  # which Persian, Hindi and emoji need
+_WIDE_EMOJI = "\ufe0f"
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _WRAPPER = Console()  # Text asks one how to wrap; nothing is printed on it
 
@@ -49,10 +50,17 @@ def hanging(head: Text, text: str, width: int | None) -> Iterator[Text]:
 
 
 def cut(text: Text, width: int, *, pad: bool = False) -> Text:
-    """Return a text on one line that is no wider."""
-    text = text.copy()
-    text.truncate(width, overflow="ellipsis", pad=pad)
-    return text
+    """Return a text on one line that no terminal takes for wider."""
+    columns, kept = 0, 0
+    for index, character in enumerate(text.plain):
+        # Terminals disagree on joined characters: at most, each takes its own columns, and a selector one more.
+        columns += max(cell_len(character), character == _WIDE_EMOJI)
+        if columns > width:
+            text = text[:kept] + Text("\u2026")
+            break
+        if columns < width:
+            kept = index + 1
+    return text + Text(" " * max(0, width - text.cell_len)) if pad else text
 
 
 def _plain_character(character: str) -> str:

@@ -18,6 +18,7 @@ from tactful_cli.console import complain, out
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.verb import single
 from tactful_cli.watch.graph_view import GraphView
+from tactful_cli.watch.silence import Silence
 from tactful_cli.watch.terminal import Screen, open_screen
 
 app = single()
@@ -25,7 +26,6 @@ app = single()
 WAIT_S = 0.25
 MOST_AT_ONCE = 100
 BOARD_EVERY_S = 1.0  # an event draws it too
-NOTHING_AFTER_S = 10.0
 
 
 @app.command()
@@ -38,9 +38,10 @@ def watch(
     ] = False,
 ) -> None:
     """Show speech, flags, decisions and health of a running graph, until Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell ignores the first for what it starts with &
+        signal.signal(number, signal.default_int_handler)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a plain terminal may have few characters
-    with closing(GraphStream(namespace, "watch", lambda line: complain(f"watch: {line}"))) as stream:
+    with closing(GraphStream(namespace, "watch", _complain)) as stream:
         try:
             _print_json(stream) if as_json else _show(stream)
         except KeyboardInterrupt:
@@ -49,8 +50,12 @@ def watch(
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit would fail too
 
 
+def _complain(text: str) -> None:
+    complain(f"watch: {text}")
+
+
 def _print_json(stream: GraphStream) -> None:
-    silence = Silence(stream.namespace)
+    silence = Silence(stream.namespace, _complain)
     while True:
         line = stream.get(WAIT_S)
         silence.take(line)
@@ -60,7 +65,7 @@ def _print_json(stream: GraphStream) -> None:
 
 
 def _show(stream: GraphStream) -> None:
-    view, silence = GraphView(stream.namespace), Silence(stream.namespace)
+    view, silence = GraphView(stream.namespace), Silence(stream.namespace, _complain)
     with closing(open_screen(out)) as screen:
         drawn_s = 0.0
         while True:
@@ -89,22 +94,3 @@ def _take_time(view: GraphView, screen: Screen) -> None:
 
 def _time_of_day(time_ns: int) -> str:
     return time.strftime("%H:%M:%S", time.localtime(time_ns // NS_PER_S))
-
-
-class Silence:
-    """Say once where nothing is published, and again after it was."""
-
-    def __init__(self, namespace: str) -> None:
-        self._namespace = namespace
-        self._since_s, self._is_told = time.monotonic(), False
-
-    def take(self, line: GraphLine | None) -> None:
-        """Take a line, or that none came."""
-        if line:
-            self._since_s, self._is_told = time.monotonic(), False
-        elif not self._is_told and time.monotonic() - self._since_s > NOTHING_AFTER_S:
-            self._is_told = True
-            complain(
-                f"watch: {self._namespace}/*: nothing is published; start the nodes with {PROGRAM} up, or check "
-                "ROS_DOMAIN_ID and --namespace"
-            )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
 
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
@@ -160,6 +161,14 @@ def test_rows_end_in_no_spaces_so_that_they_can_be_copied(view: GraphView) -> No
 def test_wide_and_joined_characters_fit_the_terminal(words: str) -> None:
     row = WatchRow(label="person", text=words)
     assert max(line.cell_len for line in row_lines(row, "12:00:00", 80)) <= 80
+
+
+def test_the_board_is_cut_where_a_terminal_ignores_joiners(view: GraphView) -> None:
+    sentence = "\U0001f926\U0001f3fd\u200d\u2642\ufe0f" * 60
+    flag_log(view, replace(FLAG, rationale=sentence))
+    (line,) = (line for line in board(view, 80, 24).plain.splitlines() if "#1 ERROR" in line)
+    assert sum(map(cell_len, line)) + line.count("\ufe0f") <= 80
+    assert line.endswith("\u2026")
 
 
 def test_a_narrow_terminal_gets_its_text_below_the_label() -> None:
