@@ -25,7 +25,7 @@ def board(view: GraphView, width: int, height: int) -> Text:
     lines = [*nodes, *flags]
     if is_wide:
         pairs = zip_longest(nodes, flags, fillvalue=Text())
-        lines = [cut(left, half + GAP, pad=True) + right for left, right in pairs]
+        lines = [Text.assemble(cut(left, half + GAP, pad=True), right) for left, right in pairs]
     now = "; ".join(filter(None, (view.speech.partial, "the robot speaks" if view.speech.robot_speaks else "")))
     facts = [*view.summary(), f"now: {now or 'nobody speaks'}"]
     lines += [cut(Text(plain(fact)), width) for fact in facts]
@@ -71,8 +71,10 @@ def _flags(known: list[KnownFlag], width: int) -> list[Text]:
     column = max(map(len, names), default=0)
     lines = [
         cut(
-            Text(f"{name:{column}} ", style=tone(each.flag).value)
-            + Text(f"{each.flag.probability:.2f} {attributes(each.flag)}: {plain(each.flag.rationale)}"),
+            Text.assemble(
+                (f"{name:{column}} ", tone(each.flag).value),
+                f"{each.flag.probability:.2f} {attributes(each.flag)}: {plain(each.flag.rationale)}",
+            ),
             width,
         )
         for name, each in zip(names, known[-SHOWN_FLAGS:], strict=True)

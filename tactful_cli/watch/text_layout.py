@@ -27,25 +27,25 @@ def plain(text: str) -> str:
 
 def row_lines(row: WatchRow, when: str, width: int | None) -> Iterator[Text]:
     """Lay a row out; without a width, each text stays on one line. No line ends in spaces."""
-    label = Text(f"{plain(row.label):{LABEL_WIDTH}} ", style=row.tone.value)
-    yield from hanging(Text(f"{when:{TIME_WIDTH}} ", style="dim") + label, row.text, width)
+    label = (f"{plain(row.label):{LABEL_WIDTH}} ", row.tone.value)
+    yield from hanging(Text.assemble((f"{when:{TIME_WIDTH}} ", "dim"), label), row.text, width)
     for name, value in row.details:
-        indent = Text(" " * (TIME_WIDTH + 1 + LABEL_WIDTH + 1))
-        yield from hanging(indent + Text(f"{name:{LABEL_WIDTH}} ", style="dim"), value, width)
+        indent = " " * (TIME_WIDTH + 1 + LABEL_WIDTH + 1)
+        yield from hanging(Text.assemble(indent, (f"{name:{LABEL_WIDTH}} ", "dim")), value, width)
 
 
 def hanging(head: Text, text: str, width: int | None) -> Iterator[Text]:
     """Put a text beside its head, and what is left of it below, as far right where there is room."""
     body = Text(plain(text))
     if width is None:
-        yield head + body
+        yield Text.assemble(head, body)
         return
     indent = cell_len(head.plain)
     if width - indent < LEAST_TEXT:
-        head, body, indent = Text(), head + body, 0
+        head, body, indent = Text(), Text.assemble(head, body), 0
     for line in body.wrap(_WRAPPER, width - indent):
         line.rstrip()
-        yield head + line
+        yield Text.assemble(head, line)
         head = Text(" " * indent)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
+from rich.text import Text
 
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
@@ -74,6 +75,12 @@ def log_of(view: GraphView, *lines: GraphLine) -> str:
     for line in lines:
         screen.print(view.take(line), "12:00:00")
     return written.getvalue()
+
+
+def style_of(lines: list[Text], text: str) -> str:
+    """The style of a text in the line that holds it."""
+    line = next(line for line in lines if text in line.plain)
+    return str(line.get_style_at_offset(Console(), line.plain.index(text)))
 
 
 def flag_log(view: GraphView, *flags: SocialFlag) -> str:
@@ -148,6 +155,17 @@ def test_a_resized_terminal_shows_the_same_rows_again(view: GraphView) -> None:
     assert "#1 ERROR opened" in written.getvalue()
     assert "\x1b[2J" not in written.getvalue()  # many terminals would copy what it clears to their scrollback
     assert max(map(len, written.getvalue().splitlines())) > 50
+
+
+@pytest.mark.parametrize("width", [30, 160])
+def test_only_labels_have_a_style_so_that_texts_are_legible(view: GraphView, width: int) -> None:
+    rows = list(view.take(line_of("flag", FLAG)))
+    lines = [line for row in rows for line in row_lines(row, "12:00:00", width)]
+    status_log(view, replace(STATUS, reasons=("no image; check the camera",)))
+    below = list(board(view, width, 40).split("\n"))
+    assert {style_of(lines, text) for text in ("opened", "nothing.")} == {"none"}
+    assert {style_of(below, text) for text in ("camera", "0.75", "1 node")} == {"none"}
+    assert (style_of(lines, "flag"), style_of(below, "#1 ERROR")) == ("bold red", "bold red")
 
 
 def test_rows_end_in_no_spaces_so_that_they_can_be_copied(view: GraphView) -> None:
