@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from tactful_cli.console import complain, out
@@ -38,16 +39,19 @@ def watch(
     ] = False,
 ) -> None:
     """Show speech, flags, decisions and health of a running graph, until Ctrl-C."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell ignores the first for what it starts with &
-        signal.signal(number, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a plain terminal may have few characters
     with closing(GraphStream(namespace, "watch", _complain)) as stream:
         try:
             _print_json(stream) if as_json else _show(stream)
         except KeyboardInterrupt:
             return
-        except BrokenPipeError:
+        except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit would fail too
+            if not isinstance(error, BrokenPipeError):
+                raise TactfulError(
+                    f"watch: standard output: cannot be written: {error.strerror}; make room, or name another file"
+                ) from error
 
 
 def _complain(text: str) -> None:

@@ -3,13 +3,15 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.tactful_up import running, running_up
+from tests.acceptance.tactful_up import TACTFUL, running, running_up
 from tests.observer import Observer
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
@@ -88,6 +90,19 @@ def test_json_streams_what_a_robot_s_namespace_publishes(observer: Observer) -> 
         assert line["arrival_ns"] >= first["arrival_ns"]
         assert all(text.isascii() and text.isprintable() for text in watch.lines)
         assert watch.interrupt() == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_full_disk_is_told_in_one_line(observer: Observer, options: tuple[str, ...]) -> None:
+    command = [*TACTFUL, "watch", *options]
+    with (
+        Path("/dev/full").open("w", encoding="utf-8") as full,
+        subprocess.Popen(command, stdout=full, stderr=subprocess.PIPE, text=True) as watch,
+    ):
+        say(observer, "/tactful/utterances", readers=1)
+        told = watch.communicate(timeout=PATIENCE_S)[1]
+    assert "watch: standard output: cannot be written: No space left on device; make room" in told
+    assert len(told.splitlines()) == 1
 
 
 def test_a_publisher_whose_messages_cannot_arrive_is_named(observer: Observer) -> None:
