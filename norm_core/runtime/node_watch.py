@@ -8,6 +8,7 @@ from threading import Lock
 from norm_core.records.record import record
 from norm_core.records.status import Counter, MonitorStatus, NodeState
 from norm_core.runtime.process_usage import ProcessUsage, read_usage
+from norm_core.runtime.wording import count_of
 
 # A node whose heartbeat is older has ended.
 FORGOTTEN_S = 3.0
@@ -64,34 +65,36 @@ class NodeWatch:
                 if not readings or now_s >= readings[-1][0] + READ_EVERY_S:
                     readings.append((now_s, usage))
             self._heartbeats[status.node] = _Heartbeat(at_s=now_s, state=status.state, process_id=process_id)
-            self._heartbeats = {
-                node: beat for node, beat in self._heartbeats.items() if beat.at_s > now_s - FORGOTTEN_S
-            }
-            there = {beat.process_id for beat in self._heartbeats.values()}
-            self._readings = {number: known for number, known in self._readings.items() if number in there}
+            self._forget_ended()
 
     def active_nodes(self) -> frozenset[str]:
         """Return the names, without namespace, of the nodes that are active."""
-        since_s = self._now_s() - FORGOTTEN_S
         with self._lock:
+            self._forget_ended()
             return frozenset(
-                node.rpartition("/")[2]
-                for node, beat in self._heartbeats.items()
-                if beat.state is NodeState.ACTIVE and beat.at_s > since_s
+                node.rpartition("/")[2] for node, beat in self._heartbeats.items() if beat.state is NodeState.ACTIVE
             )
 
     def usage_note(self) -> str:
         """Say what all nodes take together; empty where no process states it."""
         with self._lock:
+            self._forget_ended()
             memory_mb = sum(readings[-1][1].memory_kb for readings in self._readings.values()) / 1024
             cores = sum(map(_cores, self._readings.values()))
             nodes, processes = len(self._heartbeats), len(self._readings)
         if not processes:
             return ""
+        take = "take" if nodes > 1 else "takes"
         return (
-            f"machine: {nodes} node{'s' * (nodes > 1)} in {processes} process{'es' * (processes > 1)} take "
+            f"machine: {count_of(nodes, 'node')} in {count_of(processes, 'process', 'processes')} {take} "
             f"{memory_mb:.0f} MB of memory and {100 * cores:.0f} % of a core"
         )
+
+    def _forget_ended(self) -> None:
+        since_s = self._now_s() - FORGOTTEN_S
+        self._heartbeats = {node: beat for node, beat in self._heartbeats.items() if beat.at_s > since_s}
+        there = {beat.process_id for beat in self._heartbeats.values()}
+        self._readings = {number: known for number, known in self._readings.items() if number in there}
 
 
 def _cores(readings: deque[tuple[float, ProcessUsage]]) -> float:

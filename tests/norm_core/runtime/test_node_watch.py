@@ -59,6 +59,13 @@ def test_the_nodes_of_one_process_count_once(watch: NodeWatch) -> None:
     assert watch.usage_note().startswith("machine: 3 nodes in 2 processes take 450 MB of memory")
 
 
+def test_what_ended_takes_nothing_though_no_other_heartbeat_comes(watch: NodeWatch, wall: Wall) -> None:
+    watch.take(heartbeat("ears", mb=250))
+    assert watch.usage_note().startswith("machine: 1 node in 1 process takes 250 MB of memory")
+    wall.now_s += 10
+    assert not watch.usage_note()
+
+
 def test_cpu_is_the_time_spent_between_two_readings(watch: NodeWatch, wall: Wall) -> None:
     for second in range(11):
         wall.now_s = 100.0 + second
