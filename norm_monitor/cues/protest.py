@@ -83,7 +83,7 @@ def _amends_kind(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
     user = scene.user_turn_before(robot)
     if not match or (user and meaning.match(user.text, "bad_news")):
         return None
-    return match
+    return match if match.nearness >= meaning.match(match.sentence, "sympathy").nearness else None
 
 
 def _kinds(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:

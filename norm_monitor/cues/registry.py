@@ -19,6 +19,7 @@ from norm_monitor.cues.protest import amends, protest
 from norm_monitor.cues.repair import user_repair
 from norm_monitor.cues.repetition import monologue, robot_repeats
 from norm_monitor.cues.ritual import complaint, greeting, parting, thanks
+from norm_monitor.cues.stopping import stopping
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.cues.timing import answer_in_time
 from norm_monitor.cues.tone import tone
@@ -29,6 +30,7 @@ CueFunction = Callable[[Scene, ThresholdTable, Meaning], Iterator[Findings]]
 FAMILIES: tuple[CueFunction, ...] = (
     answer_in_time, robot_cuts_in, waits_for_end, user_repair, protest, amends, robot_repeats, monologue,
     looking_away, leaving, nearness, greeting, parting, thanks, complaint, manners, follow_up, tone, names,
+    stopping,
 )  # fmt: skip
 # The cues of timing and sight, which run in any language.
 WORDLESS: tuple[CueFunction, ...] = (

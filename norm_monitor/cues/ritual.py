@@ -22,6 +22,8 @@ _LEAVE = re.compile(
     r"( (now|then|for now|later|soon|again|tomorrow|around|everyone|everybody|robot|on \w+))*"
 )
 _LEAVE_ZH = re.compile(r"^(再见|拜拜|晚安|回头见|明天见)|(再见|拜拜|晚安)[。！!]?$")
+# The rituals that each may be mistaken for.
+_RESEMBLES = {"greeting": ("farewell", "welcome"), "farewell": ("greeting",), "thanks": ("farewell", "greeting")}
 # How long after the robot's last turn "hey" is no greeting.
 _TALK_LASTS_NS = 60 * NS_PER_S
 
@@ -71,13 +73,13 @@ def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
                 match,
                 f"The person thanked the robot, and it said {quote_about(robot, match.sentence)}.",
             )
-        elif match := meaning.match(robot.text, "thanks"):
+        elif gave := _ritual_in(meaning, robot.text, "thanks"):
             yield _done(
                 table,
                 "thanks_user",
                 robot,
-                match,
-                f"The robot thanked the person: {quote_about(robot, match.sentence)}.",
+                gave,
+                f"The robot thanked the person: {quote_about(robot, gave.sentence)}.",
             )
 
 
@@ -130,8 +132,7 @@ def _calls_out(scene: Scene, user: Turn) -> bool:
 def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:
     """Return the ritual in a text; of similar rituals, the nearest."""
     match = meaning.match(text, concept)
-    others = ("farewell", "welcome") if concept == "greeting" else ("greeting",)
-    nearer = any(meaning.match(match.sentence, other).nearness > match.nearness for other in others)
+    nearer = any(meaning.match(match.sentence, other).nearness > match.nearness for other in _RESEMBLES[concept])
     leaves = concept == "greeting" and _takes_leave(text)
     return match if match and not nearer and not leaves else None
 

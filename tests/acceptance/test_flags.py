@@ -46,10 +46,30 @@ def test_a_wish_that_the_robot_meets_is_no_error(tmp_path: Path, asked: str, ans
     assert flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only") == []
 
 
-def test_a_stop_that_the_robot_ignores_is_an_error_of_its_turn(tmp_path: Path) -> None:
+def test_a_stop_that_the_robot_ignores_is_a_severe_error(tmp_path: Path) -> None:
     talk: list[Said] = [robot(1, 10, LECTURE), user(4, 5, "Stop, please.")]
     found = flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only")
-    assert [one["onset_ns"] - START_NS for one in found] == [10**9]
+    assert [(one["onset_ns"] - START_NS, one["severity"]) for one in found] == [(10**9, "severe")]
+
+
+ASKS = [robot(0.5, 2, "Hello, I am Bolt."), user(3, 5, "Hello Bolt."), user(8, 10, "What time is it?")]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        [robot(27, 29, "It is ten.")],
+        [user(18, 20, "Hello? What time is it?"), robot(21, 23, "It is ten.")],
+        [],
+    ],
+)
+def test_a_question_that_waits_for_long_is_an_error(tmp_path: Path, then: list[Said]) -> None:
+    found = flags(write_talk(tmp_path / "bag", [*ASKS, *then], 40), "--errors-only")
+    assert [(one["onset_ns"] - START_NS, one["cue_id"]) for one in found] == [(10 * 10**9, "no_response")]
+
+
+def test_a_question_that_is_answered_soon_is_no_error(tmp_path: Path) -> None:
+    assert flags(write_talk(tmp_path / "bag", [*ASKS, robot(11, 13, "It is ten.")], 40), "--errors-only") == []
 
 
 def told(flag: dict[str, Any]) -> tuple[Any, ...]:
