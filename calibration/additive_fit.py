@@ -11,7 +11,7 @@ from norm_monitor.fusion.unit_model import AdditiveScore, Steps
 _BINS = 32
 # The share that a class without labels is taken to have.
 _RAREST = 1e-4
-_ROUNDS, _PACE, _RIDGE, _FEWEST = 300, 0.08, 5.0, 25
+_PACE, _RIDGE, _FEWEST = 0.08, 5.0, 25
 # The share of facts that a round chooses among, so that no fact stands for all that resemble it.
 _CHOICE = 0.4
 
@@ -99,7 +99,7 @@ def fit_additive(
     labels: NDArray[np.bool_],
     weights: NDArray[np.float64],
     rising: Sequence[Sequence[str]] = (),
-    rounds: int = _ROUNDS,
+    rounds: int = 300,
 ) -> AdditiveFit:
     """Fit softmax scores of the classes against "none of them"; `labels` has one column a class.
 

@@ -35,9 +35,11 @@ RISING = {
     UnitKind.ROBOT_TURN: (
         ("reads_amiss", "read_amiss_alone", "seen_amiss"), ("reads_well", "read_well_alone", "seen_well")
     ),
-    UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s"), ()),
+    UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s", "owed_silence_s"), ()),
     UnitKind.PERSON_TURN: ((), ()),
 }  # fmt: skip
+# Silences gain from more steps: few facts, and few units (chosen on silences of other writers, 2026-11-23).
+_ROUNDS = {UnitKind.ROBOT_TURN: 300, UnitKind.SILENCE: 700, UnitKind.PERSON_TURN: 300}
 # A fit of attributes needs so many units that have the attribute; else their share among the units is taken.
 _FEWEST_OF_ATTRIBUTE, _ATTRIBUTE_ROUNDS = 25, 120
 _INNER_FOLDS = 4
@@ -150,13 +152,17 @@ def fit_polarities(units: Sequence[LabelledUnit]) -> Fitted:
     for kind in FITTED:
         chosen = [one for one in units if one.kind is kind]
         table = _table(chosen)
-        found[kind] = table, fit_additive(table, _marked(chosen), np.ones(len(chosen)), RISING[kind])
+        found[kind] = table, _fit_polarities(kind, chosen, table)
     return found
+
+
+def _fit_polarities(kind: UnitKind, units: Sequence[LabelledUnit], table: Table) -> AdditiveFit:
+    return fit_additive(table, _marked(units), np.ones(len(units)), RISING[kind], _ROUNDS[kind])
 
 
 def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit]) -> KindModel:
     table = _table(units)
-    fit = fit_additive(table, _marked(units), np.ones(len(units)), RISING[kind])
+    fit = _fit_polarities(kind, units, table)
     attributes, named_from = {}, {}
     for polarity in POLARITIES:
         rows = np.flatnonzero([one.polarity is polarity for one in units])

@@ -2,7 +2,11 @@
 
 import re
 
-from norm_monitor.context.wording import is_chinese, tokens
+from norm_monitor.context.set_phrases import is_remark
+from norm_monitor.context.wording import is_chinese, question_in, sentences, tokens, word_count
+
+# A question no longer than this before the person's own words only echoes the robot.
+_ECHO_WORDS = 3
 
 _OPEN_WORDS = frozenset({
     "a", "an", "the", "and", "but", "or", "so", "because", "my", "your", "our", "their", "of", "to", "um", "uh", "well",
@@ -39,6 +43,13 @@ def announces_pause(text: str) -> bool:
 def is_request(text: str) -> bool:
     """Whether a person asks for something without a question, and for now; to leave something out is no request."""
     return _found(_REQUEST, _REQUEST_ZH, text) and not (announces_pause(text) or _found(_REFUSAL, _REFUSAL_ZH, text))
+
+
+def has_open_question(text: str) -> bool:
+    """Whether a question is open; a short question before the person's own words only echoes the robot."""
+    question = question_in(text)
+    is_open = bool(question) and (question == sentences(text)[-1] or word_count(question) > _ECHO_WORDS)
+    return is_open and not is_remark(question)
 
 
 def _found(english: re.Pattern[str], chinese: re.Pattern[str], text: str) -> bool:

@@ -3,18 +3,15 @@
 from collections.abc import Iterator
 
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.expectation import announces_pause, is_request, is_unfinished
+from norm_monitor.context.expectation import announces_pause, has_open_question, is_request, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.context.set_phrases import is_remark
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import is_backchannel, is_filler, is_question, sentences, word_count
-from norm_monitor.context.wording import question_in as asked_in
+from norm_monitor.context.wording import is_backchannel, is_filler, is_question
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote_end
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
-ECHO_WORDS = 3
 # Concepts of turns that call for no answer, unless they ask as well.
 _CLOSING = ("farewell", "thanks", "stop", "be_right_back")
 # The fewest words of a statement that opens an exchange, and of an answer to the robot's question.
@@ -56,7 +53,7 @@ def _answer(
     until_ns = _silence_end_ns(turn, reply, scene)
     next_user = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns == until_ns), None)
     silence_s = ns_to_s(until_ns - turn.end_ns)
-    expects = _has_open_question(turn.text) or _greets(turn, scene, meaning)
+    expects = has_open_question(turn.text) or _greets(turn, scene, meaning)
     cue = table.cues["no_response"]
     longest_s = cue.value("silence_s" if expects else "after_statement_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
@@ -110,13 +107,6 @@ def _others_talk(scene: Scene, turn: Turn) -> bool:
     return any(u.speaker_id != turn.speaker_id for u in scene.user_turns)
 
 
-def _has_open_question(text: str) -> bool:
-    """Whether a question is open; a short question before the person's own words only echoes the robot."""
-    parts, question = sentences(text), asked_in(text)
-    open_ = bool(question) and (question == parts[-1] or word_count(question) > ECHO_WORDS)
-    return open_ and not is_remark(question)
-
-
 def _greets(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     return bool(meaning.match(turn.text, "greeting")) and not _robot_has_spoken(scene, turn)
 
@@ -124,7 +114,7 @@ def _greets(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
 def _asks_again(turn: Turn, later: Turn, scene: Scene, meaning: Meaning) -> bool:
     """Whether a person without an answer asks, or greets, again."""
     once_more = later.timed and later.speaker_id == turn.speaker_id
-    return once_more and (_has_open_question(later.text) or _greets(later, scene, meaning))
+    return once_more and (has_open_question(later.text) or _greets(later, scene, meaning))
 
 
 def _robot_has_spoken(scene: Scene, turn: Turn) -> bool:

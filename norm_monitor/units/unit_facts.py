@@ -10,17 +10,17 @@ from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.context.exchange_context import exchange_context
-from norm_monitor.context.expectation import announces_pause, is_request, is_unfinished
+from norm_monitor.context.expectation import announces_pause, has_open_question, is_request, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import GAP_NS, Turn
-from norm_monitor.context.wording import is_backchannel, is_question
+from norm_monitor.context.wording import is_backchannel, is_question, tokens
 from norm_monitor.exchange.exchange_record import Exchange
 from norm_monitor.units.unit import Unit
 from norm_monitor.units.units_of_scene import units_of
 
 # Raise it when a fact changes its meaning: weights that were fitted before no longer load.
-FACTS_VERSION = "1"
+FACTS_VERSION = "2"
 # Longer gaps and absences mean the same.
 LONGEST_S = 15.0
 # How far back a coming, a going or a change of distance belongs to a turn.
@@ -32,6 +32,8 @@ _QUIET_NS = 4 * NS_PER_S
 # How many turns on either side are looked at.
 _NEAREST = 12
 _FAR_M = 2.0
+# The share of words that a repeated turn has in common with the first.
+_SAME_SHARE = 0.6
 
 Facts = Mapping[str, float]
 
@@ -57,6 +59,7 @@ MEASURES = {
     "after_person_s": ("time since the person's turn", "s"),
     "robot_silent_after_s": ("time until the robot speaks", "s"),
     "people_silent_after_s": ("time until a person speaks", "s"),
+    "owed_silence_s": ("silence in which the robot owes an answer", "s"),
     "overlap_s": ("both voices at once", "s"),
     "after_robot": ("the robot spoke before", ""),
     "before_robot": ("the robot speaks next", ""),
@@ -245,7 +248,11 @@ def _timing(near: _Neighbours, scene: Scene) -> Facts:
         "words_before": float(near.person_before.word_count) if near.person_before else 0.0,
         "words_after": float(near.person_after.word_count) if near.person_after else 0.0,
     }
-    if turn.is_robot or not near.after or not near.after[0].is_robot:  # else it was the robot's turn to speak
+    if _is_owed(near):
+        found["owed_silence_s"] = found["gap_after_s"]
+        if not (near.after and near.after[0].is_robot):
+            del found["before_robot"]  # it may still speak
+    elif turn.is_robot or not near.after or not near.after[0].is_robot:  # else it was the robot's turn to speak
         silent_ns = (near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns
         found["people_silent_after_s"] = _gap_s(silent_ns)
     if near.before:
@@ -255,6 +262,23 @@ def _timing(near: _Neighbours, scene: Scene) -> Facts:
         if near.person_after:
             found["another_person"] = float(near.person_before.speaker_id != near.person_after.speaker_id)
     return found
+
+
+def _is_owed(near: _Neighbours) -> bool:
+    """Whether a person asks something, and then the robot speaks, nobody does, or the person asks again."""
+    turn = near.turn
+    if turn.is_robot or is_unfinished(turn.text) or announces_pause(turn.text):
+        return False
+    asks = has_open_question(turn.text) or is_request(turn.text)
+    return asks and (not near.after or near.after[0].is_robot or _asks_again(turn, near.after[0]))
+
+
+def _asks_again(turn: Turn, following: Turn) -> bool:
+    """Whether a person who got no answer asks once more, or says the same words."""
+    if following.speaker_id != turn.speaker_id:
+        return False
+    said, again = set(tokens(turn.text)), set(tokens(following.text))
+    return has_open_question(following.text) or (bool(again) and len(said & again) >= _SAME_SHARE * len(again))
 
 
 def _form(near: _Neighbours) -> Facts:

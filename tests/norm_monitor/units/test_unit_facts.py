@@ -1,6 +1,6 @@
 """The facts of units: what is measured of words, times and sightings, and what is left out where nothing is known."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -56,6 +56,38 @@ def test_a_silence_has_the_facts_of_the_turn_before_it(meaning: Meanings) -> Non
     silence, turn = found[UnitKind.SILENCE, 5], found[UnitKind.PERSON_TURN, 3]
     assert silence.facts == turn.facts
     assert silence.facts["robot_silent_after_s"] == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("after", "silent_s", "before_robot"),
+    [
+        ((), 9, None),
+        (robot(8, 9, "Upstairs."), 3, 1),
+        (user(8, 9, "Hello? Where are they?", person="a"), 3, None),
+        (user(8, 9, "The whales?", person="a"), 3, None),
+    ],
+)
+def test_a_question_is_owed_an_answer(
+    meaning: Meanings, after: Sequence[Entry], silent_s: float, before_robot: float | None
+) -> None:
+    silence = units(meaning, user(3, 5, "Where are the whales?", person="a"), after, until_s=14)[UnitKind.SILENCE, 5]
+    assert silence.facts["owed_silence_s"] == pytest.approx(silent_s)
+    assert silence.facts.get("before_robot") == before_robot
+
+
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("Where are the whales?", user(8, 9, "Upstairs, I think.", person="b")),
+        ("Where are the whales?", user(8, 9, "Oh, I see a sign.", person="a")),
+        ("Isn't it lovely?", ()),
+        ("Where is, let me see, wait a moment.", ()),
+        ("There they are.", ()),
+    ],
+)
+def test_what_asks_nothing_of_the_robot_is_owed_no_answer(meaning: Meanings, said: str, after: Sequence[Entry]) -> None:
+    silence = units(meaning, user(3, 5, said, person="a"), after, until_s=14)[UnitKind.SILENCE, 5]
+    assert "owed_silence_s" not in silence.facts
 
 
 def test_words_are_read_only_in_turns_of_the_robot(meaning: Meanings) -> None:
