@@ -67,6 +67,10 @@ class Verdict(StrEnum):
     RELABEL = "relabel"
 
 
+# The unit of a fact that holds (1) or not (0).
+YES_OR_NO = "yes or no"
+
+
 @record
 class Evidence:
     """One measured fact behind a flag; `quote` is untrusted text."""

@@ -1,6 +1,6 @@
 """Explain a flag in words, from the flag alone."""
 
-from norm_core.records.flag import Evidence, Polarity, SocialFlag, Tier
+from norm_core.records.flag import YES_OR_NO, Evidence, Polarity, SocialFlag, Tier
 from norm_core.runtime.time import ns_to_s
 
 _SEEN_BY = {
@@ -31,8 +31,10 @@ def explain(flag: SocialFlag) -> str:
 
 def measurement(evidence: Evidence) -> str:
     """Return what was measured, against what, and in which words."""
-    unit = f" {evidence.unit}" if evidence.unit else ""
+    is_yes_or_no = evidence.unit == YES_OR_NO
+    unit = f" {evidence.unit}" if evidence.unit and not is_yes_or_no else ""
+    value = f": {'yes' if evidence.value else 'no'}" if is_yes_or_no else f" {evidence.value:g}{unit}"
     against = f" against a threshold of {evidence.threshold:g}{unit}" if evidence.threshold is not None else ""
     against += f", weight {evidence.weight:+.2f}" if evidence.weight is not None else ""
     evidence_of = f", in “{evidence.quote}”" if evidence.quote else ""
-    return f"{evidence.measure} {evidence.value:g}{unit}{against}{evidence_of}"
+    return f"{evidence.measure}{value}{against}{evidence_of}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import log
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s
@@ -51,7 +51,7 @@ MEASURES = {
         for how in ("amiss", "well")
         for attribute in Attribute
     },
-    "known_after": ("what is known of the reaction: nothing, an answer, the robot's next turn", ""),
+    "known_after": ("turns known of the reaction", "turns"),
     "words": ("words of the turn", "words"),
     "duration_s": ("length of the turn", "s"),
     "gap_before_s": ("silence before the turn", "s"),
@@ -61,32 +61,32 @@ MEASURES = {
     "people_silent_after_s": ("time until a person speaks", "s"),
     "owed_silence_s": ("silence in which the robot owes an answer", "s"),
     "overlap_s": ("both voices at once", "s"),
-    "after_robot": ("the robot spoke before", ""),
-    "before_robot": ("the robot speaks next", ""),
-    "answered": ("somebody speaks after", ""),
-    "opening": ("the robot has not spoken before", ""),
+    "after_robot": ("the robot spoke before", YES_OR_NO),
+    "before_robot": ("the robot speaks next", YES_OR_NO),
+    "answered": ("somebody speaks after", YES_OR_NO),
+    "opening": ("the robot has not spoken before", YES_OR_NO),
     "voices": ("people who talk", "people"),
     "words_before": ("words of the person before", "words"),
     "words_after": ("words of the person after", "words"),
-    "another_person": ("another person speaks after than before", ""),
-    "asks": ("the turn asks", ""),
-    "requests": ("the turn requests", ""),
-    "backchannel": ("the turn is a backchannel", ""),
-    "unfinished": ("the turn is unfinished", ""),
-    "announces_pause": ("the turn asks for time", ""),
-    "person_asked": ("the person before asked", ""),
-    "person_unfinished": ("the person before was not finished", ""),
-    "person_asks_then": ("the person after asks", ""),
-    "robot_asked": ("the robot's turn before asked", ""),
+    "another_person": ("another person speaks after than before", YES_OR_NO),
+    "asks": ("the turn asks", YES_OR_NO),
+    "requests": ("the turn requests", YES_OR_NO),
+    "backchannel": ("the turn is a backchannel", YES_OR_NO),
+    "unfinished": ("the turn is unfinished", YES_OR_NO),
+    "announces_pause": ("the turn asks for time", YES_OR_NO),
+    "person_asked": ("the person before asked", YES_OR_NO),
+    "person_unfinished": ("the person before was not finished", YES_OR_NO),
+    "person_asks_then": ("the person after asks", YES_OR_NO),
+    "robot_asked": ("the robot's turn before asked", YES_OR_NO),
     "seen_share": ("share of the turn in which somebody is seen", ""),
     "away_share": ("share of the turn in which everybody looks away", ""),
     "absent_at_start_s": ("nobody seen, at its start, for", "s"),
     "absent_at_end_s": ("nobody seen, at its end, for", "s"),
     "away_at_start_s": ("everybody looking away, at its start, for", "s"),
     "away_at_end_s": ("everybody looking away, at its end, for", "s"),
-    "nobody_seen_yet": ("nobody was seen before", ""),
+    "nobody_seen_yet": ("nobody was seen before", YES_OR_NO),
     "seen_for_s": ("somebody seen for", "s"),
-    "somebody_away": ("somebody looks away", ""),
+    "somebody_away": ("somebody looks away", YES_OR_NO),
     "faces": ("faces seen", "faces"),
     "faces_came": ("faces that came before the turn", "faces"),
     "faces_gone": ("faces that went before the turn", "faces"),

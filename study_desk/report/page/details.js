@@ -37,7 +37,8 @@ function blindParts(flag) {
 function gauge(flag, fact) {
   if (fact.value == null) return null;
   const unit = fact.unit ? " " + fact.unit : "";
-  const head = make("p", { class: "said" }, make("span", {}, title(fact.measure)), make("span", {}, make("b", {}, number(fact.value) + unit)));
+  const value = fact.unit === "yes or no" ? (fact.value ? "yes" : "no") : number(fact.value) + unit;
+  const head = make("p", { class: "said" }, make("span", {}, title(fact.measure)), make("span", {}, make("b", {}, value)));
   const adds = fact.weight == null ? null : make("small", {}, `adds ${number(fact.weight)} to the log odds of this ${flag.kind}`);
   if (fact.threshold == null) return make("div", { class: "gauge " + flag.kind }, head, adds);
   const most = Math.max(fact.value, fact.threshold) * 1.15 || 1;
